@@ -1,0 +1,2 @@
+//! The `raddle` command.
+fn main() {}

@@ -1,0 +1,136 @@
+//! What can go wrong between raddle and an HDF5 file; every variant names the file and says where.
+
+use std::path::PathBuf;
+
+/// Result of this crate.
+pub type Result<T, E = Hdf5Error> = std::result::Result<T, E>;
+
+/// An error with the file it belongs to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Hdf5Error {
+    /// The operating system refused.
+    #[error("{}: {operation} failed: {source}", path.display())]
+    Io {
+        /// File.
+        path: PathBuf,
+        /// What was being done, for example `read 4096 bytes at 2048`.
+        operation: String,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// No HDF5 signature at 0, 512, 1024, ...
+    #[error("{}: not an HDF5 file (no signature found)", path.display())]
+    NotHdf5 {
+        /// File.
+        path: PathBuf,
+    },
+    /// The file is shorter than its superblock says, or something points beyond its end.
+    #[error("{}: truncated: {what} needs bytes up to {end}, the file has {file_len_bytes}", path.display())]
+    Truncated {
+        /// File.
+        path: PathBuf,
+        /// What lies beyond the end.
+        what: String,
+        /// End of the bytes needed.
+        end: u64,
+        /// Length of the file.
+        file_len_bytes: u64,
+    },
+    /// Bytes that contradict the format.
+    #[error("{}: damaged at byte {address}: {what}", path.display())]
+    Malformed {
+        /// File.
+        path: PathBuf,
+        /// Absolute file offset of the structure.
+        address: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// Valid, but beyond what this reader knows.
+    #[error("{}: not supported (at byte {address}): {what}", path.display())]
+    Unsupported {
+        /// File.
+        path: PathBuf,
+        /// Absolute file offset of the structure.
+        address: u64,
+        /// What is not known.
+        what: String,
+    },
+    /// A chunk that does not decode.
+    #[error("{}: chunk at byte {address} ({len_bytes} bytes) does not decode: {source}", path.display())]
+    Chunk {
+        /// File.
+        path: PathBuf,
+        /// Absolute file offset of the chunk.
+        address: u64,
+        /// Stored length.
+        len_bytes: u64,
+        /// Cause.
+        source: raddle_codec::CodecError,
+    },
+    /// Another error, met while working on a named object.
+    #[error("{object}: {source}")]
+    InObject {
+        /// Path of the object in its file.
+        object: String,
+        /// Cause; it names the file.
+        source: Box<Hdf5Error>,
+    },
+    /// A limit of the reader was reached (depth, width, size), which hostile files do.
+    #[error("{}: {what} exceeds the limit of {limit}", path.display())]
+    Limit {
+        /// File.
+        path: PathBuf,
+        /// What is too large.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// The file changed while it was being read.
+    #[error("{}: changed while it was being read ({what}); run again when nothing writes it", path.display())]
+    Changed {
+        /// File.
+        path: PathBuf,
+        /// What changed.
+        what: &'static str,
+    },
+    /// libhdf5 refused a call.
+    #[error("{}: libhdf5 {operation} failed: {detail}", path.display())]
+    Library {
+        /// File.
+        path: PathBuf,
+        /// Function and object.
+        operation: String,
+        /// Innermost message of libhdf5's error stack.
+        detail: String,
+    },
+    /// The child process that runs libhdf5 on an input died.
+    #[error("{}: crashes libhdf5 ({status}); the file is damaged or hostile", path.display())]
+    ReaderDied {
+        /// File.
+        path: PathBuf,
+        /// Exit status or signal, in words.
+        status: String,
+    },
+}
+
+impl Hdf5Error {
+    /// The same error, with the object it was met in.
+    #[must_use]
+    pub fn in_object(self, object: impl Into<String>) -> Self {
+        match self {
+            Self::InObject { .. } => self,
+            other => Self::InObject { object: object.into(), source: Box::new(other) },
+        }
+    }
+
+    /// Whether the bytes are fine and only this reader does not know them.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Unsupported { .. } => true,
+            Self::InObject { source, .. } => source.is_unsupported(),
+            _ => false,
+        }
+    }
+}

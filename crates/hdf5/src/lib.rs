@@ -1,0 +1,11 @@
+//! HDF5 for raddle: the only crate that parses HDF5 bytes or calls libhdf5.
+//!
+//! Inputs are read without libhdf5: [`native`] reads metadata in safe Rust, [`read`] decodes raw data; what the native
+//! reader does not know goes to libhdf5 in a [`child`] process, so that a hostile file cannot take the program down.
+//! Outputs are made by libhdf5 through the planning driver of [`write`]: raw bytes never enter the library.
+
+pub mod error;
+pub mod model;
+pub mod source;
+
+pub use error::{Hdf5Error, Result};

@@ -1,0 +1,506 @@
+//! What an HDF5 file says about itself, as plain values: objects, links, datatypes, dataspaces, layouts.
+//!
+//! Both metadata readers (the native one and libhdf5 in a child process) produce these values and must agree on
+//! them; merge plans from them; the writer creates objects from them. Nothing here reads or writes a file.
+//!
+//! Invariant: a [`FileTree`] holds every reachable object exactly once, whatever number of hard links leads to it.
+
+pub use raddle_codec::Filter;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Index of an object in [`FileTree::objects`].
+pub type ObjectIndex = u32;
+
+/// The metadata of one file, complete but for chunk indexes, which are read lazily.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileTree {
+    /// Version of the superblock, 0 to 3.
+    pub superblock_version: u8,
+    /// Length of the user block before the superblock; all addresses below are absolute file offsets.
+    pub userblock_len_bytes: u64,
+    /// Size of addresses in the file: 2, 4 or 8 bytes.
+    pub address_len_bytes: u8,
+    /// Size of lengths in the file: 2, 4 or 8 bytes.
+    pub length_len_bytes: u8,
+    /// Every reachable object, in the order of first visit; the root group is object 0.
+    pub objects: Vec<Object>,
+}
+
+/// A group, dataset or committed datatype, with its attributes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Object {
+    /// Absolute file offset of the object header: the object's identity, and what object references hold.
+    pub address: u64,
+    /// What the object is.
+    pub kind: ObjectKind,
+    /// Attributes: in creation order where the object tracks it, else by name.
+    pub attributes: Vec<Attribute>,
+    /// Whether the object tracks and indexes the creation order of its attributes.
+    pub attribute_order: CreationOrder,
+    /// Comment message, where one is present.
+    pub comment: Option<Vec<u8>>,
+}
+
+/// Whether creation order is kept, as in `H5Pset_link_creation_order` and `H5Pset_attr_creation_order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CreationOrder {
+    /// Order is recorded.
+    pub tracked: bool,
+    /// Order is indexed for lookups.
+    pub indexed: bool,
+}
+
+/// The kind of an object with the facts of that kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ObjectKind {
+    /// A group and its links.
+    Group(Group),
+    /// A dataset; boxed because files hold thousands and groups should stay small.
+    Dataset(Box<Dataset>),
+    /// A committed (named) datatype.
+    CommittedDatatype(Datatype),
+    /// An object that the reader found but could not read; a run that needs it is refused.
+    Unreadable {
+        /// What was wrong, in words for the user.
+        reason: String,
+    },
+}
+
+/// A group: its links, in creation order where tracked, else by name bytes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Group {
+    /// The links.
+    pub links: Vec<Link>,
+    /// Whether the group keeps the creation order of links.
+    pub link_order: CreationOrder,
+}
+
+/// A named link in a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Name, without its terminating zero; any bytes but `/` and zero.
+    pub name: Vec<u8>,
+    /// Whether the name is marked UTF-8 (else ASCII).
+    pub utf8: bool,
+    /// Creation order value, where the group tracks it.
+    pub creation_order: Option<i64>,
+    /// Where it leads.
+    pub target: LinkTarget,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LinkTarget {
+    /// An object of this file.
+    Hard(ObjectIndex),
+    /// A path, resolved at use.
+    Soft(Vec<u8>),
+    /// A path in another file.
+    External {
+        /// File name as stored.
+        file: Vec<u8>,
+        /// Object path as stored.
+        path: Vec<u8>,
+    },
+    /// A user-defined link class (64 to 255) and its data.
+    UserDefined {
+        /// Link class.
+        class: u8,
+        /// Data of the class, uninterpreted.
+        data: Vec<u8>,
+    },
+}
+
+/// A dataset's facts; its values are read through [`crate::read`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dataset {
+    /// Extent.
+    pub dataspace: Dataspace,
+    /// Type of one element as stored.
+    pub datatype: Datatype,
+    /// Where and how the raw data lies.
+    pub layout: Layout,
+    /// Value of elements that were never written.
+    pub fill: FillValue,
+    /// Filter pipeline, in the order of writing; empty where none.
+    pub filters: Vec<Filter>,
+}
+
+/// Extent of a dataset or attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Dataspace {
+    /// One element.
+    Scalar,
+    /// No element.
+    Null,
+    /// An array.
+    Simple {
+        /// Current size per dimension, in elements, slowest first.
+        dims: Vec<u64>,
+        /// Maximum size per dimension (`u64::MAX` unlimited); equal to `dims` where the file stores none.
+        max_dims: Vec<u64>,
+    },
+}
+
+/// Type of one element, with the committed datatype it came from, if any.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Datatype {
+    /// The type.
+    pub class: Arc<TypeClass>,
+    /// Header address of the committed datatype that an object refers to; `None` for a type of its own.
+    pub committed: Option<u64>,
+}
+
+/// Equality is of the type itself; through which committed datatype an object got it does not count
+/// (addresses are local to a file).
+impl PartialEq for Datatype {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.class, &other.class) || self.class == other.class
+    }
+}
+impl Eq for Datatype {}
+
+/// A datatype, independent of the message version that encoded it. Sizes in bytes, positions in bits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum TypeClass {
+    /// Fixed-point number.
+    Integer {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Byte order.
+        order: ByteOrder,
+        /// Two's complement.
+        signed: bool,
+        /// First significant bit and number of significant bits.
+        bits: BitRange,
+        /// Padding below and above the significant bits (`H5T_pad_t`: 0 or 1).
+        padding: (u8, u8),
+    },
+    /// Floating-point number.
+    Float {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Byte order.
+        order: ByteOrder,
+        /// Significant bits.
+        bits: BitRange,
+        /// Padding: low, high, internal (`H5T_pad_t`: 0 or 1).
+        padding: (u8, u8, u8),
+        /// Mantissa normalisation: 0 none, 1 most significant bit set, 2 implied.
+        normalization: u8,
+        /// Bit of the sign.
+        sign_bit: u32,
+        /// Exponent bits.
+        exponent: BitRange,
+        /// Mantissa bits.
+        mantissa: BitRange,
+        /// Exponent bias.
+        exponent_bias: u32,
+    },
+    /// Time (deprecated by HDF5, kept as bits).
+    Time {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Byte order.
+        order: ByteOrder,
+        /// Number of significant bits.
+        precision_bits: u16,
+    },
+    /// Fixed-length string.
+    FixedString {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Padding: 0 null-terminated, 1 null-padded, 2 space-padded.
+        padding: u8,
+        /// Character set: 0 ASCII, 1 UTF-8.
+        charset: u8,
+    },
+    /// Bit field.
+    Bitfield {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Byte order.
+        order: ByteOrder,
+        /// Significant bits.
+        bits: BitRange,
+        /// Padding below and above the significant bits.
+        padding: (u8, u8),
+    },
+    /// Opaque bytes.
+    Opaque {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Tag, without trailing zeros.
+        tag: Vec<u8>,
+    },
+    /// Compound.
+    Compound {
+        /// Size of the element.
+        len_bytes: u32,
+        /// Members, in the order stored.
+        members: Vec<Member>,
+    },
+    /// Reference as HDF5 before 1.12 stores it.
+    Reference(ReferenceKind),
+    /// Enumeration over an integer type.
+    Enum {
+        /// Type of the values.
+        base: Arc<TypeClass>,
+        /// Name and value bytes of each symbol, in the order stored.
+        symbols: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    /// Variable-length sequence.
+    Sequence {
+        /// Type of the items.
+        base: Arc<TypeClass>,
+        /// Size of the stored descriptor (4 + address length + 4).
+        len_bytes: u32,
+    },
+    /// Variable-length string.
+    VariableString {
+        /// Padding: 0 null-terminated, 1 null-padded, 2 space-padded.
+        padding: u8,
+        /// Character set: 0 ASCII, 1 UTF-8.
+        charset: u8,
+        /// Size of the stored descriptor (4 + address length + 4).
+        len_bytes: u32,
+    },
+    /// Array of fixed shape.
+    Array {
+        /// Type of the items.
+        base: Arc<TypeClass>,
+        /// Shape.
+        dims: Vec<u32>,
+    },
+    /// Complex number (HDF5 2.0).
+    Complex {
+        /// Type of the real and of the imaginary part.
+        base: Arc<TypeClass>,
+        /// Size of the element.
+        len_bytes: u32,
+    },
+}
+
+/// Significant bits of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BitRange {
+    /// Position of the lowest bit.
+    pub offset: u32,
+    /// Number of bits.
+    pub count: u32,
+}
+
+/// Byte order of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+    /// VAX mixed order.
+    Vax,
+}
+
+/// Kind of a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ReferenceKind {
+    /// Header address of an object (`hobj_ref_t`).
+    Object,
+    /// Global-heap id of an object address and a selection (`hdset_reg_ref_t`).
+    Region,
+    /// HDF5 1.12 and later (`H5R_ref_t`): the stored sub-kind (2 object, 3 region, 4 attribute) is kept.
+    Revised {
+        /// Sub-kind as stored.
+        kind: u8,
+        /// Size of the element.
+        len_bytes: u32,
+    },
+}
+
+/// Member of a compound.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Member {
+    /// Name.
+    pub name: Vec<u8>,
+    /// Position in the element.
+    pub offset_bytes: u32,
+    /// Type.
+    pub class: Arc<TypeClass>,
+}
+
+impl TypeClass {
+    /// Size of one element as stored, in bytes.
+    pub fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Integer { len_bytes, .. }
+            | Self::Float { len_bytes, .. }
+            | Self::Time { len_bytes, .. }
+            | Self::FixedString { len_bytes, .. }
+            | Self::Bitfield { len_bytes, .. }
+            | Self::Opaque { len_bytes, .. }
+            | Self::Compound { len_bytes, .. }
+            | Self::Sequence { len_bytes, .. }
+            | Self::VariableString { len_bytes, .. }
+            | Self::Complex { len_bytes, .. } => u64::from(*len_bytes),
+            Self::Reference(kind) => match kind {
+                ReferenceKind::Object => 8,
+                ReferenceKind::Region => 12,
+                ReferenceKind::Revised { len_bytes, .. } => u64::from(*len_bytes),
+            },
+            Self::Enum { base, .. } => base.len_bytes(),
+            Self::Array { base, dims } => {
+                dims.iter().fold(base.len_bytes(), |size, &dim| size.saturating_mul(u64::from(dim)))
+            }
+        }
+    }
+
+    /// Whether an element's stored bytes point elsewhere in the file (variable-length data, references), so that
+    /// copying them to another file would be wrong.
+    pub fn is_file_local(&self) -> bool {
+        match self {
+            Self::Sequence { .. } | Self::VariableString { .. } | Self::Reference(_) => true,
+            Self::Compound { members, .. } => members.iter().any(|member| member.class.is_file_local()),
+            Self::Array { base, .. } | Self::Enum { base, .. } | Self::Complex { base, .. } => base.is_file_local(),
+            _ => false,
+        }
+    }
+
+    /// Whether an element holds a reference at any depth.
+    pub fn has_reference(&self) -> bool {
+        match self {
+            Self::Reference(_) => true,
+            Self::Compound { members, .. } => members.iter().any(|member| member.class.has_reference()),
+            Self::Array { base, .. } | Self::Enum { base, .. } | Self::Sequence { base, .. } => base.has_reference(),
+            _ => false,
+        }
+    }
+}
+
+/// Where the raw data of a dataset lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Layout {
+    /// In the object header.
+    Compact(Vec<u8>),
+    /// In one run; `None` where storage was never allocated.
+    Contiguous {
+        /// Absolute file offset.
+        address: Option<u64>,
+        /// Length stored in the layout message.
+        len_bytes: u64,
+    },
+    /// In chunks.
+    Chunked {
+        /// Chunk shape in elements, as many dimensions as the dataspace.
+        chunk_shape: Vec<u64>,
+        /// How chunks are found.
+        index: ChunkIndex,
+        /// Edge chunks that reach beyond the extent are stored without filters (layout 4, `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
+        partial_chunks_unfiltered: bool,
+    },
+    /// In other files (external file list).
+    External {
+        /// File name, offset in it, length (`u64::MAX` unlimited).
+        files: Vec<(Vec<u8>, u64, u64)>,
+    },
+    /// Virtual dataset; the mapping is resolved by libhdf5 in a child process.
+    Virtual,
+}
+
+/// How the chunks of a dataset are found. `None` addresses mean no chunk was ever allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ChunkIndex {
+    /// No chunk allocated.
+    None,
+    /// B-tree version 1 (layout 1 to 3).
+    BtreeV1 {
+        /// Root node.
+        address: u64,
+    },
+    /// One chunk holds the dataset.
+    Single {
+        /// The chunk.
+        address: u64,
+        /// Stored size where filtered.
+        len_bytes: Option<u64>,
+        /// Filters skipped when it was written.
+        filter_mask: u32,
+    },
+    /// All chunks allocated in order, unfiltered.
+    Implicit {
+        /// First chunk.
+        address: u64,
+    },
+    /// Fixed array.
+    FixedArray {
+        /// Header.
+        address: u64,
+    },
+    /// Extensible array.
+    ExtensibleArray {
+        /// Header.
+        address: u64,
+    },
+    /// B-tree version 2.
+    BtreeV2 {
+        /// Header.
+        address: u64,
+    },
+}
+
+/// Fill value of a dataset, as the fill value message tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FillValue {
+    /// The value, one element as stored; `None` means zeros.
+    pub value: Option<Vec<u8>>,
+    /// Whether the user defined it (`H5D_FILL_VALUE_USER_DEFINED`), against the library default.
+    pub user_defined: bool,
+    /// Whether it is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
+    pub undefined: bool,
+    /// When storage is allocated: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
+    pub allocation_time: u8,
+    /// When it is written: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
+    pub write_time: u8,
+}
+
+/// An attribute and its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Name.
+    pub name: Vec<u8>,
+    /// Whether the name is marked UTF-8.
+    pub utf8: bool,
+    /// Creation order value where tracked.
+    pub creation_order: Option<u32>,
+    /// Type of one element.
+    pub datatype: Datatype,
+    /// Extent.
+    pub dataspace: Dataspace,
+    /// Elements as stored in the file (file-local types still point into it).
+    pub data: Vec<u8>,
+}
+
+impl Dataspace {
+    /// Number of elements; `None` on overflow of 64 bits.
+    pub fn element_count(&self) -> Option<u64> {
+        match self {
+            Self::Scalar => Some(1),
+            Self::Null => Some(0),
+            Self::Simple { dims, .. } => dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim)),
+        }
+    }
+
+    /// Current dimensions; empty for scalar and null.
+    pub fn dims(&self) -> &[u64] {
+        match self {
+            Self::Simple { dims, .. } => dims,
+            _ => &[],
+        }
+    }
+}

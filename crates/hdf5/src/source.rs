@@ -1,0 +1,219 @@
+//! An input file as bytes at offsets: positioned reads, a block cache for metadata, a bounded pool of open files.
+//!
+//! Inputs are read with `pread`, not mapped: a file cut short while we read must be an error, not a SIGBUS.
+//! Invariant: every read is checked against the length the file had when it was opened.
+
+use crate::error::{Hdf5Error, Result};
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What identifies a file's content well enough to notice that it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Length.
+    pub len_bytes: u64,
+    /// Modification time, nanoseconds since the epoch.
+    pub modified_ns: i128,
+}
+
+impl FileIdentity {
+    /// Identity from file metadata.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len_bytes: metadata.len(),
+            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// An open input file.
+#[derive(Debug)]
+pub struct InputFile {
+    path: PathBuf,
+    file: File,
+    identity: FileIdentity,
+}
+
+impl InputFile {
+    /// Opens `path` for reading; a folder or special file is refused.
+    pub fn open(path: &Path) -> Result<Self> {
+        let io = |operation: &str| {
+            let (path, operation) = (path.to_path_buf(), operation.to_owned());
+            move |source| Hdf5Error::Io { path, operation, source }
+        };
+        // A FIFO would block in open: look first.
+        let metadata = std::fs::metadata(path).map_err(io("open"))?;
+        if !metadata.is_file() {
+            return Err(io("open")(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        let file = File::open(path).map_err(io("open"))?;
+        let identity = FileIdentity::of(&file.metadata().map_err(io("stat"))?);
+        Ok(Self { path: path.to_path_buf(), file, identity })
+    }
+
+    /// Path as given to [`InputFile::open`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length in bytes at the time of opening.
+    pub fn len_bytes(&self) -> u64 {
+        self.identity.len_bytes
+    }
+
+    /// Identity at the time of opening.
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    /// Fails if the file on disk is no longer the one that was opened.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let io = |source| Hdf5Error::Io { path: self.path.clone(), operation: "stat".to_owned(), source };
+        let now = FileIdentity::of(&std::fs::metadata(&self.path).map_err(io)?);
+        match now {
+            now if now == self.identity => Ok(()),
+            now if now.len_bytes != self.identity.len_bytes => Err(self.changed("its size")),
+            now if now.inode != self.identity.inode => Err(self.changed("it was replaced")),
+            _ => Err(self.changed("its modification time")),
+        }
+    }
+
+    fn changed(&self, what: &'static str) -> Hdf5Error {
+        Hdf5Error::Changed { path: self.path.clone(), what }
+    }
+
+    /// Fills `out` from absolute `offset`. `what` names the structure in errors.
+    pub fn read_exact_at(&self, offset: u64, out: &mut [u8], what: &str) -> Result<()> {
+        self.check_range(offset, out.len() as u64, what)?;
+        match self.file.read_exact_at(out, offset) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.changed("its size")),
+            Err(source) => Err(Hdf5Error::Io {
+                path: self.path.clone(),
+                operation: format!("read {} bytes at {offset} ({what})", out.len()),
+                source,
+            }),
+        }
+    }
+
+    /// Fails if `len_bytes` bytes at `offset` do not lie in the file.
+    pub fn check_range(&self, offset: u64, len_bytes: u64, what: &str) -> Result<()> {
+        let end = offset.saturating_add(len_bytes);
+        if end > self.len_bytes() || offset.checked_add(len_bytes).is_none() {
+            return Err(Hdf5Error::Truncated {
+                path: self.path.clone(),
+                what: what.to_owned(),
+                end,
+                file_len_bytes: self.len_bytes(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Block of the metadata cache. NOvA-like files spread metadata over the whole file: one read of 64 KiB costs about
+/// 10 µs warm and serves some thirty structures.
+const BLOCK_LEN_BYTES: u64 = 64 * 1024;
+
+/// A view of one file for metadata reading: whole blocks are read once and kept up to a limit.
+#[derive(Debug)]
+pub struct MetadataView<'f> {
+    file: &'f InputFile,
+    blocks: HashMap<u64, Box<[u8]>>,
+    limit_blocks: usize,
+    spill: Vec<u8>,
+}
+
+impl<'f> MetadataView<'f> {
+    /// A view that keeps at most `limit_bytes` of blocks (at least two blocks).
+    pub fn new(file: &'f InputFile, limit_bytes: u64) -> Self {
+        let limit_blocks = usize::try_from(limit_bytes / BLOCK_LEN_BYTES).unwrap_or(usize::MAX).max(2);
+        Self { file, blocks: HashMap::new(), limit_blocks, spill: Vec::new() }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'f InputFile {
+        self.file
+    }
+
+    /// `len_bytes` bytes at `offset`. The slice lives until the next call.
+    pub fn bytes(&mut self, offset: u64, len_bytes: usize, what: &str) -> Result<&[u8]> {
+        self.file.check_range(offset, len_bytes as u64, what)?;
+        if len_bytes == 0 {
+            return Ok(&[]);
+        }
+        let (first, last) = (offset / BLOCK_LEN_BYTES, (offset + len_bytes as u64 - 1) / BLOCK_LEN_BYTES);
+        if first == last {
+            let start = (offset % BLOCK_LEN_BYTES) as usize;
+            return Ok(&self.block(first, what)?[start..start + len_bytes]);
+        }
+        let mut spill = std::mem::take(&mut self.spill);
+        spill.clear();
+        if last - first < 8 {
+            for number in first..=last {
+                let from = offset.max(number * BLOCK_LEN_BYTES) - number * BLOCK_LEN_BYTES;
+                let to = (offset + len_bytes as u64).min((number + 1) * BLOCK_LEN_BYTES) - number * BLOCK_LEN_BYTES;
+                spill.extend_from_slice(&self.block(number, what)?[from as usize..to as usize]);
+            }
+        } else {
+            spill.resize(len_bytes, 0);
+            self.file.read_exact_at(offset, &mut spill, what)?;
+        }
+        self.spill = spill;
+        Ok(&self.spill)
+    }
+
+    fn block(&mut self, number: u64, what: &str) -> Result<&[u8]> {
+        if !self.blocks.contains_key(&number) {
+            if self.blocks.len() >= self.limit_blocks {
+                self.blocks.clear();
+            }
+            let start = number * BLOCK_LEN_BYTES;
+            let len = BLOCK_LEN_BYTES.min(self.file.len_bytes() - start) as usize;
+            let mut block = vec![0; len].into_boxed_slice();
+            self.file.read_exact_at(start, &mut block, what)?;
+            self.blocks.insert(number, block);
+        }
+        Ok(&self.blocks[&number])
+    }
+}
+
+/// Open input files by number, at most `limit` at once, the least recently used closed first.
+#[derive(Debug)]
+pub struct InputPool {
+    paths: Vec<PathBuf>,
+    identities: Vec<Option<FileIdentity>>,
+    open: Mutex<lru::LruCache<u32, Arc<InputFile>>>,
+}
+
+impl InputPool {
+    /// A pool over `paths`. `identities`, where known from the scan, are checked at each opening.
+    pub fn new(paths: Vec<PathBuf>, identities: Vec<Option<FileIdentity>>, limit: usize) -> Self {
+        let limit = std::num::NonZeroUsize::new(limit).unwrap_or(std::num::NonZeroUsize::MIN);
+        Self { paths, identities, open: Mutex::new(lru::LruCache::new(limit)) }
+    }
+
+    /// The file number `input`, opened if need be.
+    pub fn get(&self, input: u32) -> Result<Arc<InputFile>> {
+        if let Some(file) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&input) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(InputFile::open(&self.paths[input as usize])?);
+        if let Some(Some(identity)) = self.identities.get(input as usize)
+            && *identity != file.identity()
+        {
+            return Err(file.changed("it is not the file that was scanned"));
+        }
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).put(input, Arc::clone(&file));
+        Ok(file)
+    }
+}
