@@ -5,6 +5,7 @@
 //! Outputs are made by libhdf5 through the planning driver of [`write`]: raw bytes never enter the library.
 
 pub mod error;
+pub mod ffi;
 pub mod model;
 pub mod source;
 
