@@ -23,7 +23,8 @@ pub struct FileTree {
     pub address_len_bytes: u8,
     /// Size of lengths in the file: 2, 4 or 8 bytes.
     pub length_len_bytes: u8,
-    /// Every reachable object, in the order of first visit; the root group is object 0.
+    /// Every reachable object, in the order in which a breadth-first walk finds it (objects of one group in the order
+    /// of its links); the root group is object 0.
     pub objects: Vec<Object>,
 }
 
@@ -386,7 +387,7 @@ impl TypeClass {
 #[non_exhaustive]
 pub enum Layout {
     /// In the object header.
-    Compact(Vec<u8>),
+    Compact(InlineData),
     /// In one run; `None` where storage was never allocated.
     Contiguous {
         /// Absolute file offset.
@@ -452,13 +453,15 @@ pub enum ChunkIndex {
         /// Header.
         address: u64,
     },
+    /// Known to libhdf5 only (the child reader): values and chunk lists are to be asked of it.
+    ThroughLibrary,
 }
 
 /// Fill value of a dataset, as the fill value message tells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FillValue {
-    /// The value, one element as stored; `None` means zeros.
-    pub value: Option<Vec<u8>>,
+    /// The value of one element; `None` means zeros.
+    pub value: Option<InlineData>,
     /// Whether the user defined it (`H5D_FILL_VALUE_USER_DEFINED`), against the library default.
     pub user_defined: bool,
     /// Whether it is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
@@ -482,8 +485,35 @@ pub struct Attribute {
     pub datatype: Datatype,
     /// Extent.
     pub dataspace: Dataspace,
-    /// Elements as stored in the file (file-local types still point into it).
-    pub data: Vec<u8>,
+    /// The elements.
+    pub data: InlineData,
+}
+
+/// Element values that lie in metadata: an attribute's, a compact dataset's, a fill value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InlineData {
+    /// As stored in the file; elements of file-local types still point into it.
+    Stored(Vec<u8>),
+    /// Canonical bytes (module `logical`). Only for file-local types, and only from the child reader: libhdf5
+    /// does not tell the stored bytes of these.
+    Canonical(Vec<u8>),
+}
+
+impl InlineData {
+    /// The bytes as stored in the file; `None` where only canonical bytes are known.
+    pub fn stored(&self) -> Option<&[u8]> {
+        match self {
+            Self::Stored(bytes) => Some(bytes),
+            Self::Canonical(_) => None,
+        }
+    }
+
+    /// The bytes, whichever form they have.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
+        }
+    }
 }
 
 impl Dataspace {
