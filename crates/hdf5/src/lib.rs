@@ -8,5 +8,6 @@ pub mod error;
 pub mod ffi;
 pub mod model;
 pub mod source;
+pub mod stock;
 
 pub use error::{Hdf5Error, Result};
