@@ -1,30 +1,23 @@
 //! The HDF5 filter pipeline on byte buffers: pure functions with fixed output buffers and exact lengths.
+//!
+//! Decoding: [`Pipeline`] undoes every filter of HDF5 itself and the usual registered ones. Encoding: [`Encoder`]
+//! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data at hand.
+//! Not here: files, chunk indexes, threads. Nothing in this crate panics on hostile bytes, returns short data, or
+//! writes beyond a stated cap.
 
-use serde::{Deserialize, Serialize};
+mod deflate;
+mod encoder;
+mod error;
+mod filter;
+pub mod fletcher32;
+mod libdeflate;
+mod pattern;
+mod pipeline;
+pub mod shuffle;
+mod zero_run;
 
-/// One filter of a pipeline, as the filter pipeline message stores it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Filter {
-    /// Registered filter number.
-    pub id: u16,
-    /// Whether a chunk may go without it (`H5Z_FLAG_OPTIONAL`).
-    pub optional: bool,
-    /// Name as stored, without padding.
-    pub name: Vec<u8>,
-    /// Client data values.
-    pub parameters: Vec<u32>,
-}
-
-/// Why bytes could not be decoded or encoded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CodecError {
-    /// No decoder for this filter.
-    #[error("filter {id} ({name}) is not known to raddle")]
-    UnknownFilter {
-        /// Registered filter number.
-        id: u16,
-        /// Name as stored in the file, or the registered one.
-        name: String,
-    },
-}
+pub use encoder::{Effort, EncodeState, Encoder, EncoderOptions};
+pub use error::{CodecError, Result};
+pub use filter::{Filter, KnownFilter};
+pub use pattern::is_all;
+pub use pipeline::{DecodeState, MAX_FILTERS, Pipeline};

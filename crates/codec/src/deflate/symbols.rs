@@ -1,0 +1,66 @@
+//! Which symbol and extra bits stand for a match length or a distance (RFC 1951, 3.2.5).
+
+/// Literals, end of block, and lengths: the symbols that may occur (286 and 287 may not).
+pub(crate) const LITLEN_SYMBOLS: usize = 286;
+/// Distance symbols that may occur.
+pub(crate) const DISTANCE_SYMBOLS: usize = 30;
+/// Ends a block.
+pub(crate) const END_OF_BLOCK: usize = 256;
+/// The shortest match.
+pub(crate) const MIN_MATCH: usize = 3;
+/// The longest match.
+pub(crate) const MAX_MATCH: usize = 258;
+
+/// A symbol with its extra bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) symbol: u16,
+    pub(crate) extra_bits: u8,
+    pub(crate) extra: u16,
+}
+
+/// The symbol of a match length of `MIN_MATCH..=MAX_MATCH`.
+///
+/// From length 11 on there are four symbols for each power of two: with x = length - 3 and e = floor(log2 x) - 2, the
+/// two bits below the leading one of x choose among them and the e lowest bits are extra. 258 has a symbol of its own.
+pub(crate) const fn length_symbol(length: usize) -> Symbol {
+    debug_assert!(MIN_MATCH <= length && length <= MAX_MATCH);
+    let above_min = (length - MIN_MATCH) as u32;
+    if length == MAX_MATCH {
+        Symbol { symbol: 285, extra_bits: 0, extra: 0 }
+    } else if above_min < 8 {
+        Symbol { symbol: 257 + above_min as u16, extra_bits: 0, extra: 0 }
+    } else {
+        let extra_bits = above_min.ilog2() - 2;
+        Symbol {
+            symbol: (257 + 4 * extra_bits + (above_min >> extra_bits)) as u16,
+            extra_bits: extra_bits as u8,
+            extra: (above_min & ((1 << extra_bits) - 1)) as u16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_follow_the_table() {
+        let symbol = |length| {
+            let symbol = length_symbol(length);
+            (symbol.symbol, symbol.extra_bits, symbol.extra)
+        };
+        assert_eq!(symbol(3), (257, 0, 0));
+        assert_eq!(symbol(10), (264, 0, 0));
+        assert_eq!(symbol(11), (265, 1, 0));
+        assert_eq!(symbol(12), (265, 1, 1));
+        assert_eq!(symbol(13), (266, 1, 0));
+        assert_eq!(symbol(18), (268, 1, 1));
+        assert_eq!(symbol(19), (269, 2, 0));
+        assert_eq!(symbol(66), (276, 3, 7));
+        assert_eq!(symbol(67), (277, 4, 0));
+        assert_eq!(symbol(131), (281, 5, 0));
+        assert_eq!(symbol(257), (284, 5, 30));
+        assert_eq!(symbol(258), (285, 0, 0));
+    }
+}

@@ -1,0 +1,165 @@
+//! Owned handles of libdeflate's compressors and decompressor: the crate's only calls into it.
+//!
+//! Invariant: a handle belongs to one owner and is used through `&mut`, so no two threads are ever inside the same one.
+
+use std::ptr::NonNull;
+
+use libdeflate_sys as ffi;
+
+use crate::error::{CodecError, Result};
+use crate::filter::KnownFilter;
+
+const FILTER: KnownFilter = KnownFilter::Deflate;
+
+/// A decompressor, reused from chunk to chunk: allocating one per chunk costs as much as inflating 512 bytes
+/// (measured: 1.0-1.2 instead of 1.9 µs for chunks of 128 rows).
+pub(crate) struct Inflater {
+    handle: NonNull<ffi::libdeflate_decompressor>,
+}
+
+// SAFETY: libdeflate's decompressor is plain memory without thread affinity; it may move to another thread as long as
+// one thread at a time uses it, which `&mut self` on every method ensures.
+unsafe impl Send for Inflater {}
+
+impl Inflater {
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: no preconditions; null means that memory is short.
+        let handle = unsafe { ffi::libdeflate_alloc_decompressor() };
+        NonNull::new(handle).map(|handle| Self { handle }).ok_or(CodecError::OutOfMemory { filter: FILTER })
+    }
+
+    /// Inflates one zlib stream from the front of `stored` into the front of `out`; returns the bytes written.
+    ///
+    /// The Adler-32 sum is always checked. Bytes after the end of the stream are let pass, as stock HDF5 does: what is
+    /// returned has been verified by the sum, and refusing would make data unreadable that every other reader reads.
+    pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+        let (mut consumed, mut produced) = (0usize, 0usize);
+        // SAFETY: the handle is live (made in `new`, freed only in `drop`); both pointers are valid for the lengths
+        // given with them, and libdeflate neither reads nor writes outside of them. It keeps none of the pointers.
+        let result = unsafe {
+            ffi::libdeflate_zlib_decompress_ex(
+                self.handle.as_ptr(),
+                stored.as_ptr().cast(),
+                stored.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                &mut consumed,
+                &mut produced,
+            )
+        };
+        match result {
+            ffi::libdeflate_result_LIBDEFLATE_SUCCESS => Ok(produced),
+            ffi::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => {
+                Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() })
+            }
+            _ => {
+                Err(CodecError::Corrupt { filter: FILTER, fault: "not a whole zlib stream, or its checksum is wrong" })
+            }
+        }
+    }
+}
+
+impl Drop for Inflater {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from libdeflate_alloc_decompressor and is not used again.
+        unsafe { ffi::libdeflate_free_decompressor(self.handle.as_ptr()) }
+    }
+}
+
+/// A compressor of one level.
+pub(crate) struct Deflater {
+    handle: NonNull<ffi::libdeflate_compressor>,
+    level: u8,
+}
+
+// SAFETY: as for `Inflater`.
+unsafe impl Send for Deflater {}
+
+impl Deflater {
+    /// `level` is 0 (stored blocks) to 12.
+    pub(crate) fn new(level: u8) -> Result<Self> {
+        // SAFETY: no preconditions; null means that memory is short or the level is out of range.
+        let handle = unsafe { ffi::libdeflate_alloc_compressor(i32::from(level)) };
+        let handle = NonNull::new(handle).ok_or(CodecError::OutOfMemory { filter: FILTER })?;
+        Ok(Self { handle, level })
+    }
+
+    pub(crate) fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; false (and nothing appended) if it does not fit.
+    pub(crate) fn deflate(&mut self, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+        out.reserve(limit_len_bytes);
+        let spare = &mut out.spare_capacity_mut()[..limit_len_bytes];
+        // SAFETY: the handle is live; `raw` and `spare` are valid for the lengths given, do not overlap (`out` is
+        // borrowed mutably), and libdeflate only writes to `spare`, so that its being uninitialised does not matter.
+        let produced_len_bytes = unsafe {
+            ffi::libdeflate_zlib_compress(
+                self.handle.as_ptr(),
+                raw.as_ptr().cast(),
+                raw.len(),
+                spare.as_mut_ptr().cast(),
+                spare.len(),
+            )
+        };
+        if produced_len_bytes == 0 {
+            return false;
+        }
+        assert!(produced_len_bytes <= limit_len_bytes, "libdeflate reports more bytes than it was given room for");
+        // SAFETY: the first `produced_len_bytes` of the spare capacity were written by libdeflate (it returns the
+        // length of the finished stream), and they lie within the capacity by the assertion above.
+        unsafe { out.set_len(out.len() + produced_len_bytes) };
+        true
+    }
+}
+
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from libdeflate_alloc_compressor and is not used again.
+        unsafe { ffi::libdeflate_free_compressor(self.handle.as_ptr()) }
+    }
+}
+
+/// The Adler-32 sum that ends a zlib stream (RFC 1950).
+pub(crate) fn adler32(bytes: &[u8]) -> u32 {
+    const INITIAL: u32 = 1;
+    // A null buffer means "give me the initial value"; a Rust slice's pointer is never null.
+    // SAFETY: the pointer is valid for `bytes.len()` bytes and only read.
+    unsafe { ffi::libdeflate_adler32(INITIAL, bytes.as_ptr().cast(), bytes.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adler_of_nothing_and_of_the_standard_example() {
+        assert_eq!(adler32(b""), 1);
+        assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_nothing() {
+        let raw: Vec<u8> = (0..=255).collect();
+        let mut out = vec![7];
+        assert!(!Deflater::new(6).unwrap().deflate(&raw, &mut out, raw.len() / 2));
+        assert_eq!(out, [7]);
+    }
+
+    #[test]
+    fn bytes_after_the_stream_are_let_pass_and_a_cut_stream_is_not() {
+        let mut stored = Vec::new();
+        assert!(Deflater::new(6).unwrap().deflate(&[5; 300], &mut stored, 300));
+        let mut out = [0; 300];
+        let mut inflater = Inflater::new().unwrap();
+        for len in 0..stored.len() {
+            assert!(inflater.inflate(&stored[..len], &mut out).is_err(), "cut at {len}");
+        }
+        stored.extend_from_slice(b"padding");
+        assert_eq!(inflater.inflate(&stored, &mut out), Ok(300));
+        assert_eq!(out, [5; 300]);
+        let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes: 299 };
+        assert_eq!(inflater.inflate(&stored, &mut out[..299]), Err(too_long));
+    }
+}

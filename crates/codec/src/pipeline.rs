@@ -1,0 +1,231 @@
+//! Undoing a filter pipeline: chunk bytes as stored in, chunk values of exactly the declared length out.
+//!
+//! Not for reading files: the caller has the stored bytes, and adds file, object and address to an error.
+//! Invariants: `chunk` is filled exactly or an error is returned, whatever the bytes are; no stage writes more than its
+//! cap, which follows from the declared length, so a decompression bomb costs no more memory than an honest chunk.
+
+use crate::error::{CodecError, Result};
+use crate::filter::{Filter, KnownFilter, display_name};
+use crate::fletcher32;
+use crate::libdeflate::Inflater;
+use crate::shuffle;
+
+/// HDF5's limit (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
+pub const MAX_FILTERS: usize = 32;
+
+/// A filter pipeline, ready to decode. Immutable: one serves all threads, each with its own [`DecodeState`].
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// In the order in which the writer applied them.
+    stages: Vec<Stage>,
+}
+
+/// One filter with its parameters understood.
+#[derive(Debug, Clone)]
+enum Stage {
+    Deflate,
+    Shuffle { element_len_bytes: usize },
+    Fletcher32,
+}
+
+/// What is known beforehand about the length of the data between two stages.
+#[derive(Debug, Clone, Copy)]
+enum StageLength {
+    Exactly(usize),
+    /// No honest encoder makes more.
+    AtMost(usize),
+}
+
+/// Reused decompressors and buffers of one thread.
+#[derive(Default)]
+pub struct DecodeState {
+    decoders: Decoders,
+    /// Input and output of the stages between the first and the last, which take turns.
+    scratch: [Vec<u8>; 2],
+}
+
+#[derive(Default)]
+struct Decoders {
+    inflater: Option<Inflater>,
+}
+
+impl std::fmt::Debug for DecodeState {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scratch_len_bytes = self.scratch[0].len() + self.scratch[1].len();
+        formatter.debug_struct("DecodeState").field("scratch_len_bytes", &scratch_len_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Pipeline {
+    /// Understands the filters of a dataset whose elements have `element_len_bytes`.
+    ///
+    /// # Errors
+    /// A filter that raddle does not know, optional or not (its chunks could not be read), parameters that contradict
+    /// the filter or the element, or more than 32 filters.
+    pub fn new(filters: &[Filter], element_len_bytes: usize) -> Result<Self> {
+        if filters.len() > MAX_FILTERS {
+            return Err(CodecError::TooManyFilters { count: filters.len(), limit: MAX_FILTERS });
+        }
+        let stages = filters.iter().map(|filter| Stage::new(filter, element_len_bytes)).collect::<Result<_>>()?;
+        Ok(Self { stages })
+    }
+
+    /// Whether there are no filters: chunks are stored as they are.
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Undoes the pipeline: fills `chunk`, whose length is the declared chunk size, from `stored`.
+    ///
+    /// Bit i of `filter_mask` set means that filter i was not applied to this chunk.
+    ///
+    /// # Errors
+    /// The bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. `chunk` then holds
+    /// anything.
+    pub fn decode(&self, state: &mut DecodeState, stored: &[u8], filter_mask: u32, chunk: &mut [u8]) -> Result<()> {
+        let DecodeState { decoders, scratch: [front, back] } = state;
+        let lengths = self.lengths(filter_mask, chunk.len());
+        // Where the data is after the stages undone so far: the first `len_bytes` of `stored` or of `front`.
+        let (mut in_front, mut len_bytes) = (false, stored.len());
+        for (index, stage) in self.stages.iter().enumerate().rev() {
+            if is_masked(filter_mask, index) {
+                continue;
+            }
+            let input = if in_front { &front[..len_bytes] } else { &stored[..len_bytes] };
+            let length = lengths[index];
+            let is_last = !(0..index).any(|earlier| !is_masked(filter_mask, earlier));
+            if is_last {
+                let written = stage.decode(decoders, input, chunk)?;
+                return length.check(stage.filter(), written);
+            }
+            if matches!(stage, Stage::Fletcher32) {
+                len_bytes = fletcher32::verify(input)?.len();
+            } else {
+                let cap = length.cap();
+                if back.len() < cap {
+                    back.resize(cap, 0);
+                }
+                len_bytes = stage.decode(decoders, input, &mut back[..cap])?;
+                std::mem::swap(front, back);
+                in_front = true;
+            }
+            length.check(stage.filter(), len_bytes)?;
+        }
+        // No filter was applied.
+        if stored.len() != chunk.len() {
+            return Err(CodecError::RawLength { expected_len_bytes: chunk.len(), actual_len_bytes: stored.len() });
+        }
+        chunk.copy_from_slice(stored);
+        Ok(())
+    }
+
+    /// For each stage, the length of the data before the writer applied it, which is what undoing it must give.
+    fn lengths(&self, filter_mask: u32, chunk_len_bytes: usize) -> [StageLength; MAX_FILTERS] {
+        let mut lengths = [StageLength::Exactly(chunk_len_bytes); MAX_FILTERS];
+        let mut length = StageLength::Exactly(chunk_len_bytes);
+        for (index, stage) in self.stages.iter().enumerate() {
+            lengths[index] = length;
+            if !is_masked(filter_mask, index) {
+                length = stage.length_after(length);
+            }
+        }
+        lengths
+    }
+}
+
+/// Whether bit `index` of the mask says that the filter was not applied.
+fn is_masked(filter_mask: u32, index: usize) -> bool {
+    filter_mask >> index & 1 == 1
+}
+
+impl StageLength {
+    fn cap(self) -> usize {
+        match self {
+            Self::Exactly(len) | Self::AtMost(len) => len,
+        }
+    }
+
+    fn check(self, filter: KnownFilter, actual_len_bytes: usize) -> Result<()> {
+        match self {
+            Self::Exactly(expected_len_bytes) if actual_len_bytes != expected_len_bytes => {
+                Err(CodecError::Length { filter, expected_len_bytes, actual_len_bytes })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Stage {
+    fn new(filter: &Filter, _element_len_bytes: usize) -> Result<Self> {
+        let unknown = || CodecError::UnknownFilter { id: filter.id, name: display_name(filter) };
+        let known = KnownFilter::from_id(filter.id).ok_or_else(unknown)?;
+        Ok(match known {
+            KnownFilter::Deflate => Self::Deflate,
+            KnownFilter::Shuffle => match filter.parameters[..] {
+                [element_len_bytes] if element_len_bytes > 0 => {
+                    Self::Shuffle { element_len_bytes: element_len_bytes as usize }
+                }
+                _ => return Err(CodecError::Parameters { filter: known, fault: "one element length is expected" }),
+            },
+            KnownFilter::Fletcher32 => Self::Fletcher32,
+            _ => return Err(unknown()),
+        })
+    }
+
+    fn filter(&self) -> KnownFilter {
+        match self {
+            Self::Deflate => KnownFilter::Deflate,
+            Self::Shuffle { .. } => KnownFilter::Shuffle,
+            Self::Fletcher32 => KnownFilter::Fletcher32,
+        }
+    }
+
+    /// Length of the filtered data, from that of the data before.
+    ///
+    /// Compressors may lengthen what they cannot shorten. The most that an honest one adds, over all that are known
+    /// here, is szip's option number of 3 bits for each 8 samples of 8 bits (1/21), bzip2's 1 % + 600 bytes and LZ4's
+    /// 1/255 with a 4-byte length for each block of at least 1 byte; an eighth and 4 KiB hold all that is sensible.
+    fn length_after(&self, before: StageLength) -> StageLength {
+        const SLACK_LEN_BYTES: usize = 4096;
+        match self {
+            Self::Shuffle { .. } => before,
+            Self::Fletcher32 => match before {
+                StageLength::Exactly(len) => StageLength::Exactly(len.saturating_add(fletcher32::CHECKSUM_LEN_BYTES)),
+                StageLength::AtMost(len) => StageLength::AtMost(len.saturating_add(fletcher32::CHECKSUM_LEN_BYTES)),
+            },
+            _ => {
+                let len = before.cap();
+                StageLength::AtMost(len.saturating_add(len / 8).saturating_add(SLACK_LEN_BYTES))
+            }
+        }
+    }
+
+    /// Undoes the filter: writes to the front of `out`, returns the bytes written.
+    fn decode(&self, decoders: &mut Decoders, input: &[u8], out: &mut [u8]) -> Result<usize> {
+        match self {
+            Self::Deflate => {
+                let inflater = match &mut decoders.inflater {
+                    Some(inflater) => inflater,
+                    none => none.insert(Inflater::new()?),
+                };
+                inflater.inflate(input, out)
+            }
+            Self::Shuffle { element_len_bytes } => {
+                let out = self.front(out, input.len())?;
+                shuffle::unshuffle(input, *element_len_bytes, out);
+                Ok(input.len())
+            }
+            Self::Fletcher32 => {
+                let data = fletcher32::verify(input)?;
+                self.front(out, data.len())?.copy_from_slice(data);
+                Ok(data.len())
+            }
+        }
+    }
+
+    /// The front of `out`, if that is long enough.
+    fn front<'a>(&self, out: &'a mut [u8], len_bytes: usize) -> Result<&'a mut [u8]> {
+        let limit_len_bytes = out.len();
+        out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: self.filter(), limit_len_bytes })
+    }
+}

@@ -1,0 +1,75 @@
+//! Cutting bytes into literals and runs of zeros.
+
+/// Marks a token as a run; the other bits are its length. Tokens without it are literals.
+pub(super) const RUN: u32 = 1 << 31;
+
+/// Bytes looked at in one step inside a run: a cache line.
+const STRIDE: usize = 64;
+
+/// Fills `tokens` with literals (1 to 255) and runs of zeros of `raw`, in order; false if there are more than `limit`.
+pub(super) fn tokens(raw: &[u8], limit: usize, tokens: &mut Vec<u32>) -> bool {
+    tokens.clear();
+    let mut rest = raw;
+    while !rest.is_empty() {
+        let mut zeros = leading_zeros(rest);
+        rest = &rest[zeros..];
+        while zeros > 0 {
+            let part = zeros.min((RUN - 1) as usize);
+            tokens.push(RUN | part as u32);
+            zeros -= part;
+        }
+        let literals = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
+        // Looked at before the literals are copied, so that dense data costs no more than the limit.
+        if tokens.len().saturating_add(literals) > limit {
+            return false;
+        }
+        tokens.extend(rest[..literals].iter().map(|&byte| u32::from(byte)));
+        rest = &rest[literals..];
+    }
+    true
+}
+
+/// How many zeros `bytes` begins with.
+fn leading_zeros(bytes: &[u8]) -> usize {
+    // Most runs of a map are long, most of dense data end at once; both are told apart by the first word.
+    let is_zero = |stride: &[u8; STRIDE]| stride.iter().fold(0, |or, &byte| or | byte) == 0;
+    let (strides, _) = bytes.as_chunks::<STRIDE>();
+    let mut at = strides.iter().take_while(|stride| is_zero(stride)).count() * STRIDE;
+    let (words, _) = bytes[at..].as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        if word != 0 {
+            return at + word.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().take_while(|&&byte| byte == 0).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_every_length_at_every_place() {
+        for zeros in 0..200 {
+            for after in [0, 1, 7, 100] {
+                let mut bytes = vec![0; zeros];
+                bytes.extend(vec![0x80; after]);
+                assert_eq!(leading_zeros(&bytes), zeros);
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_and_their_limit() {
+        let raw = [0, 0, 5, 0, 6, 7];
+        let expected = [RUN | 2, 5, RUN | 1, 6, 7];
+        let mut found = vec![1];
+        assert!(tokens(&raw, 5, &mut found));
+        assert_eq!(found, expected);
+        assert!(!tokens(&raw, 4, &mut found));
+        assert!(tokens(&[], 0, &mut found));
+        assert!(found.is_empty());
+    }
+}
