@@ -1,1 +1,24 @@
-//! raddle core.
+//! raddle's core: plans as plain data, and the one engine that executes them.
+//!
+//! A [`plan::Plan`] says which pieces of which inputs make which tile. [`engine::execute`] assembles, encodes and
+//! places the tiles with a pool of threads, under one memory budget, on one or many ranks, and hands the claims back in
+//! plan order, so that the caller can commit them to the output's metadata while the workers go on.
+//!
+//! Nothing here knows HDF5, MPI or a terminal.
+#![forbid(unsafe_code)]
+
+pub mod cancel;
+pub mod claims;
+pub mod communicator;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+pub mod engine;
+pub mod error;
+pub mod extent;
+pub mod memory;
+pub mod plan;
+pub mod progress;
+pub mod report;
+pub mod threads;
+
+pub use error::{CoreError, Result};

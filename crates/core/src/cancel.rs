@@ -1,0 +1,38 @@
+//! Cancellation: one flag that a signal handler or another thread sets, and that work looks at between tiles.
+
+use crate::error::{CoreError, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that, once set, stays set. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken {
+    flag: Arc<AtomicBool>,
+}
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A token on an existing flag, for example one that a signal handler sets.
+    pub fn on_flag(flag: Arc<AtomicBool>) -> Self {
+        Self { flag }
+    }
+
+    /// Asks all work that looks at this token to stop.
+    pub fn cancel(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`CancelToken::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// An error if cancelled.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(CoreError::Cancelled) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,367 @@
+//! What workers and the calling thread share: the batches in flight, from hand-out to commit, and their memory.
+//!
+//! A batch is handed out in plan order, encoded outside the lock, gets an address once the sizes before it are known,
+//! is written outside the lock, and its claims wait for the calling thread. Invariants: buffers (lent, waiting and
+//! free) never exceed `limit_bytes`; a batch takes its memory only after all batches before it have; after a failure at
+//! tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that the first error in
+//! plan order is found.
+
+use super::EngineError;
+use crate::claims::Claim;
+use crate::error::CoreError;
+use crate::plan::Batch;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Buffers are multiples of this, so that batches with nearly equal bounds reuse each other's.
+const BUFFER_STEP_BYTES: u64 = 64 * 1024;
+
+/// How often a waiting calling thread looks whether the run was cancelled.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
+
+/// Length of the buffer that a batch with this bound is charged with.
+pub(super) fn buffer_len_bytes(bound_len_bytes: u64) -> u64 {
+    bound_len_bytes.max(1).checked_next_multiple_of(BUFFER_STEP_BYTES).unwrap_or(u64::MAX)
+}
+
+/// A batch of this rank and the buffer that its stored form needs at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OwnBatch {
+    pub batch: Batch,
+    pub bound_len_bytes: u64,
+}
+
+/// A batch on its way.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    /// Number among the batches of this rank.
+    pub number: usize,
+    pub batch: Batch,
+    /// Stored tiles, one behind the other.
+    pub stored: Vec<u8>,
+    /// Claims; addresses count from the start of the batch until the batch has its own.
+    pub claims: Vec<Claim>,
+    pub address: u64,
+    pub verbatim_tiles: u64,
+}
+
+/// What a worker does next.
+#[derive(Debug)]
+pub(super) enum Job {
+    Encode(Parcel),
+    Write(Parcel),
+    Leave,
+}
+
+/// Who gives addresses to encoded batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Addressing {
+    /// The window, in plan order.
+    InOrder,
+    /// The window, at once.
+    AtOnce,
+    /// The calling thread, with the other ranks, round by round.
+    ByRounds,
+}
+
+/// Limits of a window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// All buffers of batches.
+    pub buffers_bytes: u64,
+    /// Tiles handed out and not yet taken by the calling thread; bounds the memory of claims and makes workers wait when
+    /// commit lags.
+    pub tiles: u64,
+}
+
+struct State<E: std::error::Error + 'static> {
+    /// Next batch to hand out, and the end of those that may be.
+    next: usize,
+    opened: usize,
+    /// Bytes of buffers not allocated.
+    free_bytes: u64,
+    free_buffers: Vec<Vec<u8>>,
+    free_claims: Vec<Vec<Claim>>,
+    tiles_in_flight: u64,
+    next_address: u64,
+    /// Encoded batches without address, from number `first_encoded`.
+    encoded: VecDeque<Option<Parcel>>,
+    first_encoded: usize,
+    writable: VecDeque<Parcel>,
+    /// Placed batches that the calling thread has not taken, from number `first_placed`.
+    placed: VecDeque<Option<Parcel>>,
+    first_placed: usize,
+    placed_count: usize,
+    workers: usize,
+    failure: Option<(u64, EngineError<E>)>,
+}
+
+/// See the module.
+pub(super) struct Window<E: std::error::Error + 'static> {
+    batches: Vec<OwnBatch>,
+    addressing: Addressing,
+    limits: Limits,
+    state: Mutex<State<E>>,
+    /// Workers wait here.
+    work: Condvar,
+    /// The calling thread waits here.
+    progress: Condvar,
+    /// First tile that is not worked on any more.
+    stop_at: AtomicU64,
+}
+
+impl<E: std::error::Error + 'static> Window<E> {
+    pub(super) fn new(batches: Vec<OwnBatch>, addressing: Addressing, limits: Limits, start_address: u64) -> Self {
+        let opened = if addressing == Addressing::ByRounds { 0 } else { batches.len() };
+        let state = State {
+            next: 0,
+            opened,
+            free_bytes: limits.buffers_bytes,
+            free_buffers: Vec::new(),
+            free_claims: Vec::new(),
+            tiles_in_flight: 0,
+            next_address: start_address,
+            encoded: VecDeque::new(),
+            first_encoded: 0,
+            writable: VecDeque::new(),
+            placed: VecDeque::new(),
+            first_placed: 0,
+            placed_count: 0,
+            workers: 0,
+            failure: None,
+        };
+        Self {
+            batches,
+            addressing,
+            limits,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+            stop_at: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether tile `ordinal` is still to be worked on.
+    pub(super) fn wants(&self, ordinal: u64) -> bool {
+        ordinal < self.stop_at.load(Ordering::Relaxed)
+    }
+
+    fn failed(&self) -> bool {
+        self.stop_at.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    /// Records a failure at tile `ordinal` and stops everything from there on. The first in plan order is kept.
+    pub(super) fn fail(&self, ordinal: u64, error: EngineError<E>) {
+        self.note_failure(&mut self.lock(), ordinal, error);
+    }
+
+    fn note_failure(&self, state: &mut State<E>, ordinal: u64, error: EngineError<E>) {
+        if state.failure.as_ref().is_none_or(|(earlier, _)| ordinal < *earlier) {
+            state.failure = Some((ordinal, error));
+        }
+        self.stop_at.fetch_min(ordinal, Ordering::Relaxed);
+        self.work.notify_all();
+        self.progress.notify_all();
+    }
+
+    /// The first failure in plan order; call when the workers have ended.
+    pub(super) fn into_result(self) -> Result<u64, EngineError<E>> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.failure {
+            Some((_, error)) => Err(error),
+            None => Ok(state.next_address),
+        }
+    }
+
+    pub(super) fn worker_starts(&self) {
+        self.lock().workers += 1;
+    }
+
+    pub(super) fn worker_ends(&self) {
+        self.lock().workers -= 1;
+        self.progress.notify_all();
+    }
+
+    /// Waits for something to do.
+    pub(super) fn next_job(&self) -> Job {
+        let mut state = self.lock();
+        loop {
+            if self.failed() {
+                // Batches before the failure have been handed out already: they are handed out in plan order.
+                return Job::Leave;
+            }
+            if let Some(parcel) = state.writable.pop_front() {
+                return Job::Write(parcel);
+            }
+            if state.placed_count == self.batches.len() {
+                return Job::Leave;
+            }
+            if state.next < state.opened
+                && let Some(parcel) = self.hand_out(&mut state)
+            {
+                return Job::Encode(parcel);
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The next batch with its memory, if that is free.
+    fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
+        let number = state.next;
+        let OwnBatch { batch, bound_len_bytes } = self.batches[number];
+        let tiles = state.tiles_in_flight + batch.tiles;
+        if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
+            return None;
+        }
+        let stored = take_buffer(state, bound_len_bytes)?;
+        state.next += 1;
+        state.tiles_in_flight = tiles;
+        let claims = state.free_claims.pop().unwrap_or_default();
+        Some(Parcel { number, batch, stored, claims, address: 0, verbatim_tiles: 0 })
+    }
+
+    /// Takes an encoded batch and finds an address for it and for those that waited for it.
+    pub(super) fn encoded(&self, mut parcel: Parcel) {
+        let mut state = self.lock();
+        match self.addressing {
+            Addressing::AtOnce => {
+                let address = state.next_address;
+                if !self.advance_address(&mut state, parcel.stored.len() as u64, parcel.batch.first) {
+                    return;
+                }
+                parcel.address = address;
+                self.make_writable(&mut state, parcel);
+            }
+            Addressing::InOrder => {
+                let at = parcel.number - state.first_encoded;
+                put_at(&mut state.encoded, at, parcel);
+                while let Some(Some(_)) = state.encoded.front() {
+                    let Some(Some(mut parcel)) = state.encoded.pop_front() else { break };
+                    state.first_encoded += 1;
+                    parcel.address = state.next_address;
+                    if !self.advance_address(&mut state, parcel.stored.len() as u64, parcel.batch.first) {
+                        return;
+                    }
+                    self.make_writable(&mut state, parcel);
+                }
+            }
+            Addressing::ByRounds => {
+                let at = parcel.number - state.first_encoded;
+                put_at(&mut state.encoded, at, parcel);
+                self.progress.notify_all();
+            }
+        }
+    }
+
+    fn advance_address(&self, state: &mut State<E>, len_bytes: u64, ordinal: u64) -> bool {
+        match state.next_address.checked_add(len_bytes) {
+            Some(next) => {
+                state.next_address = next;
+                true
+            }
+            None => {
+                self.note_failure(state, ordinal, EngineError::AddressOverflow);
+                false
+            }
+        }
+    }
+
+    fn make_writable(&self, state: &mut State<E>, parcel: Parcel) {
+        if parcel.stored.is_empty() {
+            self.put_placed(state, parcel);
+        } else {
+            state.writable.push_back(parcel);
+            self.work.notify_one();
+        }
+    }
+
+    /// Takes a written batch.
+    pub(super) fn placed(&self, parcel: Parcel) {
+        self.put_placed(&mut self.lock(), parcel);
+    }
+
+    fn put_placed(&self, state: &mut State<E>, mut parcel: Parcel) {
+        for claim in &mut parcel.claims {
+            claim.address += parcel.address;
+        }
+        let mut buffer = std::mem::take(&mut parcel.stored);
+        buffer.clear();
+        state.free_buffers.push(buffer);
+        let at = parcel.number - state.first_placed;
+        put_at(&mut state.placed, at, parcel);
+        state.placed_count += 1;
+        self.work.notify_all();
+        if at == 0 {
+            self.progress.notify_all();
+        }
+    }
+
+    /// Waits for the next placed batch in plan order; `None` after a failure or when the workers are gone.
+    /// `cancelled` is asked while waiting.
+    pub(super) fn next_placed(&self, cancelled: impl Fn() -> bool) -> Option<Parcel> {
+        let mut state = self.lock();
+        loop {
+            if self.failed() {
+                return None;
+            }
+            if let Some(Some(_)) = state.placed.front() {
+                state.first_placed += 1;
+                return state.placed.pop_front().flatten();
+            }
+            if state.workers == 0 {
+                return None;
+            }
+            if cancelled() {
+                drop(state);
+                self.fail(0, EngineError::Core(CoreError::Cancelled));
+                return None;
+            }
+            state = self.progress.wait_timeout(state, CANCEL_POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Takes back the list of claims of a batch that the calling thread is done with.
+    pub(super) fn recycle(&self, parcel: Parcel) {
+        let mut claims = parcel.claims;
+        claims.clear();
+        let mut state = self.lock();
+        state.tiles_in_flight -= parcel.batch.tiles;
+        state.free_claims.push(claims);
+        self.work.notify_all();
+    }
+}
+
+/// A buffer of at least `bound_len_bytes`, if memory is free for it.
+fn take_buffer<E: std::error::Error>(state: &mut State<E>, bound_len_bytes: u64) -> Option<Vec<u8>> {
+    let needed = buffer_len_bytes(bound_len_bytes);
+    let fitting = (0..state.free_buffers.len())
+        .filter(|at| state.free_buffers[*at].capacity() as u64 >= bound_len_bytes)
+        .min_by_key(|at| state.free_buffers[*at].capacity());
+    if let Some(at) = fitting {
+        return Some(state.free_buffers.swap_remove(at));
+    }
+    // Too small buffers make room for a larger one, but only if that makes it fit.
+    let idle = state.free_buffers.iter().map(|buffer| buffer.capacity() as u64).sum::<u64>();
+    if needed > state.free_bytes + idle {
+        return None;
+    }
+    while needed > state.free_bytes {
+        state.free_bytes += state.free_buffers.pop()?.capacity() as u64;
+    }
+    let buffer = Vec::with_capacity(usize::try_from(needed).ok()?);
+    state.free_bytes = state.free_bytes.saturating_sub(buffer.capacity() as u64);
+    Some(buffer)
+}
+
+fn put_at(queue: &mut VecDeque<Option<Parcel>>, at: usize, parcel: Parcel) {
+    while queue.len() <= at {
+        queue.push_back(None);
+    }
+    queue[at] = Some(parcel);
+}

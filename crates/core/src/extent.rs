@@ -1,0 +1,293 @@
+//! Boxes in n dimensions and the copying of boxes between row-major buffers.
+//!
+//! Not for files or types: elements are bytes of one length. Invariant: nothing is read or written outside the two
+//! boxes; what does not fit is an error before the first byte moves.
+
+use crate::error::{CoreError, Result};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// Most axes of an array: HDF5's own limit (H5S_MAX_RANK).
+pub const MAX_RANK: usize = 32;
+
+/// One number per axis; up to four axes lie inline, so that pieces of usual arrays cost no allocation.
+pub type Coordinates = SmallVec<[u64; 4]>;
+
+/// A box: `start` and `count` elements per axis.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Extent {
+    /// First element per axis.
+    pub start: Coordinates,
+    /// Elements per axis.
+    pub count: Coordinates,
+}
+
+impl Extent {
+    /// The box of `count` elements at `start`; both name the same axes.
+    pub fn new(start: &[u64], count: &[u64]) -> Self {
+        debug_assert_eq!(start.len(), count.len());
+        Self { start: Coordinates::from_slice(start), count: Coordinates::from_slice(count) }
+    }
+
+    /// The whole of an array.
+    pub fn whole(shape: &[u64]) -> Self {
+        Self { start: smallvec::smallvec![0; shape.len()], count: Coordinates::from_slice(shape) }
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.count.len()
+    }
+
+    /// Whether the box holds no element.
+    pub fn is_empty(&self) -> bool {
+        self.count.contains(&0)
+    }
+
+    /// Number of elements; `None` beyond 64 bits.
+    pub fn element_count(&self) -> Option<u64> {
+        product(&self.count)
+    }
+
+    /// One past the last element of `axis`.
+    pub fn end(&self, axis: usize) -> u64 {
+        self.start[axis].saturating_add(self.count[axis])
+    }
+
+    /// The elements that are in both boxes; `None` if there are none or the boxes have different axes.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        if self.rank() != other.rank() {
+            return None;
+        }
+        let mut both = Self { start: Coordinates::new(), count: Coordinates::new() };
+        for axis in 0..self.rank() {
+            let start = self.start[axis].max(other.start[axis]);
+            let end = self.end(axis).min(other.end(axis));
+            if start >= end {
+                return None;
+            }
+            both.start.push(start);
+            both.count.push(end - start);
+        }
+        Some(both)
+    }
+
+    /// Whether every element of `other` is in this box.
+    pub fn contains(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+            && (other.is_empty()
+                || (0..self.rank())
+                    .all(|axis| self.start[axis] <= other.start[axis] && other.end(axis) <= self.end(axis)))
+    }
+}
+
+/// Product of `factors`; `None` beyond 64 bits.
+pub fn product(factors: &[u64]) -> Option<u64> {
+    factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
+}
+
+/// A row-major buffer that is read, and where in it a box starts.
+#[derive(Debug, Clone, Copy)]
+pub struct BoxSource<'a> {
+    /// The buffer.
+    pub bytes: &'a [u8],
+    /// Its elements per axis.
+    pub shape: &'a [u64],
+    /// First element of the box per axis.
+    pub origin: &'a [u64],
+}
+
+/// A row-major buffer that is written, and where in it a box starts.
+#[derive(Debug)]
+pub struct BoxTarget<'a> {
+    /// The buffer.
+    pub bytes: &'a mut [u8],
+    /// Its elements per axis.
+    pub shape: &'a [u64],
+    /// First element of the box per axis.
+    pub origin: &'a [u64],
+}
+
+/// Copies a box of `count` elements of `element_len_bytes` each. Trailing axes that are whole in both buffers are
+/// copied as one run.
+///
+/// # Errors
+/// If a box does not lie in its buffer, or the buffer is shorter than its shape says.
+pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], element_len_bytes: usize) -> Result<()> {
+    let rank = count.len();
+    if rank > MAX_RANK {
+        return Err(CoreError::RankTooLarge { rank });
+    }
+    if !lies_in(source.bytes.len(), source.shape, source.origin, count, element_len_bytes) {
+        return Err(outside("source", source.bytes.len(), source.shape, source.origin, count));
+    }
+    if !lies_in(target.bytes.len(), target.shape, target.origin, count, element_len_bytes) {
+        return Err(outside("target", target.bytes.len(), target.shape, target.origin, count));
+    }
+    if count.contains(&0) {
+        return Ok(());
+    }
+    // From here all products fit: they are lengths of buffers in memory.
+    let mut run_len = element_len_bytes;
+    let mut outer = rank;
+    while outer > 0 {
+        outer -= 1;
+        run_len *= count[outer] as usize;
+        if count[outer] != source.shape[outer] || count[outer] != target.shape[outer] {
+            break;
+        }
+    }
+    let mut strides = [(0usize, 0usize); MAX_RANK];
+    let (mut source_at, mut target_at) = (0, 0);
+    let (mut source_stride, mut target_stride) = (element_len_bytes, element_len_bytes);
+    for axis in (0..rank).rev() {
+        strides[axis] = (source_stride, target_stride);
+        source_at += source.origin[axis] as usize * source_stride;
+        target_at += target.origin[axis] as usize * target_stride;
+        source_stride *= source.shape[axis] as usize;
+        target_stride *= target.shape[axis] as usize;
+    }
+    let mut done = [0u64; MAX_RANK];
+    loop {
+        target.bytes[target_at..target_at + run_len].copy_from_slice(&source.bytes[source_at..source_at + run_len]);
+        let mut axis = outer;
+        loop {
+            if axis == 0 {
+                return Ok(());
+            }
+            axis -= 1;
+            let (source_stride, target_stride) = strides[axis];
+            done[axis] += 1;
+            if done[axis] < count[axis] {
+                source_at += source_stride;
+                target_at += target_stride;
+                break;
+            }
+            let back = (done[axis] - 1) as usize;
+            source_at -= source_stride * back;
+            target_at -= target_stride * back;
+            done[axis] = 0;
+        }
+    }
+}
+
+fn lies_in(len_bytes: usize, shape: &[u64], origin: &[u64], count: &[u64], element_len_bytes: usize) -> bool {
+    let fits_axes = shape.len() == count.len()
+        && origin.len() == count.len()
+        && (0..count.len()).all(|axis| origin[axis].checked_add(count[axis]).is_some_and(|end| end <= shape[axis]));
+    let needed = product(shape).and_then(|elements| elements.checked_mul(element_len_bytes as u64));
+    fits_axes && needed.is_some_and(|needed| needed <= len_bytes as u64)
+}
+
+fn outside(side: &'static str, len_bytes: usize, shape: &[u64], origin: &[u64], count: &[u64]) -> CoreError {
+    CoreError::BoxOutside { side, start: origin.to_vec(), count: count.to_vec(), shape: shape.to_vec(), len_bytes }
+}
+
+/// Fills `bytes` with repetitions of `pattern`; an empty pattern counts as a zero byte.
+pub fn fill_with(bytes: &mut [u8], pattern: &[u8]) {
+    let Some(first) = pattern.first() else {
+        bytes.fill(0);
+        return;
+    };
+    if pattern.iter().all(|byte| byte == first) {
+        bytes.fill(*first);
+        return;
+    }
+    let mut filled = pattern.len().min(bytes.len());
+    bytes[..filled].copy_from_slice(&pattern[..filled]);
+    // Doubling: each round copies what is already there, so that long buffers are filled at memcpy's speed.
+    while filled < bytes.len() {
+        let more = filled.min(bytes.len() - filled);
+        bytes.copy_within(..more, filled);
+        filled += more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn intersection_and_containment() {
+        let a = Extent::new(&[0, 10], &[5, 5]);
+        let b = Extent::new(&[3, 0], &[5, 11]);
+        assert_eq!(a.intersection(&b), Some(Extent::new(&[3, 10], &[2, 1])));
+        assert_eq!(a.intersection(&Extent::new(&[5, 10], &[1, 1])), None);
+        assert_eq!(a.intersection(&Extent::new(&[0], &[1])), None);
+        assert!(a.contains(&Extent::new(&[4, 14], &[1, 1])));
+        assert!(!a.contains(&Extent::new(&[4, 14], &[2, 1])));
+    }
+
+    #[test]
+    fn a_box_outside_its_buffer_is_an_error() {
+        let bytes = [0u8; 12];
+        let mut out = [0u8; 12];
+        let copy = |origin: &[u64], count: &[u64], shape: &[u64], out: &mut [u8]| {
+            copy_box(
+                BoxSource { bytes: &bytes, shape, origin },
+                BoxTarget { bytes: out, shape: &[3, 4], origin: &[0, 0] },
+                count,
+                1,
+            )
+        };
+        assert!(copy(&[0, 0], &[3, 4], &[3, 4], &mut out).is_ok());
+        assert!(copy(&[1, 0], &[3, 4], &[3, 4], &mut out).is_err());
+        assert!(copy(&[0, u64::MAX], &[3, 4], &[3, 4], &mut out).is_err());
+        assert!(copy(&[0, 0], &[3, 4], &[4, 4], &mut out).is_err());
+        assert!(copy(&[0], &[3], &[3], &mut out).is_err());
+    }
+
+    #[test]
+    fn patterns_repeat() {
+        let mut bytes = [9u8; 11];
+        fill_with(&mut bytes, &[1, 2, 3]);
+        assert_eq!(bytes, [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2]);
+        fill_with(&mut bytes, &[]);
+        assert_eq!(bytes, [0; 11]);
+        fill_with(&mut bytes, &[7, 7]);
+        assert_eq!(bytes, [7; 11]);
+    }
+
+    type Case = (Vec<(u64, u64, u64, u64, u64)>, usize);
+
+    fn boxes() -> impl Strategy<Value = Case> {
+        let axis = (0u64..5, 0u64..3, 0u64..3, 0u64..3, 0u64..3);
+        (prop::collection::vec(axis, 0..5), 1usize..5)
+    }
+
+    proptest! {
+        #[test]
+        fn copying_equals_element_by_element((axes, element) in boxes()) {
+            let pick = |f: fn(&(u64, u64, u64, u64, u64)) -> u64| axes.iter().map(f).collect::<Vec<u64>>();
+            let count = pick(|a| a.0);
+            let (from, to) = (pick(|a| a.1), pick(|a| a.2));
+            let source_shape = pick(|a| a.0 + a.1 + a.3);
+            let target_shape = pick(|a| a.0 + a.2 + a.4);
+            let len = |shape: &[u64]| product(shape).unwrap() as usize * element;
+            let bytes: Vec<u8> = (0..len(&source_shape)).map(|i| (i % 251) as u8 + 1).collect();
+            let mut got = vec![0u8; len(&target_shape)];
+            let mut want = got.clone();
+            let at = |shape: &[u64], origin: &[u64], index: &[u64]| {
+                (0..shape.len()).fold(0, |at, axis| at * shape[axis] + origin[axis] + index[axis]) as usize * element
+            };
+            for number in 0..product(&count).unwrap() {
+                let mut rest = number;
+                let mut index = vec![0; count.len()];
+                for axis in (0..count.len()).rev() {
+                    index[axis] = rest % count[axis];
+                    rest /= count[axis];
+                }
+                let (s, t) = (at(&source_shape, &from, &index), at(&target_shape, &to, &index));
+                want[t..t + element].copy_from_slice(&bytes[s..s + element]);
+            }
+            copy_box(
+                BoxSource { bytes: &bytes, shape: &source_shape, origin: &from },
+                BoxTarget { bytes: &mut got, shape: &target_shape, origin: &to },
+                &count,
+                element,
+            ).unwrap();
+            prop_assert_eq!(got, want);
+        }
+    }
+}

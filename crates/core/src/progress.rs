@@ -1,0 +1,134 @@
+//! Progress events: what a run tells while it runs. How it looks on a terminal is the observer's affair.
+
+use serde::{Deserialize, Serialize};
+
+/// A stage of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Reading the inputs' metadata.
+    Scan,
+    /// Making the plan.
+    Plan,
+    /// Creating the output's objects.
+    Create,
+    /// Reading stored bytes of inputs.
+    Read,
+    /// Decoding stored bytes.
+    Decode,
+    /// Bringing a tile's pieces together.
+    Regroup,
+    /// Encoding tiles.
+    Encode,
+    /// Writing tiles at their addresses.
+    Place,
+    /// Making the output's metadata point at the tiles.
+    Commit,
+    /// Reading the output back.
+    Verify,
+}
+
+impl Stage {
+    /// All stages, in the order of a run.
+    pub const ALL: [Self; 10] = [
+        Self::Scan,
+        Self::Plan,
+        Self::Create,
+        Self::Read,
+        Self::Decode,
+        Self::Regroup,
+        Self::Encode,
+        Self::Place,
+        Self::Commit,
+        Self::Verify,
+    ];
+
+    /// Lower-case name, as in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Plan => "plan",
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Decode => "decode",
+            Self::Regroup => "regroup",
+            Self::Encode => "encode",
+            Self::Place => "place",
+            Self::Commit => "commit",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Weight of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Something the user may like to know.
+    Note,
+    /// Something the user should look at.
+    Warning,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+#[non_exhaustive]
+pub enum Event {
+    /// A stage begins. Stages overlap.
+    StageStarted {
+        /// Stage.
+        stage: Stage,
+        /// Bytes that it will advance by, where known.
+        total_bytes: Option<u64>,
+    },
+    /// A stage got on.
+    Advanced {
+        /// Stage.
+        stage: Stage,
+        /// Bytes since the last event of this stage.
+        bytes: u64,
+        /// Items (files, tiles, arrays) since the last event of this stage.
+        items: u64,
+    },
+    /// A stage ended.
+    StageFinished {
+        /// Stage.
+        stage: Stage,
+        /// Wall time since it began.
+        elapsed_s: f64,
+    },
+    /// Something to tell.
+    Message {
+        /// Weight.
+        severity: Severity,
+        /// Text of one line, without escape sequences.
+        text: String,
+    },
+}
+
+/// Receives events from any thread. Called between batches, so it may take a lock, but should not block.
+pub trait Observer: Sync {
+    /// Receives one event.
+    fn event(&self, event: &Event);
+}
+
+/// An observer that ignores everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _event: &Event) {}
+}
+
+impl<F: Fn(&Event) + Sync> Observer for F {
+    fn event(&self, event: &Event) {
+        self(event);
+    }
+}

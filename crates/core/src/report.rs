@@ -1,0 +1,264 @@
+//! The run report: time, bytes and calls per stage and rank, memory, and the plan's predictions against what happened.
+//!
+//! Values only; writing them as JSON or HTML is the caller's. Times of worker threads are summed: `wall_s` of a stage is
+//! how long threads were busy with it, so with two threads it may exceed the run's elapsed time.
+
+use crate::progress::Stage;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What one stage took on one rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Rank.
+    pub rank: u32,
+    /// Stage.
+    pub stage: Stage,
+    /// Wall time, summed over threads.
+    pub wall_s: f64,
+    /// Processor time, summed over threads.
+    pub cpu_s: f64,
+    /// Bytes: before encoding for regroup and encode, stored bytes for read, decode and place.
+    pub bytes: u64,
+    /// Calls: files, tiles, writes, arrays.
+    pub calls: u64,
+}
+
+/// Counters of one stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageTotals {
+    /// Wall time.
+    pub wall_ns: u64,
+    /// Processor time.
+    pub cpu_ns: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Calls.
+    pub calls: u64,
+}
+
+impl StageTotals {
+    /// Adds another count of the same stage.
+    pub fn add(&mut self, other: &Self) {
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.calls = self.calls.saturating_add(other.calls);
+    }
+}
+
+/// Counters of all stages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageTable {
+    totals: [StageTotals; Stage::ALL.len()],
+}
+
+impl StageTable {
+    /// Counters of `stage`.
+    pub fn get(&self, stage: Stage) -> &StageTotals {
+        &self.totals[stage as usize]
+    }
+
+    /// Counters of `stage`.
+    pub fn get_mut(&mut self, stage: Stage) -> &mut StageTotals {
+        &mut self.totals[stage as usize]
+    }
+
+    /// Adds the counters of another thread.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.totals.iter_mut().zip(&other.totals) {
+            mine.add(theirs);
+        }
+    }
+
+    /// The stages that were entered, as a report of `rank`.
+    pub fn reports(&self, rank: u32) -> Vec<StageReport> {
+        Stage::ALL
+            .iter()
+            .map(|stage| (stage, self.get(*stage)))
+            .filter(|(_, totals)| totals.calls > 0 || totals.wall_ns > 0)
+            .map(|(stage, totals)| StageReport {
+                rank,
+                stage: *stage,
+                wall_s: totals.wall_ns as f64 * 1e-9,
+                cpu_s: totals.cpu_ns as f64 * 1e-9,
+                bytes: totals.bytes,
+                calls: totals.calls,
+            })
+            .collect()
+    }
+
+    /// The counters as bytes, for another rank.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let words = self.totals.iter().flat_map(|t| [t.wall_ns, t.cpu_ns, t.bytes, t.calls]);
+        words.flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The counters from another rank's bytes; what is missing counts as zero.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut words = bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)));
+        let mut table = Self::default();
+        for totals in &mut table.totals {
+            for field in [&mut totals.wall_ns, &mut totals.cpu_ns, &mut totals.bytes, &mut totals.calls] {
+                *field = words.next().unwrap_or(0);
+            }
+        }
+        table
+    }
+}
+
+/// Measures a stage that the calling thread goes through, such as scan or plan.
+#[derive(Debug)]
+pub struct StageTimer {
+    started: Instant,
+    cpu_ns: u64,
+}
+
+impl StageTimer {
+    /// Starts measuring.
+    pub fn start() -> Self {
+        Self { started: Instant::now(), cpu_ns: thread_cpu_ns() }
+    }
+
+    /// Wall time so far.
+    pub fn elapsed_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// What was measured since the start.
+    pub fn totals(&self, bytes: u64, calls: u64) -> StageTotals {
+        StageTotals { wall_ns: elapsed_ns(self.started), cpu_ns: thread_cpu_ns() - self.cpu_ns, bytes, calls }
+    }
+}
+
+pub(crate) fn elapsed_ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
+/// Processor time of the process, all threads.
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(ClockId::ProcessCPUTime)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Largest resident set of the process so far (`VmHWM`); `None` where the system does not tell.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Memory of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryReport {
+    /// The budget.
+    pub budget_bytes: u64,
+    /// Most that was under permits at once.
+    pub budget_peak_bytes: u64,
+    /// Largest resident set of the process, where the system tells.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+impl MemoryReport {
+    /// Memory as of now.
+    pub fn of(budget: &crate::memory::MemoryBudget) -> Self {
+        Self {
+            budget_bytes: budget.limit_bytes(),
+            budget_peak_bytes: budget.peak_bytes(),
+            peak_rss_bytes: peak_rss_bytes(),
+        }
+    }
+}
+
+/// Something the plan foretold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// What, for example `output_len_bytes`.
+    pub quantity: String,
+    /// What the plan said.
+    pub predicted: f64,
+    /// What it was.
+    pub actual: f64,
+}
+
+/// Report of a whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// Name of the program and its version.
+    pub program: String,
+    /// What was run, for example `merge`.
+    pub command: String,
+    /// Wall time of the run.
+    pub elapsed_s: f64,
+    /// Worker threads per rank.
+    pub jobs: u32,
+    /// Ranks.
+    pub ranks: u32,
+    /// Stages, by rank.
+    pub stages: Vec<StageReport>,
+    /// Memory of rank 0.
+    pub memory: MemoryReport,
+    /// Predictions and what became of them.
+    pub predictions: Vec<Prediction>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_travel_between_ranks() {
+        let mut table = StageTable::default();
+        *table.get_mut(Stage::Scan) = StageTotals { wall_ns: 1, cpu_ns: 2, bytes: 3, calls: 4 };
+        *table.get_mut(Stage::Verify) = StageTotals { wall_ns: u64::MAX, cpu_ns: 6, bytes: 1 << 40, calls: 8 };
+        assert_eq!(StageTable::from_bytes(&table.to_bytes()), table);
+        let mut twice = table;
+        twice.add(&table);
+        assert_eq!(twice.get(Stage::Verify).wall_ns, u64::MAX);
+        assert_eq!(twice.get(Stage::Scan).calls, 8);
+        assert_eq!(
+            table.reports(3).iter().map(|r| (r.rank, r.stage)).collect::<Vec<_>>(),
+            [(3, Stage::Scan), (3, Stage::Verify)]
+        );
+    }
+
+    #[test]
+    fn clocks_and_memory_are_there() {
+        let timer = StageTimer::start();
+        let mut sum = 0u64;
+        while timer.elapsed_s() < 0.01 {
+            sum = sum.wrapping_add(std::hint::black_box(1));
+        }
+        let totals = timer.totals(sum, 1);
+        assert!(totals.wall_ns >= 10_000_000);
+        assert!(totals.cpu_ns > 0 && totals.cpu_ns <= totals.wall_ns + 10_000_000);
+        assert!(process_cpu_ns() >= totals.cpu_ns);
+        assert!(peak_rss_bytes().is_none_or(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn reports_are_json() {
+        let report = RunReport {
+            program: "raddle 0".to_owned(),
+            command: "merge".to_owned(),
+            elapsed_s: 1.5,
+            jobs: 2,
+            ranks: 1,
+            stages: StageTable::default().reports(0),
+            memory: MemoryReport { budget_bytes: 1, budget_peak_bytes: 2, peak_rss_bytes: None },
+            predictions: vec![Prediction { quantity: "output_len_bytes".to_owned(), predicted: 1.0, actual: 2.0 }],
+        };
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<RunReport>(&text).unwrap(), report);
+    }
+}

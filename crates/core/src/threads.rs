@@ -1,0 +1,158 @@
+//! Ranks as threads of one process: the test double of [`Communicator`].
+//!
+//! Not for production: every message goes through one lock. Invariant: a rank that returns or panics while others wait
+//! in a collective makes them fail with [`CoreError::RankLeft`]; nobody waits for ever.
+
+use crate::communicator::{Communicator, Rank};
+use crate::error::{CoreError, Result};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// A communicator of one rank among threads.
+#[derive(Debug, Clone)]
+pub struct Threads {
+    rank: Rank,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    size: usize,
+    meeting: Mutex<Meeting>,
+    changed: Condvar,
+}
+
+/// One message per peer and rank: row `i` is what rank `i` sends.
+type Board = Vec<Vec<Vec<u8>>>;
+
+#[derive(Debug, Default)]
+struct Meeting {
+    /// Ranks that have put their messages on the board.
+    arrived: usize,
+    /// Collectives completed.
+    round: u64,
+    board: Board,
+    /// The board of the last completed collective.
+    finished: Arc<Board>,
+    /// Whether a rank returned or panicked.
+    left: bool,
+}
+
+impl Threads {
+    /// Runs `body` on `size` ranks at once and returns what each returned, in rank order. A panic of a rank is passed
+    /// on after all ranks ended.
+    pub fn run<T: Send>(size: usize, body: impl Fn(&dyn Communicator) -> T + Sync) -> Vec<T> {
+        let board = vec![Vec::new(); size];
+        let shared = Arc::new(Shared {
+            size,
+            meeting: Mutex::new(Meeting { board, ..Meeting::default() }),
+            changed: Condvar::new(),
+        });
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = (0..size)
+                .map(|rank| {
+                    let (body, shared) = (&body, Arc::clone(&shared));
+                    scope.spawn(move || {
+                        let _leaving = Leaving(Arc::clone(&shared));
+                        body(&Self { rank, shared })
+                    })
+                })
+                .collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    }
+
+    /// Puts `row` on the board, waits for all ranks and returns the whole board.
+    fn meet(&self, operation: &'static str, row: Vec<Vec<u8>>) -> Result<Arc<Board>> {
+        let shared = &*self.shared;
+        let mut meeting = shared.meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        if meeting.left {
+            return Err(CoreError::RankLeft { operation });
+        }
+        let round = meeting.round;
+        meeting.board[self.rank] = row;
+        meeting.arrived += 1;
+        if meeting.arrived == shared.size {
+            let board = std::mem::replace(&mut meeting.board, vec![Vec::new(); shared.size]);
+            meeting.finished = Arc::new(board);
+            meeting.arrived = 0;
+            meeting.round += 1;
+            shared.changed.notify_all();
+        }
+        // `finished` cannot be replaced before this rank has seen it: the next collective needs this rank too.
+        while meeting.round == round {
+            if meeting.left {
+                return Err(CoreError::RankLeft { operation });
+            }
+            meeting = shared.changed.wait(meeting).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(Arc::clone(&meeting.finished))
+    }
+}
+
+/// Tells the others when a rank ends, also by panic.
+struct Leaving(Arc<Shared>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.meeting.lock().unwrap_or_else(PoisonError::into_inner).left = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Communicator for Threads {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.size
+    }
+
+    fn barrier(&self) -> Result<()> {
+        self.meet("barrier", Vec::new()).map(|_| ())
+    }
+
+    fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let board = self.meet("all_gather_bytes", vec![send.to_vec()])?;
+        Ok(board.iter().map(|row| row.first().cloned().unwrap_or_default()).collect())
+    }
+
+    fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let size = self.shared.size;
+        if send.len() != size {
+            return Err(CoreError::MessageCount { operation: "exchange_bytes", got: send.len(), size });
+        }
+        let board = self.meet("exchange_bytes", send)?;
+        Ok(board.iter().map(|row| row.get(self.rank).cloned().unwrap_or_default()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::communicator::CommunicatorExt;
+
+    #[test]
+    fn ranks_conform() {
+        for size in [1, 2, 3, 4, 7, 16] {
+            Threads::run(size, crate::conformance::all);
+        }
+    }
+
+    #[test]
+    fn a_rank_that_leaves_early_hangs_nobody() {
+        let seen = Threads::run(3, |ranks| if ranks.rank() == 1 { None } else { Some(ranks.barrier().is_err()) });
+        assert_eq!(seen, [Some(true), None, Some(true)]);
+    }
+
+    #[test]
+    fn a_panic_is_passed_on() {
+        let caught = std::panic::catch_unwind(|| {
+            Threads::run(2, |ranks| {
+                assert_eq!(ranks.rank(), 0, "rank 1 gives up");
+                ranks.all_gather_u64(1).is_err()
+            })
+        });
+        assert!(caught.is_err());
+    }
+}
