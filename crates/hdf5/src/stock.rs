@@ -163,17 +163,17 @@ impl StockFile {
 }
 
 impl StockDataset {
-    /// Writes the chunk at `origin` (in elements) in its stored form; all filters of the pipeline count as applied.
+    /// Writes the chunk at `origin` (in elements) in its stored form; bit 0 of `filter_mask` set: deflate was skipped.
     ///
     /// # Panics
     /// If `origin` has not the dataset's rank.
-    pub fn write_chunk(&mut self, origin: &[u64], stored: &[u8]) -> Result<()> {
+    pub fn write_chunk(&mut self, origin: &[u64], stored: &[u8], filter_mask: u32) -> Result<()> {
         assert_eq!(origin.len(), self.rank, "a chunk's origin has the rank of its dataset");
         let _library = Library::lock();
         // SAFETY: the lock is held, the dataset is open, `origin` holds its rank of values, `stored` its length.
         let status = unsafe {
             let bytes = stored.as_ptr().cast();
-            H5Dwrite_chunk(self.dataset.id(), H5P_DEFAULT, 0, origin.as_ptr(), stored.len(), bytes)
+            H5Dwrite_chunk(self.dataset.id(), H5P_DEFAULT, filter_mask, origin.as_ptr(), stored.len(), bytes)
         };
         Call::of_object(&self.path, &self.object).status("H5Dwrite_chunk", status).map(|_| ())
     }
@@ -194,8 +194,8 @@ mod tests {
         let mut file = StockFile::create(&path).unwrap();
         file.create_group(b"/table").unwrap();
         let mut dataset = file.create_dataset(b"/table/column", &spec(&[6, 1])).unwrap();
-        dataset.write_chunk(&[0, 0], b"first stored chunk").unwrap();
-        dataset.write_chunk(&[4, 0], b"second stored chunk").unwrap();
+        dataset.write_chunk(&[0, 0], b"first stored chunk", 0).unwrap();
+        dataset.write_chunk(&[4, 0], b"second stored chunk", 1).unwrap();
         drop(dataset);
         file.finish().unwrap();
         let bytes = std::fs::read(&path).unwrap();
@@ -221,7 +221,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut file = StockFile::create(&folder.path().join("stock.h5")).unwrap();
         let mut dataset = file.create_dataset(b"/column", &spec(&[6, 1])).unwrap();
-        let error = dataset.write_chunk(&[3, 0], b"x").unwrap_err().to_string();
+        let error = dataset.write_chunk(&[3, 0], b"x", 0).unwrap_err().to_string();
         assert!(error.contains("H5Dwrite_chunk of /column"), "{error}");
         drop(dataset);
         file.finish().unwrap();
