@@ -37,6 +37,12 @@ pub enum Hdf5Error {
         /// Length of the file.
         file_len_bytes: u64,
     },
+    /// The superblock is marked as open for writing.
+    #[error("{}: marked as being written; if no program writes it (it may have crashed), run `h5clear -s` on it", path.display())]
+    InUse {
+        /// File.
+        path: PathBuf,
+    },
     /// Bytes that contradict the format.
     #[error("{}: damaged at byte {address}: {what}", path.display())]
     Malformed {

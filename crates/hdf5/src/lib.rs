@@ -7,6 +7,7 @@
 pub mod error;
 pub mod ffi;
 pub mod model;
+pub mod native;
 pub mod source;
 pub mod stock;
 

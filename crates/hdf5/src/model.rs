@@ -66,6 +66,8 @@ pub enum ObjectKind {
     Unreadable {
         /// What was wrong, in words for the user.
         reason: String,
+        /// The bytes may be fine: this reader does not know them, and libhdf5 may.
+        unsupported: bool,
     },
 }
 

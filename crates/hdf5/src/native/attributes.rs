@@ -1,0 +1,113 @@
+//! Attribute messages, versions 1 to 3, attribute info messages, and the order of an object's attributes.
+//!
+//! Invariant: an attribute's data has exactly the length that its type and extent say.
+
+use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::reader::Reader;
+use super::{dataspace, object};
+use crate::error::Result;
+use crate::model::{Attribute, CreationOrder, InlineData};
+
+/// Flags of versions 2 and 3.
+const FLAG_TYPE_SHARED: u8 = 1;
+const FLAG_SPACE_SHARED: u8 = 2;
+
+/// An attribute message cut into its parts.
+struct Parts<'b> {
+    name: &'b [u8],
+    utf8: bool,
+    datatype: Cursor<'b>,
+    datatype_shared: bool,
+    dataspace: Cursor<'b>,
+    dataspace_shared: bool,
+    data: Cursor<'b>,
+}
+
+fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
+    let version = cursor.u8()?;
+    if !(1..=3).contains(&version) {
+        return Err(cursor.unsupported(format!("version {version}")));
+    }
+    // The byte is reserved in version 1.
+    let flags = if version == 1 { cursor.u8()? & 0 } else { cursor.u8()? };
+    if flags & !(FLAG_TYPE_SHARED | FLAG_SPACE_SHARED) != 0 {
+        return Err(cursor.malformed(format!("flags {flags:#04x}")));
+    }
+    let lens = [cursor.u16()?, cursor.u16()?, cursor.u16()?].map(usize::from);
+    let charset = if version == 3 { cursor.u8()? } else { 0 };
+    if charset > 1 {
+        return Err(cursor.malformed(format!("character set {charset}")));
+    }
+    let padded = |len: usize| if version == 1 { len.next_multiple_of(8) } else { len };
+    let mut parts = Vec::with_capacity(3);
+    for (len, what) in lens.into_iter().zip(["attribute name", "attribute datatype", "attribute dataspace"]) {
+        parts.push(cursor.part(len, what)?);
+        cursor.skip(padded(len) - len)?;
+    }
+    let [mut name, datatype, dataspace] = <[_; 3]>::try_from(parts).map_err(|_| cursor.malformed("has no parts"))?;
+    let stored_name = name.rest();
+    let Some((0, name)) = stored_name.split_last() else {
+        return Err(name.malformed("not terminated"));
+    };
+    if name.is_empty() || name.contains(&0) {
+        return Err(cursor.malformed("name is empty or ends before its length"));
+    }
+    Ok(Parts {
+        name,
+        utf8: charset == 1,
+        datatype,
+        datatype_shared: flags & FLAG_TYPE_SHARED != 0,
+        dataspace,
+        dataspace_shared: flags & FLAG_SPACE_SHARED != 0,
+        data: cursor,
+    })
+}
+
+/// Decodes the body of an attribute message; follows its datatype where that is shared.
+pub(crate) fn read(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
+    let (path, encoding) = (reader.path(), reader.encoding());
+    let mut parts = parse(cursor).in_file(path)?;
+    let datatype = object::read_datatype(reader, parts.datatype, parts.datatype_shared)?;
+    if parts.dataspace_shared {
+        return Err(parts.dataspace.unsupported("in the shared message heap").in_file(path));
+    }
+    let dataspace = dataspace::parse(parts.dataspace, encoding).in_file(path)?;
+    let element_len = datatype.class.len_bytes();
+    let len = dataspace.element_count().and_then(|count| count.checked_mul(element_len));
+    let data = match len.and_then(|len| usize::try_from(len).ok()) {
+        Some(len) => parts.data.take(len).in_file(path)?.to_vec(),
+        None => return Err(parts.data.malformed("value exceeds 64 bits").in_file(path)),
+    };
+    let data = InlineData::Stored(data);
+    Ok(Attribute { name: parts.name.to_vec(), utf8: parts.utf8, creation_order, datatype, dataspace, data })
+}
+
+/// Fractal heap of an object's attributes and B-tree of their names, where an attribute info message names them.
+pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64, u64)>, Defect> {
+    cursor.version(0)?;
+    let flags = cursor.u8()?;
+    if flags & 1 != 0 {
+        // Highest creation order value so far.
+        cursor.skip(2)?;
+    }
+    let heap = cursor.file_address(encoding)?;
+    let names = cursor.file_address(encoding)?;
+    match (heap, names) {
+        (Some(heap), Some(names)) => Ok(Some((heap, names))),
+        (Some(_), None) => Err(cursor.malformed("attributes without an index of names")),
+        (None, _) => Ok(None),
+    }
+}
+
+/// Sorts attributes as objects hold them; fails, naming the object at `address`, on a name that is there twice.
+pub(crate) fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> Result<(), Defect> {
+    attributes.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(pair) = attributes.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        let what = format!("object: two attributes named `{}`", pair[0].name.escape_ascii());
+        return Err(Defect::Malformed { address, what });
+    }
+    if order.tracked {
+        attributes.sort_by_key(|attribute| attribute.creation_order);
+    }
+    Ok(())
+}

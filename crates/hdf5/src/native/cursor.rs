@@ -1,0 +1,316 @@
+//! Bounded little-endian reading of one structure whose bytes are at hand and whose file offset is known.
+//!
+//! Not for getting bytes out of a file: [`super::reader`] does that. Invariant: no method reads beyond the slice, and
+//! every defect names the absolute file offset at which it was found.
+
+use crate::error::Hdf5Error;
+use std::path::Path;
+
+/// How a file writes addresses and lengths, and where its address 0 lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// Absolute file offset of the superblock, which all stored addresses count from.
+    pub base: u64,
+    /// Size of a stored address: 2, 4 or 8 bytes.
+    pub address_len_bytes: u8,
+    /// Size of a stored length: 2, 4 or 8 bytes.
+    pub length_len_bytes: u8,
+}
+
+impl Encoding {
+    /// Size of a stored address, as an index type.
+    pub fn address_len(&self) -> usize {
+        usize::from(self.address_len_bytes)
+    }
+
+    /// Size of a stored length, as an index type.
+    pub fn length_len(&self) -> usize {
+        usize::from(self.length_len_bytes)
+    }
+}
+
+/// What is wrong with the bytes of a structure, before the file's name is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Defect {
+    /// The bytes contradict the format.
+    #[error("damaged at byte {address}: {what}")]
+    Malformed {
+        /// Absolute file offset (for a message on its own: offset in the message).
+        address: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// Valid as far as it can be told, but not known to this reader.
+    #[error("not supported (at byte {address}): {what}")]
+    Unsupported {
+        /// Absolute file offset (for a message on its own: offset in the message).
+        address: u64,
+        /// What is not known.
+        what: String,
+    },
+}
+
+impl Defect {
+    /// The error of this crate that says the same about the file at `path`.
+    pub fn in_file(self, path: &Path) -> Hdf5Error {
+        let path = path.to_path_buf();
+        match self {
+            Self::Malformed { address, what } => Hdf5Error::Malformed { path, address, what },
+            Self::Unsupported { address, what } => Hdf5Error::Unsupported { path, address, what },
+        }
+    }
+}
+
+/// Ties defects to the file they were found in.
+pub(crate) trait InFile<T> {
+    /// Maps a [`Defect`] to the error that names `path`.
+    fn in_file(self, path: &Path) -> Result<T, Hdf5Error>;
+}
+
+impl<T> InFile<T> for Result<T, Defect> {
+    fn in_file(self, path: &Path) -> Result<T, Hdf5Error> {
+        self.map_err(|defect| defect.in_file(path))
+    }
+}
+
+/// A reading position in the bytes of one structure.
+#[derive(Debug, Clone)]
+pub struct Cursor<'b> {
+    bytes: &'b [u8],
+    position: usize,
+    address: u64,
+    what: &'static str,
+}
+
+impl<'b> Cursor<'b> {
+    /// A cursor at the start of `bytes`, which lie at absolute file offset `address`; `what` names the structure.
+    pub fn new(bytes: &'b [u8], address: u64, what: &'static str) -> Self {
+        Self { bytes, position: 0, address, what }
+    }
+
+    /// Absolute file offset of the next byte.
+    pub fn address(&self) -> u64 {
+        self.address.saturating_add(self.position as u64)
+    }
+
+    /// Number of bytes read so far.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Number of bytes left.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    /// A defect at the next byte.
+    pub fn malformed(&self, what: impl AsRef<str>) -> Defect {
+        Defect::Malformed { address: self.address(), what: format!("{}: {}", self.what, what.as_ref()) }
+    }
+
+    /// Something unknown at the next byte.
+    pub fn unsupported(&self, what: impl AsRef<str>) -> Defect {
+        Defect::Unsupported { address: self.address(), what: format!("{}: {}", self.what, what.as_ref()) }
+    }
+
+    /// The next `len_bytes` bytes.
+    pub fn take(&mut self, len_bytes: usize) -> Result<&'b [u8], Defect> {
+        if len_bytes > self.remaining() {
+            return Err(
+                self.malformed(format!("ends too early: {len_bytes} bytes expected, {} left", self.remaining()))
+            );
+        }
+        let taken = &self.bytes[self.position..self.position + len_bytes];
+        self.position += len_bytes;
+        Ok(taken)
+    }
+
+    /// The next `len_bytes` bytes as a cursor of their own, named `what`.
+    pub fn part(&mut self, len_bytes: usize, what: &'static str) -> Result<Cursor<'b>, Defect> {
+        let address = self.address();
+        Ok(Cursor::new(self.take(len_bytes)?, address, what))
+    }
+
+    /// Everything that is left.
+    pub fn rest(&mut self) -> &'b [u8] {
+        let rest = &self.bytes[self.position..];
+        self.position = self.bytes.len();
+        rest
+    }
+
+    /// Passes over `len_bytes` bytes.
+    pub fn skip(&mut self, len_bytes: usize) -> Result<(), Defect> {
+        self.take(len_bytes).map(|_| ())
+    }
+
+    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Defect> {
+        let mut array = [0; LEN];
+        array.copy_from_slice(self.take(LEN)?);
+        Ok(array)
+    }
+
+    /// An unsigned number of one byte.
+    pub fn u8(&mut self) -> Result<u8, Defect> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    /// An unsigned number of two bytes.
+    pub fn u16(&mut self) -> Result<u16, Defect> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    /// An unsigned number of four bytes.
+    pub fn u32(&mut self) -> Result<u32, Defect> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// An unsigned number of eight bytes.
+    pub fn u64(&mut self) -> Result<u64, Defect> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// An unsigned number of `len_bytes` bytes; numbers wider than 64 bits are a defect.
+    pub fn uint(&mut self, len_bytes: usize) -> Result<u64, Defect> {
+        if len_bytes == 8 {
+            return self.u64();
+        }
+        let bytes = self.take(len_bytes)?;
+        if bytes.iter().skip(8).any(|&byte| byte != 0) {
+            return Err(self.malformed("a number exceeds 64 bits"));
+        }
+        Ok(bytes.iter().take(8).rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    /// A stored length.
+    pub fn length(&mut self, encoding: &Encoding) -> Result<u64, Defect> {
+        self.uint(encoding.length_len())
+    }
+
+    /// A stored length where all bits set mean "none" (unlimited, undefined): `u64::MAX` for any size of lengths.
+    pub fn length_or_max(&mut self, encoding: &Encoding) -> Result<u64, Defect> {
+        let value = self.length(encoding)?;
+        Ok(if value == all_ones(encoding.length_len()) { u64::MAX } else { value })
+    }
+
+    /// A stored address as an absolute file offset; `None` for the undefined address.
+    pub fn file_address(&mut self, encoding: &Encoding) -> Result<Option<u64>, Defect> {
+        let stored = self.uint(encoding.address_len())?;
+        if stored == all_ones(encoding.address_len()) {
+            return Ok(None);
+        }
+        match stored.checked_add(encoding.base) {
+            Some(address) => Ok(Some(address)),
+            None => Err(self.malformed(format!("address {stored} overflows"))),
+        }
+    }
+
+    /// A stored address that must be defined.
+    pub fn required_address(&mut self, encoding: &Encoding, of: &str) -> Result<u64, Defect> {
+        match self.file_address(encoding)? {
+            Some(address) => Ok(address),
+            None => Err(self.malformed(format!("address of {of} is undefined"))),
+        }
+    }
+
+    /// Bytes up to a terminating zero, which is passed over.
+    pub fn zero_terminated(&mut self) -> Result<&'b [u8], Defect> {
+        let rest = &self.bytes[self.position..];
+        match rest.iter().position(|&byte| byte == 0) {
+            Some(len) => {
+                self.position += len + 1;
+                Ok(&rest[..len])
+            }
+            None => Err(self.malformed("a string is not terminated")),
+        }
+    }
+
+    /// Fails unless the next bytes are `signature`.
+    pub fn signature(&mut self, signature: &[u8; 4]) -> Result<(), Defect> {
+        let at = self.clone();
+        match self.take(4)? {
+            found if found == signature => Ok(()),
+            found => Err(at.malformed(format!(
+                "signature {} expected, {} found",
+                signature.escape_ascii(),
+                found.escape_ascii()
+            ))),
+        }
+    }
+
+    /// Fails unless the next byte is the version `known`.
+    pub fn version(&mut self, known: u8) -> Result<(), Defect> {
+        let at = self.clone();
+        match self.u8()? {
+            version if version == known => Ok(()),
+            version => Err(at.unsupported(format!("version {version}"))),
+        }
+    }
+}
+
+/// The value of `len_bytes` bytes of ones (at most 8), which stands for undefined addresses and unlimited lengths.
+fn all_ones(len_bytes: usize) -> u64 {
+    if len_bytes >= 8 { u64::MAX } else { (1 << (8 * len_bytes)) - 1 }
+}
+
+/// Number of bytes that hold `value`, at least one, as the format sizes its variable-width fields.
+pub(crate) fn encoded_len(value: u64) -> usize {
+    (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: Encoding = Encoding { base: 512, address_len_bytes: 8, length_len_bytes: 8 };
+    const NARROW: Encoding = Encoding { base: 0, address_len_bytes: 2, length_len_bytes: 4 };
+
+    #[test]
+    fn reads_numbers_of_any_width() {
+        let mut cursor = Cursor::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 0xff, 0xff], 100, "test");
+        assert_eq!(cursor.u8(), Ok(1));
+        assert_eq!(cursor.uint(3), Ok(0x04_03_02));
+        assert_eq!(cursor.uint(5), Ok(0x09_08_07_06_05));
+        assert_eq!(cursor.address(), 109);
+        assert_eq!(cursor.file_address(&NARROW), Ok(None));
+        assert_eq!(cursor.remaining(), 0);
+    }
+
+    #[test]
+    fn adds_the_base_and_refuses_overflow() {
+        let bytes = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        assert!(matches!(
+            Cursor::new(&bytes, 7, "test").file_address(&WIDE),
+            Err(Defect::Malformed { address: 15, .. })
+        ));
+        assert_eq!(Cursor::new(&[8, 0, 0, 0, 0, 0, 0, 0], 7, "test").file_address(&WIDE), Ok(Some(520)));
+    }
+
+    #[test]
+    fn running_out_names_the_place() {
+        let mut cursor = Cursor::new(&[1, 2, 3], 40, "thing");
+        cursor.skip(2).unwrap();
+        let defect = cursor.u32().unwrap_err();
+        assert_eq!(defect.to_string(), "damaged at byte 42: thing: ends too early: 4 bytes expected, 1 left");
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_are_refused() {
+        assert!(Cursor::new(&[0, 0, 0, 0, 0, 0, 0, 0, 1], 0, "test").uint(9).is_err());
+        assert_eq!(Cursor::new(&[1, 0, 0, 0, 0, 0, 0, 0, 0], 0, "test").uint(9), Ok(1));
+    }
+
+    #[test]
+    fn strings_end_at_their_zero() {
+        let mut cursor = Cursor::new(b"ab\0c", 0, "test");
+        assert_eq!(cursor.zero_terminated(), Ok(&b"ab"[..]));
+        assert!(cursor.zero_terminated().is_err());
+    }
+
+    #[test]
+    fn widths_of_variable_fields() {
+        for (value, len) in [(0, 1), (1, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (u64::MAX, 8)] {
+            assert_eq!(encoded_len(value), len, "{value}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Datatype messages, versions 1 to 5, every class.
+//!
+//! Not for shared (committed) datatypes: [`super::object`] follows those. Invariants: an accepted type has a size
+//! above zero, its significant bits lie in its size, its parts lie in it without overlap, and it nests at most
+//! [`MAX_DEPTH`] deep.
+
+use super::cursor::{Cursor, Defect, encoded_len};
+use super::dataspace::MAX_RANK;
+use crate::model::{BitRange, ByteOrder, Member, ReferenceKind, TypeClass};
+use std::sync::Arc;
+
+/// Deepest nesting of datatypes that is decoded. Real types nest three or four deep; the cap bounds the stack.
+pub const MAX_DEPTH: usize = 32;
+
+/// Decodes the body of a datatype message (what `H5Tencode` writes, without its two leading bytes).
+///
+/// Addresses in defects count from the start of `message`.
+pub fn decode(message: &[u8]) -> Result<TypeClass, Defect> {
+    parse(&mut Cursor::new(message, 0, "datatype"))
+}
+
+/// Decodes one datatype and leaves the cursor behind it.
+pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<TypeClass, Defect> {
+    parse_nested(cursor, 0)
+}
+
+/// The fields that every datatype begins with.
+struct Head {
+    version: u8,
+    bits: u32,
+    len_bytes: u32,
+}
+
+impl Head {
+    fn bit(&self, number: u32) -> u8 {
+        (self.bits >> number & 1) as u8
+    }
+
+    fn order(&self) -> ByteOrder {
+        if self.bit(0) == 0 { ByteOrder::Little } else { ByteOrder::Big }
+    }
+
+    /// Low half of the class bits: a count or a length.
+    fn count(&self) -> usize {
+        (self.bits & 0xffff) as usize
+    }
+}
+
+fn parse_nested(cursor: &mut Cursor<'_>, depth: usize) -> Result<TypeClass, Defect> {
+    if depth > MAX_DEPTH {
+        return Err(cursor.unsupported(format!("nested more than {MAX_DEPTH} deep")));
+    }
+    let start = cursor.clone();
+    let class_and_version = cursor.u8()?;
+    let bits = cursor.uint(3)? as u32;
+    let head = Head { version: class_and_version >> 4, bits, len_bytes: cursor.u32()? };
+    if !(1..=5).contains(&head.version) {
+        return Err(start.unsupported(format!("version {}", head.version)));
+    }
+    if head.len_bytes == 0 {
+        return Err(start.malformed("size 0"));
+    }
+    let Head { len_bytes, .. } = head;
+    match class_and_version & 0x0f {
+        0 => {
+            let bits = bit_range(cursor, len_bytes)?;
+            let signed = head.bit(3) == 1;
+            let padding = (head.bit(1), head.bit(2));
+            Ok(TypeClass::Integer { len_bytes, order: head.order(), signed, bits, padding })
+        }
+        1 => parse_float(cursor, &head, &start),
+        2 => Ok(TypeClass::Time { len_bytes, order: head.order(), precision_bits: cursor.u16()? }),
+        3 => Ok(TypeClass::FixedString { len_bytes, padding: nibble(head.bits, 0), charset: nibble(head.bits, 4) }),
+        4 => {
+            let bits = bit_range(cursor, len_bytes)?;
+            Ok(TypeClass::Bitfield { len_bytes, order: head.order(), bits, padding: (head.bit(1), head.bit(2)) })
+        }
+        5 => {
+            let tag = cursor.take((head.bits & 0xff) as usize)?;
+            let tag_len = tag.iter().position(|&byte| byte == 0).unwrap_or(tag.len());
+            Ok(TypeClass::Opaque { len_bytes, tag: tag[..tag_len].to_vec() })
+        }
+        6 => parse_compound(cursor, &head, depth),
+        7 => parse_reference(&head, &start),
+        8 => parse_enum(cursor, &head, depth),
+        9 => {
+            let base = parse_nested(cursor, depth + 1)?;
+            match nibble(head.bits, 0) {
+                0 => Ok(TypeClass::Sequence { base: Arc::new(base), len_bytes }),
+                1 => {
+                    let (padding, charset) = (nibble(head.bits, 4), nibble(head.bits, 8));
+                    Ok(TypeClass::VariableString { padding, charset, len_bytes })
+                }
+                kind => Err(start.malformed(format!("variable-length kind {kind}"))),
+            }
+        }
+        10 => parse_array(cursor, &head, &start, depth),
+        11 => {
+            // Bit 0: both parts of one type; bits 1 and 2: 0 for real and imaginary part.
+            if head.bits != 1 {
+                return Err(start.unsupported(format!("complex number of form {:#x}", head.bits)));
+            }
+            let base = parse_nested(cursor, depth + 1)?;
+            if base.len_bytes().checked_mul(2) != Some(u64::from(len_bytes)) {
+                return Err(start.malformed(format!("complex number of {len_bytes} bytes with parts of another size")));
+            }
+            Ok(TypeClass::Complex { base: Arc::new(base), len_bytes })
+        }
+        class => Err(start.unsupported(format!("class {class}"))),
+    }
+}
+
+fn nibble(bits: u32, at: u32) -> u8 {
+    (bits >> at & 0x0f) as u8
+}
+
+/// Whether `count` > 0 bits from `offset` lie in `len_bytes` bytes.
+fn lies_in(range: BitRange, len_bytes: u32) -> bool {
+    range.count > 0 && u64::from(range.offset) + u64::from(range.count) <= 8 * u64::from(len_bytes)
+}
+
+fn bit_range(cursor: &mut Cursor<'_>, len_bytes: u32) -> Result<BitRange, Defect> {
+    let range = BitRange { offset: cursor.u16()?.into(), count: cursor.u16()?.into() };
+    if !lies_in(range, len_bytes) {
+        return Err(cursor.malformed(format!("{} bits from bit {} in {len_bytes} bytes", range.count, range.offset)));
+    }
+    Ok(range)
+}
+
+fn parse_float(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>) -> Result<TypeClass, Defect> {
+    let order = match (head.bit(6), head.bit(0)) {
+        (0, 0) => ByteOrder::Little,
+        (0, _) => ByteOrder::Big,
+        (_, 1) => ByteOrder::Vax,
+        _ => return Err(start.malformed("byte order 2")),
+    };
+    let normalization = (head.bits >> 4 & 3) as u8;
+    if normalization == 3 {
+        return Err(start.unsupported("mantissa normalization 3"));
+    }
+    let bits = bit_range(cursor, head.len_bytes)?;
+    let exponent = BitRange { offset: cursor.u8()?.into(), count: cursor.u8()?.into() };
+    let mantissa = BitRange { offset: cursor.u8()?.into(), count: cursor.u8()?.into() };
+    let sign = BitRange { offset: head.bits >> 8 & 0xff, count: 1 };
+    for (name, range) in [("sign", sign), ("exponent", exponent), ("mantissa", mantissa)] {
+        if !lies_in(range, head.len_bytes) {
+            return Err(start.malformed(format!("{name} of {} bits from bit {}", range.count, range.offset)));
+        }
+    }
+    let overlap = |a: BitRange, b: BitRange| a.offset < b.offset + b.count && b.offset < a.offset + a.count;
+    if overlap(sign, exponent) || overlap(sign, mantissa) || overlap(exponent, mantissa) {
+        return Err(start.malformed("sign, exponent and mantissa overlap"));
+    }
+    Ok(TypeClass::Float {
+        len_bytes: head.len_bytes,
+        order,
+        bits,
+        padding: (head.bit(1), head.bit(2), head.bit(3)),
+        normalization,
+        sign_bit: sign.offset,
+        exponent,
+        mantissa,
+        exponent_bias: cursor.u32()?,
+    })
+}
+
+/// A name, padded to a multiple of 8 bytes with its zero in versions 1 and 2.
+fn name<'b>(cursor: &mut Cursor<'b>, version: u8) -> Result<&'b [u8], Defect> {
+    let name = cursor.zero_terminated()?;
+    if version < 3 {
+        cursor.skip((name.len() + 1).next_multiple_of(8) - (name.len() + 1))?;
+    }
+    Ok(name)
+}
+
+/// Fails if two of `names` are equal.
+fn check_distinct<'n>(names: impl Iterator<Item = &'n [u8]>, start: &Cursor<'_>) -> Result<(), Defect> {
+    let mut sorted: Vec<_> = names.collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(start.malformed(format!("name `{}` twice", pair[0].escape_ascii()))),
+        None => Ok(()),
+    }
+}
+
+fn parse_compound(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<TypeClass, Defect> {
+    let start = cursor.clone();
+    let mut members = Vec::new();
+    for _ in 0..head.count() {
+        members.push(parse_member(cursor, head, depth)?);
+    }
+    if members.is_empty() {
+        return Err(start.malformed("compound without members"));
+    }
+    check_distinct(members.iter().map(|member: &Member| member.name.as_slice()), &start)?;
+    let mut parts: Vec<_> =
+        members.iter().map(|member| (u64::from(member.offset_bytes), member.class.len_bytes())).collect();
+    parts.sort_unstable();
+    let mut free_from = 0;
+    for (offset, len) in parts {
+        let end = offset.saturating_add(len);
+        if offset < free_from || end > u64::from(head.len_bytes) {
+            return Err(start.malformed(format!(
+                "a member at byte {offset} overlaps another one or exceeds the compound's {} bytes",
+                head.len_bytes
+            )));
+        }
+        free_from = end;
+    }
+    Ok(TypeClass::Compound { len_bytes: head.len_bytes, members })
+}
+
+fn parse_member(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<Member, Defect> {
+    let name = name(cursor, head.version)?.to_vec();
+    let offset_len = if head.version < 3 { 4 } else { encoded_len(head.len_bytes.into()) };
+    let offset_bytes = cursor.uint(offset_len)? as u32;
+    if head.version > 1 {
+        let class = Arc::new(parse_nested(cursor, depth + 1)?);
+        return Ok(Member { name, offset_bytes, class });
+    }
+    // Version 1 has arrays as members only: rank, then 3 reserved bytes, a permutation that was never used, 4 reserved
+    // bytes, and four sizes.
+    let rank = usize::from(cursor.u8()?);
+    if rank > 4 {
+        return Err(cursor.malformed(format!("member array of rank {rank}")));
+    }
+    cursor.skip(3 + 4 + 4)?;
+    let mut dims = Vec::new();
+    for number in 0..4 {
+        let dim = cursor.u32()?;
+        if number < rank {
+            dims.push(dim);
+        }
+    }
+    let start = cursor.clone();
+    let base = Arc::new(parse_nested(cursor, depth + 1)?);
+    if rank == 0 {
+        return Ok(Member { name, offset_bytes, class: base });
+    }
+    check_array(base.len_bytes(), &dims, None, &start)?;
+    Ok(Member { name, offset_bytes, class: Arc::new(TypeClass::Array { base, dims }) })
+}
+
+fn parse_reference(head: &Head, start: &Cursor<'_>) -> Result<TypeClass, Defect> {
+    match (nibble(head.bits, 0), head.len_bytes) {
+        (0, 8) => Ok(TypeClass::Reference(ReferenceKind::Object)),
+        (1, 12) => Ok(TypeClass::Reference(ReferenceKind::Region)),
+        // References are as wide as the file's addresses; only those of 8 bytes are known.
+        (0 | 1, len_bytes) => Err(start.unsupported(format!("reference of {len_bytes} bytes"))),
+        (kind @ 2..=4, len_bytes) => Ok(TypeClass::Reference(ReferenceKind::Revised { kind, len_bytes })),
+        (kind, _) => Err(start.malformed(format!("reference kind {kind}"))),
+    }
+}
+
+fn parse_enum(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<TypeClass, Defect> {
+    let start = cursor.clone();
+    let base = parse_nested(cursor, depth + 1)?;
+    if !matches!(base, TypeClass::Integer { .. }) || base.len_bytes() != u64::from(head.len_bytes) {
+        return Err(start.malformed(format!("enumeration of {} bytes over another type", head.len_bytes)));
+    }
+    let mut names = Vec::new();
+    for _ in 0..head.count() {
+        names.push(name(cursor, head.version)?);
+    }
+    if names.iter().any(|name| name.is_empty()) {
+        return Err(start.malformed("enumeration symbol without a name"));
+    }
+    check_distinct(names.iter().copied(), &start)?;
+    let mut symbols = Vec::new();
+    for name in names {
+        symbols.push((name.to_vec(), cursor.take(head.len_bytes as usize)?.to_vec()));
+    }
+    Ok(TypeClass::Enum { base: Arc::new(base), symbols })
+}
+
+fn parse_array(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>, depth: usize) -> Result<TypeClass, Defect> {
+    let rank = usize::from(cursor.u8()?);
+    if rank == 0 || rank > MAX_RANK {
+        return Err(start.malformed(format!("array of rank {rank}")));
+    }
+    if head.version < 3 {
+        cursor.skip(3)?;
+    }
+    let dims = (0..rank).map(|_| cursor.u32()).collect::<Result<Vec<_>, _>>()?;
+    if head.version < 3 {
+        // A permutation that was never used.
+        cursor.skip(4 * rank)?;
+    }
+    let base = Arc::new(parse_nested(cursor, depth + 1)?);
+    check_array(base.len_bytes(), &dims, Some(head.len_bytes), start)?;
+    Ok(TypeClass::Array { base, dims })
+}
+
+/// Fails unless an array of `dims` items fits the 32-bit size of a type, and has the size stored.
+fn check_array(item_len: u64, dims: &[u32], stored_len: Option<u32>, start: &Cursor<'_>) -> Result<(), Defect> {
+    let len = dims.iter().try_fold(item_len, |len, &dim| len.checked_mul(dim.into()).filter(|&len| len > 0));
+    match len {
+        Some(len) if stored_len.map_or(len <= u64::from(u32::MAX), |stored| u64::from(stored) == len) => Ok(()),
+        _ => Err(start.malformed(format!("array of shape {dims:?} with items of {item_len} bytes"))),
+    }
+}

@@ -1,0 +1,63 @@
+//! Fill value messages: the old one (0x0004) and the new one (0x0005) in versions 1 to 3.
+//!
+//! Not for filling buffers. Invariant: a value, where present, has as many bytes as the message says; the caller
+//! compares that with the datatype.
+
+use super::cursor::{Cursor, Defect};
+use crate::model::{FillValue, InlineData, Layout};
+
+/// `H5D_ALLOC_TIME_EARLY`, `_LATE`, `_INCR`.
+const EARLY: u8 = 1;
+const LATE: u8 = 2;
+const INCREMENTAL: u8 = 3;
+/// `H5D_FILL_TIME_IFSET`.
+const IF_SET: u8 = 2;
+
+/// Decodes the body of a fill value message of type 0x0005.
+pub(crate) fn parse(mut cursor: Cursor<'_>) -> Result<FillValue, Defect> {
+    let version = cursor.u8()?;
+    let (allocation_time, write_time, defined, stored) = match version {
+        1 | 2 => {
+            let (allocation_time, write_time) = (cursor.u8()?, cursor.u8()?);
+            let defined = cursor.u8()? != 0;
+            (allocation_time, write_time, defined, defined)
+        }
+        3 => {
+            let flags = cursor.u8()?;
+            let (undefined, stored) = (flags & 0x10 != 0, flags & 0x20 != 0);
+            if flags & 0xc0 != 0 || undefined && stored {
+                return Err(cursor.malformed(format!("flags {flags:#04x}")));
+            }
+            (flags & 3, flags >> 2 & 3, !undefined, stored)
+        }
+        _ => return Err(cursor.unsupported(format!("version {version}"))),
+    };
+    let len_bytes = if stored { cursor.u32()? } else { 0 };
+    // The size is signed in versions 1 and 2: a negative one means no value, as 0 does.
+    let len_bytes = if version < 3 && len_bytes > i32::MAX as u32 { 0 } else { len_bytes };
+    let value = cursor.take(len_bytes as usize)?;
+    let value = (!value.is_empty()).then(|| InlineData::Stored(value.to_vec()));
+    let user_defined = value.is_some();
+    Ok(FillValue { value, user_defined, undefined: !defined, allocation_time, write_time })
+}
+
+/// Decodes the body of an old fill value message (type 0x0004).
+pub(crate) fn parse_old(mut cursor: Cursor<'_>, layout: &Layout) -> Result<FillValue, Defect> {
+    let len_bytes = cursor.u32()?;
+    let value = cursor.take(len_bytes as usize)?;
+    if value.is_empty() {
+        return Ok(absent(layout));
+    }
+    let value = Some(InlineData::Stored(value.to_vec()));
+    Ok(FillValue { value, user_defined: true, undefined: false, allocation_time: LATE, write_time: IF_SET })
+}
+
+/// What holds for a dataset without a fill value message, which only files older than HDF5 1.6 have.
+pub(crate) fn absent(layout: &Layout) -> FillValue {
+    let allocation_time = match layout {
+        Layout::Compact(_) => EARLY,
+        Layout::Contiguous { .. } | Layout::External { .. } => LATE,
+        Layout::Chunked { .. } | Layout::Virtual => INCREMENTAL,
+    };
+    FillValue { value: None, user_defined: false, undefined: true, allocation_time, write_time: IF_SET }
+}

@@ -1,0 +1,60 @@
+//! Filter pipeline messages, versions 1 and 2.
+//!
+//! Not for running filters (`raddle-codec`). Invariant: filters come in the order of writing, at most [`MAX_FILTERS`].
+
+use super::cursor::{Cursor, Defect};
+use raddle_codec::Filter;
+
+/// Longest pipeline HDF5 allows (`H5Z_MAX_NFILTERS`): a filter mask has 32 bits.
+pub const MAX_FILTERS: usize = 32;
+
+/// Filter numbers below this are HDF5's own and stored without a name in version 2.
+const FIRST_NAMED_FILTER: u16 = 256;
+
+/// Name under which libhdf5 registers its own filters; version 1 stores it, version 2 does not. Filters are named
+/// alike whatever version stored them, so that pipelines of files of different age compare equal.
+fn library_name(id: u16) -> Option<&'static [u8]> {
+    match id {
+        1 => Some(b"deflate"),
+        2 => Some(b"shuffle"),
+        3 => Some(b"fletcher32"),
+        4 => Some(b"szip"),
+        5 => Some(b"nbit"),
+        6 => Some(b"scaleoffset"),
+        _ => None,
+    }
+}
+
+/// Decodes the body of a filter pipeline message.
+pub(crate) fn parse(mut cursor: Cursor<'_>) -> Result<Vec<Filter>, Defect> {
+    let version = cursor.u8()?;
+    let count = usize::from(cursor.u8()?);
+    match version {
+        1 => cursor.skip(6)?,
+        2 => {}
+        _ => return Err(cursor.unsupported(format!("version {version}"))),
+    }
+    if count > MAX_FILTERS {
+        return Err(cursor.malformed(format!("{count} filters")));
+    }
+    (0..count).map(|_| parse_filter(&mut cursor, version)).collect()
+}
+
+fn parse_filter(cursor: &mut Cursor<'_>, version: u8) -> Result<Filter, Defect> {
+    let id = cursor.u16()?;
+    let name_len = if version == 1 || id >= FIRST_NAMED_FILTER { usize::from(cursor.u16()?) } else { 0 };
+    let optional = cursor.u16()? & 1 == 1;
+    let parameter_count = usize::from(cursor.u16()?);
+    let stored_name = match version {
+        // Padded to a multiple of 8, which the stored length already is.
+        1 => cursor.take(name_len.next_multiple_of(8))?,
+        _ => cursor.take(name_len)?,
+    };
+    let stored_name = stored_name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let mut parameters = cursor.part(4 * parameter_count, "filter parameters")?;
+    let parameters = (0..parameter_count).map(|_| parameters.u32()).collect::<Result<_, _>>()?;
+    if version == 1 && parameter_count % 2 == 1 {
+        cursor.skip(4)?;
+    }
+    Ok(Filter { id, optional, name: library_name(id).unwrap_or(stored_name).to_vec(), parameters })
+}

@@ -1,0 +1,132 @@
+//! Link messages, link info messages, and the order of a group's links.
+//!
+//! Invariant: the links of a group have distinct, non-empty names and come in creation order where the group tracks
+//! it, else by name.
+
+use super::cursor::{Cursor, Defect, Encoding};
+use crate::model::{CreationOrder, LinkTarget};
+
+/// A link whose hard target is still an address.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StoredLink {
+    /// Name without its zero.
+    pub name: Vec<u8>,
+    /// The name is marked UTF-8.
+    pub utf8: bool,
+    /// Creation order value, where stored.
+    pub creation_order: Option<i64>,
+    /// Where it leads.
+    pub target: StoredTarget,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum StoredTarget {
+    /// An object header; `None` if the address is undefined.
+    Hard(Option<u64>),
+    /// Anything but a hard link.
+    Other(LinkTarget),
+}
+
+/// Flags of a link message; the lowest two bits size the name's length.
+const FLAG_CREATION_ORDER: u8 = 0x04;
+const FLAG_CLASS: u8 = 0x08;
+const FLAG_CHARSET: u8 = 0x10;
+
+/// Link classes: hard, soft, external; 65 to 255 are the user's.
+const CLASS_HARD: u8 = 0;
+const CLASS_SOFT: u8 = 1;
+const CLASS_EXTERNAL: u8 = 64;
+
+/// Decodes the body of a link message.
+pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLink, Defect> {
+    cursor.version(1)?;
+    let flags = cursor.u8()?;
+    if flags & 0xe0 != 0 {
+        return Err(cursor.malformed(format!("flags {flags:#04x}")));
+    }
+    let class = if flags & FLAG_CLASS != 0 { cursor.u8()? } else { CLASS_HARD };
+    let creation_order = if flags & FLAG_CREATION_ORDER != 0 { Some(cursor.u64()?.cast_signed()) } else { None };
+    let charset = if flags & FLAG_CHARSET != 0 { cursor.u8()? } else { 0 };
+    if charset > 1 {
+        return Err(cursor.malformed(format!("character set {charset}")));
+    }
+    let name_len = cursor.uint(1 << (flags & 3))?;
+    let name = cursor.take(usize::try_from(name_len).unwrap_or(usize::MAX))?;
+    // libhdf5 ends a name at its first zero.
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default().to_vec();
+    let target = match class {
+        CLASS_HARD => StoredTarget::Hard(cursor.file_address(encoding)?),
+        CLASS_SOFT => {
+            let path = counted(&mut cursor)?;
+            StoredTarget::Other(LinkTarget::Soft(path.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()))
+        }
+        CLASS_EXTERNAL => {
+            let address = cursor.address();
+            StoredTarget::Other(parse_external(Cursor::new(counted(&mut cursor)?, address + 2, "external link"))?)
+        }
+        65.. => StoredTarget::Other(LinkTarget::UserDefined { class, data: counted(&mut cursor)?.to_vec() }),
+        _ => return Err(cursor.unsupported(format!("class {class}"))),
+    };
+    Ok(StoredLink { name, utf8: charset == 1, creation_order, target })
+}
+
+/// Bytes after their 2-byte length.
+fn counted<'b>(cursor: &mut Cursor<'b>) -> Result<&'b [u8], Defect> {
+    let len = usize::from(cursor.u16()?);
+    cursor.take(len)
+}
+
+fn parse_external(mut cursor: Cursor<'_>) -> Result<LinkTarget, Defect> {
+    // Version in the high half, flags in the low one: all zero so far.
+    cursor.version(0)?;
+    let file = cursor.zero_terminated()?.to_vec();
+    let path = cursor.zero_terminated()?.to_vec();
+    Ok(LinkTarget::External { file, path })
+}
+
+/// A link info message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkInfo {
+    /// Whether the order of links is kept.
+    pub order: CreationOrder,
+    /// Fractal heap of the links and B-tree of their names, where the group is dense.
+    pub dense: Option<(u64, u64)>,
+}
+
+/// Decodes the body of a link info message.
+pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<LinkInfo, Defect> {
+    cursor.version(0)?;
+    let flags = cursor.u8()?;
+    let order = CreationOrder { tracked: flags & 1 != 0, indexed: flags & 2 != 0 };
+    if order.tracked {
+        // Highest creation order value so far.
+        cursor.skip(8)?;
+    }
+    let heap = cursor.file_address(encoding)?;
+    let names = cursor.file_address(encoding)?;
+    let dense = match (heap, names) {
+        (Some(heap), Some(names)) => Some((heap, names)),
+        (Some(_), None) => return Err(cursor.malformed("links without an index of names")),
+        (None, _) => None,
+    };
+    Ok(LinkInfo { order, dense })
+}
+
+/// Sorts links as groups hold them; fails, naming the group at `address`, on a name that is empty or there twice.
+pub(crate) fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Result<(), Defect> {
+    if !links.is_sorted_by(|a, b| a.name < b.name) {
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    if let Some(pair) = links.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        let what = format!("group: two links named `{}`", pair[0].name.escape_ascii());
+        return Err(Defect::Malformed { address, what });
+    }
+    if links.first().is_some_and(|link| link.name.is_empty()) {
+        return Err(Defect::Malformed { address, what: "group: a link without a name".to_owned() });
+    }
+    if order.tracked {
+        links.sort_by_key(|link| link.creation_order);
+    }
+    Ok(())
+}

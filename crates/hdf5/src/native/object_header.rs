@@ -1,0 +1,231 @@
+//! Object headers, versions 1 and 2: from their blocks to a list of messages.
+//!
+//! Not for what messages mean ([`super::object`]). Invariants: version 2 blocks have right checksums; no block is read
+//! twice; every message lies in its block.
+
+use super::checksum::verified;
+use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::reader::Reader;
+use super::shared::kind;
+use crate::error::{Hdf5Error, Result};
+use crate::model::{CreationOrder, TypeClass};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Longest version 2 prefix: signature, version, flags, four times, two attribute limits, an 8-byte size. Version 1
+/// has 16 bytes.
+const PREFIX_LEN_BYTES: u64 = 4 + 1 + 1 + 16 + 4 + 8;
+const PREFIX_V1_LEN_BYTES: u64 = 16;
+
+/// Signature of a version 2 header's first block and of its continuations.
+const SIGNATURE: &[u8; 4] = b"OHDR";
+const CONTINUATION_SIGNATURE: &[u8; 4] = b"OCHK";
+
+/// Header flags of version 2; the lowest two bits size the block length.
+const FLAG_ATTRIBUTE_ORDER_TRACKED: u8 = 0x04;
+const FLAG_ATTRIBUTE_ORDER_INDEXED: u8 = 0x08;
+const FLAG_ATTRIBUTE_LIMITS: u8 = 0x10;
+const FLAG_TIMES: u8 = 0x20;
+
+/// Message flags.
+const MESSAGE_SHARED: u8 = 0x02;
+const MESSAGE_FAIL_IF_UNKNOWN: u8 = 0x80;
+
+/// What kind a message is and where its body lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    /// One of [`kind`].
+    pub kind: u16,
+    /// The body is a pointer to a shared message.
+    pub shared: bool,
+    /// Creation order of an attribute, where the object tracks it.
+    pub creation_index: Option<u16>,
+    start: usize,
+    len: usize,
+    address: u64,
+}
+
+/// The messages of one object; a buffer that is used again for the next.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectHeader {
+    /// All messages but continuations and empty ones, in the order of the blocks.
+    pub messages: Vec<Message>,
+    /// Whether the order of attributes is kept.
+    pub attribute_order: CreationOrder,
+    bytes: Vec<u8>,
+    seen_blocks: HashSet<u64>,
+    pending_blocks: Vec<(u64, u64)>,
+}
+
+/// How messages are framed.
+#[derive(Debug, Clone, Copy)]
+struct Framing {
+    version: u8,
+    has_creation_index: bool,
+}
+
+impl Framing {
+    fn prefix_len(self) -> usize {
+        match (self.version, self.has_creation_index) {
+            (1, _) => 8,
+            (_, false) => 4,
+            (_, true) => 6,
+        }
+    }
+}
+
+impl ObjectHeader {
+    /// Reads the header at `address` in place of what was here.
+    pub fn read(&mut self, reader: &mut Reader<'_, '_>, address: u64) -> Result<()> {
+        self.messages.clear();
+        self.bytes.clear();
+        self.seen_blocks.clear();
+        self.pending_blocks.clear();
+        let path = reader.path();
+        let prefix_len = reader.file_len_bytes().saturating_sub(address).clamp(PREFIX_V1_LEN_BYTES, PREFIX_LEN_BYTES);
+        let prefix = reader.bytes(address, prefix_len, "object header")?;
+        let prefix = parse_prefix(Cursor::new(prefix, address, "object header")).in_file(path)?;
+        self.attribute_order = prefix.attribute_order;
+        let (framing, encoding) = (prefix.framing, reader.encoding());
+        let (start, len) = match framing.version {
+            1 => (address.saturating_add(prefix.len), prefix.block_len),
+            _ => (address, prefix.block_len.saturating_add(prefix.len + 4)),
+        };
+        self.add_block(reader, start, len, prefix.len as usize, framing, encoding)?;
+        let mut next = 0;
+        while let Some(&(address, len)) = self.pending_blocks.get(next) {
+            next += 1;
+            if !self.seen_blocks.insert(address) {
+                let what = "object header: two continuations lead to this block".to_owned();
+                return Err(Defect::Malformed { address, what }.in_file(path));
+            }
+            self.add_block(reader, address, len, CONTINUATION_SIGNATURE.len(), framing, encoding)?;
+        }
+        Ok(())
+    }
+
+    /// Reads one block; in version 2 its messages start at `start` and end before the checksum.
+    fn add_block(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        address: u64,
+        len: u64,
+        start: usize,
+        framing: Framing,
+        encoding: &Encoding,
+    ) -> Result<()> {
+        let path = reader.path();
+        let block = reader.bytes(address, len, "object header block")?;
+        let messages = match framing.version {
+            1 => block,
+            _ => {
+                let body = verified(block, address, "object header block").in_file(path)?;
+                let (signature, _) = body.split_at(body.len().min(4));
+                if signature != SIGNATURE && signature != CONTINUATION_SIGNATURE {
+                    let what = "object header block: signature OCHK expected".to_owned();
+                    return Err(Defect::Malformed { address, what }.in_file(path));
+                }
+                body.get(start..).unwrap_or_default()
+            }
+        };
+        let messages_address = address.saturating_add(if framing.version == 1 { 0 } else { start as u64 });
+        let buffer_start = self.bytes.len();
+        self.bytes.extend_from_slice(messages);
+        let mut cursor = Cursor::new(&self.bytes[buffer_start..], messages_address, "object header message");
+        while cursor.remaining() >= framing.prefix_len() {
+            let message = parse_message(&mut cursor, framing, buffer_start).in_file(path)?;
+            match message.kind {
+                0 => {}
+                kind::CONTINUATION => {
+                    let body = self.bytes[message.start..message.start + message.len].as_ref();
+                    let mut body = Cursor::new(body, message.address, "object header continuation");
+                    let block = (|| Ok((body.required_address(encoding, "the block")?, body.length(encoding)?)))();
+                    self.pending_blocks.push(block.in_file(path)?);
+                }
+                _ => self.messages.push(message),
+            }
+        }
+        // Version 2 may leave a gap too small for a message; version 1 pads everything to 8 bytes.
+        if framing.version == 1 && cursor.remaining() > 0 {
+            return Err(cursor.malformed("cut off by the end of the block").in_file(path));
+        }
+        Ok(())
+    }
+
+    /// Body of a message of this header.
+    pub fn cursor(&self, message: &Message, what: &'static str) -> Cursor<'_> {
+        Cursor::new(&self.bytes[message.start..message.start + message.len], message.address, what)
+    }
+
+    /// First message of a kind.
+    pub fn find(&self, kind: u16) -> Option<&Message> {
+        self.messages.iter().find(|message| message.kind == kind)
+    }
+
+    /// The datatype of a committed datatype's header, which may not be shared itself.
+    pub fn own_datatype(&self, reader: &mut Reader<'_, '_>) -> Result<Arc<TypeClass>> {
+        match self.find(kind::DATATYPE) {
+            Some(message) if !message.shared => reader.datatype(self.cursor(message, "committed datatype")),
+            found => {
+                let address = found.map_or(0, |message| message.address);
+                let what = "shared datatype: its target is no committed datatype".to_owned();
+                Err(Hdf5Error::Malformed { path: reader.path().to_path_buf(), address, what })
+            }
+        }
+    }
+}
+
+struct Prefix {
+    framing: Framing,
+    attribute_order: CreationOrder,
+    /// Length of the prefix, and of the messages in the first block.
+    len: u64,
+    block_len: u64,
+}
+
+fn parse_prefix(mut cursor: Cursor<'_>) -> Result<Prefix, Defect> {
+    let mut probe = cursor.clone();
+    if probe.take(4)? != SIGNATURE {
+        let version = cursor.u8()?;
+        if version != 1 {
+            return Err(cursor.malformed("neither signature OHDR nor version 1"));
+        }
+        // A reserved byte, the number of messages (blocks say where messages end), the reference count.
+        cursor.skip(1 + 2 + 4)?;
+        let block_len = u64::from(cursor.u32()?);
+        let framing = Framing { version: 1, has_creation_index: false };
+        let attribute_order = CreationOrder::default();
+        return Ok(Prefix { framing, attribute_order, len: PREFIX_V1_LEN_BYTES, block_len });
+    }
+    cursor.skip(4)?;
+    cursor.version(2)?;
+    let flags = cursor.u8()?;
+    let tracked = flags & FLAG_ATTRIBUTE_ORDER_TRACKED != 0;
+    let indexed = flags & FLAG_ATTRIBUTE_ORDER_INDEXED != 0;
+    cursor.skip(if flags & FLAG_TIMES != 0 { 16 } else { 0 })?;
+    cursor.skip(if flags & FLAG_ATTRIBUTE_LIMITS != 0 { 4 } else { 0 })?;
+    let block_len = cursor.uint(1 << (flags & 3))?;
+    let framing = Framing { version: 2, has_creation_index: tracked };
+    let attribute_order = CreationOrder { tracked, indexed };
+    Ok(Prefix { framing, attribute_order, len: cursor.position() as u64, block_len })
+}
+
+fn parse_message(cursor: &mut Cursor<'_>, framing: Framing, buffer_start: usize) -> Result<Message, Defect> {
+    let at = cursor.clone();
+    let kind = if framing.version == 1 { cursor.u16()? } else { u16::from(cursor.u8()?) };
+    let len = usize::from(cursor.u16()?);
+    let flags = cursor.u8()?;
+    if framing.version == 1 {
+        cursor.skip(3)?;
+        if len % 8 != 0 {
+            return Err(at.malformed(format!("length {len} is not a multiple of 8")));
+        }
+    }
+    let creation_index = if framing.has_creation_index { Some(cursor.u16()?) } else { None };
+    if kind >= kind::FIRST_UNKNOWN && flags & MESSAGE_FAIL_IF_UNKNOWN != 0 {
+        return Err(at.unsupported(format!("kind {kind:#06x}, which readers must know")));
+    }
+    let (start, address) = (buffer_start + cursor.position(), cursor.address());
+    cursor.skip(len)?;
+    Ok(Message { kind, shared: flags & MESSAGE_SHARED != 0, creation_index, start, len, address })
+}

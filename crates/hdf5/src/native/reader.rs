@@ -1,0 +1,139 @@
+//! Access to the bytes of one file's metadata, with a budget of work and the datatypes that objects share.
+//!
+//! Invariant: every loop over file content spends from the budget, so no chain of pointers keeps a reader busy for
+//! longer than the file's length justifies.
+
+use super::ReadLimits;
+use super::cursor::{Cursor, Encoding, InFile};
+use super::datatype;
+use super::object_header::ObjectHeader;
+use super::superblock::Superblock;
+use crate::error::{Hdf5Error, Result};
+use crate::model::{Datatype, TypeClass};
+use crate::source::MetadataView;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Price of one access whatever its length: finding the block costs about as much as parsing 32 bytes.
+const ACCESS_COST_BYTES: u64 = 32;
+
+/// Datatype messages up to this length are remembered by their bytes. Longer ones are compounds, which few datasets
+/// share outside committed datatypes.
+const REMEMBERED_TYPE_LEN_BYTES: usize = 256;
+
+/// Number of datatypes remembered; a file has tens, and more would only cost memory.
+const REMEMBERED_TYPES: usize = 1024;
+
+/// One file's metadata bytes.
+pub(crate) struct Reader<'v, 'f> {
+    view: &'v mut MetadataView<'f>,
+    superblock: &'v Superblock,
+    work_left: u64,
+    work_limit: u64,
+    types: HashMap<Box<[u8]>, Arc<TypeClass>>,
+    committed: HashMap<u64, Datatype>,
+    spare_headers: Vec<ObjectHeader>,
+}
+
+impl<'v, 'f> Reader<'v, 'f> {
+    /// A reader with a fresh budget.
+    pub fn new(view: &'v mut MetadataView<'f>, superblock: &'v Superblock, limits: &ReadLimits) -> Self {
+        let work_limit = view.file().len_bytes().saturating_mul(4).saturating_add(limits.work_len_bytes);
+        Self {
+            view,
+            superblock,
+            work_left: work_limit,
+            work_limit,
+            types: HashMap::new(),
+            committed: HashMap::new(),
+            spare_headers: Vec::new(),
+        }
+    }
+
+    /// How the file writes addresses and lengths.
+    pub fn encoding(&self) -> &'v Encoding {
+        &self.superblock.encoding
+    }
+
+    /// The file's superblock.
+    pub fn superblock(&self) -> &'v Superblock {
+        self.superblock
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &'f Path {
+        self.view.file().path()
+    }
+
+    /// Length of the file.
+    pub fn file_len_bytes(&self) -> u64 {
+        self.view.file().len_bytes()
+    }
+
+    /// `len_bytes` bytes at absolute offset `address`; `what` names them in errors.
+    pub fn bytes(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
+        self.view.file().check_range(address, len_bytes, what)?;
+        self.spend(len_bytes + ACCESS_COST_BYTES)?;
+        // In the file, hence far from the limits of an index type.
+        self.view.bytes(address, len_bytes as usize, what)
+    }
+
+    /// Like [`Reader::bytes`], into a buffer that replaces its content; for structures that point at others.
+    pub fn bytes_into(&mut self, address: u64, len_bytes: u64, what: &'static str, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        out.extend_from_slice(self.bytes(address, len_bytes, what)?);
+        Ok(())
+    }
+
+    fn spend(&mut self, cost_bytes: u64) -> Result<()> {
+        match self.work_left.checked_sub(cost_bytes) {
+            Some(left) => {
+                self.work_left = left;
+                Ok(())
+            }
+            None => Err(Hdf5Error::Limit {
+                path: self.path().to_path_buf(),
+                what: "metadata to read (structures point at the same bytes again and again)".to_owned(),
+                limit: self.work_limit,
+            }),
+        }
+    }
+
+    /// Reads the object header at `address`, lends it to `work`, and keeps its buffers for the next one.
+    pub fn with_header<T>(
+        &mut self,
+        address: u64,
+        work: impl FnOnce(&mut Self, &ObjectHeader) -> Result<T>,
+    ) -> Result<T> {
+        let mut header = self.spare_headers.pop().unwrap_or_default();
+        let result = header.read(self, address).and_then(|()| work(self, &header));
+        self.spare_headers.push(header);
+        result
+    }
+
+    /// Decodes a datatype, or remembers one with the same bytes.
+    pub fn datatype(&mut self, mut cursor: Cursor<'_>) -> Result<Arc<TypeClass>> {
+        let mut rest = cursor.clone();
+        let bytes = rest.rest();
+        if let Some(class) = self.types.get(bytes) {
+            return Ok(Arc::clone(class));
+        }
+        let class = Arc::new(datatype::parse(&mut cursor).in_file(self.path())?);
+        if bytes.len() <= REMEMBERED_TYPE_LEN_BYTES && self.types.len() < REMEMBERED_TYPES {
+            self.types.insert(bytes.into(), Arc::clone(&class));
+        }
+        Ok(class)
+    }
+
+    /// The committed datatype whose header is at `address`.
+    pub fn committed_datatype(&mut self, address: u64) -> Result<Datatype> {
+        if let Some(datatype) = self.committed.get(&address) {
+            return Ok(datatype.clone());
+        }
+        let class = self.with_header(address, |reader, header| header.own_datatype(reader))?;
+        let datatype = Datatype { class, committed: Some(address) };
+        self.committed.insert(address, datatype.clone());
+        Ok(datatype)
+    }
+}

@@ -1,0 +1,186 @@
+//! The superblock, versions 0 to 3: where the file starts and ends, how it writes addresses, where its root group is.
+//!
+//! Invariants: what is returned is no longer than the file on disk, is not being written, and keeps its metadata in
+//! its own place (no cache image, no family or multi driver).
+
+use super::ReadLimits;
+use super::checksum::verified;
+use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::reader::Reader;
+use super::shared::kind;
+use crate::error::{Hdf5Error, Result};
+use crate::source::{InputFile, MetadataView};
+
+const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
+/// Longest superblock: version 1 with 8-byte addresses (28 bytes, four addresses, a symbol table entry of 40 bytes).
+const MAX_LEN_BYTES: u64 = 28 + 4 * 8 + 40;
+
+/// File consistency flags of version 3.
+const FLAG_OPEN_FOR_WRITING: u8 = 0x01;
+const FLAG_OPEN_FOR_SWMR: u8 = 0x04;
+
+/// The superblock of one file, with absolute addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Version, 0 to 3.
+    pub version: u8,
+    /// How addresses and lengths are written, and where address 0 lies: the superblock's own offset, which is the
+    /// length of the user block.
+    pub encoding: Encoding,
+    /// End of the file's data.
+    pub end: u64,
+    /// Object header of the root group.
+    pub root: u64,
+    /// Table of shared messages, where the file has one.
+    pub(crate) shared_table: Option<(u64, u8)>,
+}
+
+/// What the superblock itself says.
+struct Stored {
+    superblock: Superblock,
+    extension: Option<u64>,
+    driver_info: Option<u64>,
+    open_for_writing: bool,
+}
+
+impl Superblock {
+    /// Finds and reads the superblock of `file`.
+    ///
+    /// # Errors
+    /// `NotHdf5`, `Truncated` (the file is shorter than it says), `InUse` (marked as being written), `Unsupported` and
+    /// `Malformed`.
+    pub fn read(file: &InputFile) -> Result<Self> {
+        let start = find(file)?;
+        let len = MAX_LEN_BYTES.min(file.len_bytes() - start);
+        let mut bytes = vec![0; len as usize];
+        file.read_exact_at(start, &mut bytes, "superblock")?;
+        let Stored { mut superblock, extension, driver_info, open_for_writing } =
+            parse(Cursor::new(&bytes, start, "superblock")).in_file(file.path())?;
+        file.check_range(0, superblock.end, "the file, by its superblock,")?;
+        if open_for_writing {
+            return Err(Hdf5Error::InUse { path: file.path().to_path_buf() });
+        }
+        if let Some(address) = driver_info {
+            let what = "written by the family or multi driver: a part of a file".to_owned();
+            return Err(Defect::Unsupported { address, what }.in_file(file.path()));
+        }
+        if let Some(address) = extension {
+            superblock.shared_table = read_extension(file, &superblock, address)?;
+        }
+        Ok(superblock)
+    }
+}
+
+/// Offset of the signature: 0, 512, 1024, and so on, doubling.
+fn find(file: &InputFile) -> Result<u64> {
+    let mut start = 0_u64;
+    let mut found = [0; SIGNATURE.len()];
+    while start.saturating_add(SIGNATURE.len() as u64) <= file.len_bytes() {
+        file.read_exact_at(start, &mut found, "signature")?;
+        if found == *SIGNATURE {
+            return Ok(start);
+        }
+        start = if start == 0 { 512 } else { start.saturating_mul(2) };
+    }
+    Err(Hdf5Error::NotHdf5 { path: file.path().to_path_buf() })
+}
+
+fn parse(mut cursor: Cursor<'_>) -> Result<Stored, Defect> {
+    let whole = cursor.clone();
+    cursor.skip(SIGNATURE.len())?;
+    match cursor.u8()? {
+        version @ (0 | 1) => parse_old(cursor, version),
+        version @ (2 | 3) => parse_new(cursor, whole, version),
+        version => Err(cursor.unsupported(format!("version {version}"))),
+    }
+}
+
+fn parse_encoding(cursor: &mut Cursor<'_>, base: u64) -> Result<Encoding, Defect> {
+    let (address_len_bytes, length_len_bytes) = (cursor.u8()?, cursor.u8()?);
+    if ![address_len_bytes, length_len_bytes].iter().all(|len| matches!(len, 2 | 4 | 8)) {
+        return Err(cursor
+            .unsupported(format!("addresses of {address_len_bytes} bytes and lengths of {length_len_bytes} bytes")));
+    }
+    Ok(Encoding { base, address_len_bytes, length_len_bytes })
+}
+
+/// End of the data as an absolute offset. The stored one is absolute too, but counts from where the superblock was
+/// when it was written: a user block put before the file later (`h5jam`) shifts it.
+fn parse_end(cursor: &mut Cursor<'_>, encoding: &Encoding, stored_base: u64) -> Result<u64, Defect> {
+    let unshifted = Encoding { base: 0, ..*encoding };
+    let end = cursor.required_address(&unshifted, "the end of the file")?;
+    end.checked_sub(stored_base)
+        .and_then(|len| len.checked_add(encoding.base))
+        .ok_or_else(|| cursor.malformed(format!("end {end} before base address {stored_base}")))
+}
+
+fn parse_old(mut cursor: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
+    let start = cursor.address() - SIGNATURE.len() as u64 - 1;
+    // Versions of free space, root symbol table and shared header messages: all 0, with a reserved byte between.
+    let versions = [cursor.u8()?, cursor.u8()?, cursor.u8()?, cursor.u8()?];
+    if versions != [0, 0, versions[2], 0] {
+        return Err(cursor.unsupported(format!("versions {versions:?} of its parts")));
+    }
+    let encoding = parse_encoding(&mut cursor, start)?;
+    // A reserved byte, two B-tree ranks, the consistency flags (not used before version 3), in version 1 another rank.
+    cursor.skip(1 + 4 + 4 + if version == 1 { 4 } else { 0 })?;
+    let stored_base = cursor.uint(encoding.address_len())?;
+    // Free space, never stored.
+    cursor.skip(encoding.address_len())?;
+    let end = parse_end(&mut cursor, &encoding, stored_base)?;
+    let driver_info = cursor.file_address(&encoding)?;
+    // The root group's symbol table entry: name offset, then header address.
+    cursor.skip(encoding.length_len())?;
+    let root = cursor.required_address(&encoding, "the root group")?;
+    let superblock = Superblock { version, encoding, end, root, shared_table: None };
+    Ok(Stored { superblock, extension: None, driver_info, open_for_writing: false })
+}
+
+fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
+    let start = whole.address();
+    let encoding = parse_encoding(&mut cursor, start)?;
+    let flags = cursor.u8()?;
+    let stored_base = cursor.uint(encoding.address_len())?;
+    let extension = cursor.file_address(&encoding)?;
+    let end = parse_end(&mut cursor, &encoding, stored_base)?;
+    let root = cursor.required_address(&encoding, "the root group")?;
+    cursor.skip(4)?;
+    verified(whole.take(cursor.position())?, start, "superblock")?;
+    let open_for_writing = version >= 3 && flags & (FLAG_OPEN_FOR_WRITING | FLAG_OPEN_FOR_SWMR) != 0;
+    let superblock = Superblock { version, encoding, end, root, shared_table: None };
+    Ok(Stored { superblock, extension, driver_info: None, open_for_writing })
+}
+
+/// Reads the superblock extension; returns address and number of indexes of the shared message table.
+fn read_extension(file: &InputFile, superblock: &Superblock, address: u64) -> Result<Option<(u64, u8)>> {
+    let limits = ReadLimits::default();
+    let mut view = MetadataView::new(file, 0);
+    let mut reader = Reader::new(&mut view, superblock, &limits);
+    reader.with_header(address, |reader, header| {
+        let mut shared_table = None;
+        for message in &header.messages {
+            let mut cursor = header.cursor(message, "superblock extension message");
+            let found = match message.kind {
+                kind::DRIVER_INFO => Err(cursor.unsupported("written by the family or multi driver")),
+                kind::CACHE_IMAGE => parse_cache_image(cursor, reader.encoding()).map(|()| None),
+                kind::SHARED_TABLE => (|| {
+                    cursor.version(0)?;
+                    Ok(Some((cursor.required_address(reader.encoding(), "the table")?, cursor.u8()?)))
+                })(),
+                _ => Ok(None),
+            };
+            shared_table = shared_table.or(found.in_file(reader.path())?);
+        }
+        Ok(shared_table)
+    })
+}
+
+/// A cache image holds newer metadata than the places that this reader would look at.
+fn parse_cache_image(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<(), Defect> {
+    cursor.version(0)?;
+    match cursor.file_address(encoding)? {
+        Some(_) => Err(cursor.unsupported("the file holds a metadata cache image")),
+        None => Ok(()),
+    }
+}

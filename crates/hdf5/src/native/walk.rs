@@ -1,0 +1,124 @@
+//! From the root group to every reachable object.
+//!
+//! Invariants: an object is read once, by its address, whatever leads to it; the walk keeps its own queue.
+
+use super::ReadLimits;
+use super::links::{StoredLink, StoredTarget};
+use super::object::{self, reason};
+use super::reader::Reader;
+use super::superblock::Superblock;
+use crate::error::{Hdf5Error, Result};
+use crate::model::{CreationOrder, FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
+use crate::source::{InputFile, MetadataView};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+/// Address given to the object behind links that lead nowhere.
+const NOWHERE: u64 = u64::MAX;
+
+/// Reads the metadata of a whole file: objects in the order in which a breadth-first walk finds
+/// them, each group's links in the group's order.
+///
+/// Objects that cannot be read are in the tree as [`ObjectKind::Unreadable`].
+///
+/// # Errors
+/// Those of [`Superblock::read`], `Limit`, and errors of reading.
+pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
+    let superblock = Superblock::read(file)?;
+    let mut view = MetadataView::new(file, limits.cache_len_bytes);
+    let reader = Reader::new(&mut view, &superblock, limits);
+    let mut walk =
+        Walk { reader, limits, objects: Vec::new(), by_address: HashMap::new(), queue: VecDeque::new(), link_count: 0 };
+    walk.run()?;
+    let objects = walk.objects;
+    Ok(FileTree {
+        superblock_version: superblock.version,
+        userblock_len_bytes: superblock.encoding.base,
+        address_len_bytes: superblock.encoding.address_len_bytes,
+        length_len_bytes: superblock.encoding.length_len_bytes,
+        objects,
+    })
+}
+
+/// A group whose links are to be followed.
+struct Frame {
+    group: ObjectIndex,
+    depth: u64,
+    links: Vec<StoredLink>,
+}
+
+struct Walk<'w, 'v, 'f> {
+    reader: Reader<'v, 'f>,
+    limits: &'w ReadLimits,
+    objects: Vec<Object>,
+    by_address: HashMap<u64, ObjectIndex>,
+    queue: VecDeque<Frame>,
+    link_count: u64,
+}
+
+impl Walk<'_, '_, '_> {
+    fn run(&mut self) -> Result<()> {
+        self.visit(self.reader.superblock().root, 0)?;
+        while let Some(Frame { group, depth, links }) = self.queue.pop_front() {
+            let mut resolved = Vec::with_capacity(links.len());
+            for StoredLink { name, utf8, creation_order, target } in links {
+                let target = match target {
+                    StoredTarget::Hard(address) => LinkTarget::Hard(self.visit(address.unwrap_or(NOWHERE), depth)?),
+                    StoredTarget::Other(target) => target,
+                };
+                resolved.push(Link { name, utf8, creation_order, target });
+            }
+            if let ObjectKind::Group(group) = &mut self.objects[group as usize].kind {
+                group.links = resolved;
+            }
+        }
+        Ok(())
+    }
+
+    /// Index of the object at `address`; on the first visit it is read, and a group is queued.
+    fn visit(&mut self, address: u64, depth: u64) -> Result<ObjectIndex> {
+        let count = self.objects.len() as u64;
+        let index = match self.by_address.entry(address) {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(new) => *new.insert(count as ObjectIndex),
+        };
+        // One less than an index holds, whatever the caller allows.
+        self.check_limit("number of objects", count + 1, self.limits.objects.min(ObjectIndex::MAX.into()))?;
+        let (object, links) = match object::read(&mut self.reader, address) {
+            Ok(read) => read,
+            Err(error) => (unreadable(address, error)?, Vec::new()),
+        };
+        self.link_count += links.len() as u64;
+        self.check_limit("number of links", self.link_count, self.limits.links)?;
+        self.objects.push(object);
+        if !links.is_empty() {
+            self.check_limit("depth of groups", depth + 1, self.limits.depth)?;
+            self.queue.push_back(Frame { group: index, depth: depth + 1, links });
+        }
+        Ok(index)
+    }
+
+    fn check_limit(&self, what: &str, value: u64, limit: u64) -> Result<()> {
+        if value <= limit {
+            return Ok(());
+        }
+        Err(Hdf5Error::Limit { path: self.reader.path().to_path_buf(), what: what.to_owned(), limit })
+    }
+}
+
+/// The object in the place of one that could not be read; errors that are not the object's go on.
+fn unreadable(address: u64, error: Hdf5Error) -> Result<Object> {
+    let of_the_object =
+        matches!(error, Hdf5Error::Malformed { .. } | Hdf5Error::Unsupported { .. } | Hdf5Error::Truncated { .. });
+    if !of_the_object {
+        return Err(error);
+    }
+    let reason = if address == NOWHERE { "the link leads nowhere".to_owned() } else { reason(&error) };
+    Ok(Object {
+        address,
+        kind: ObjectKind::Unreadable { reason, unsupported: error.is_unsupported() },
+        attributes: Vec::new(),
+        attribute_order: CreationOrder::default(),
+        comment: None,
+    })
+}
