@@ -93,6 +93,18 @@ pub enum Hdf5Error {
         /// The limit.
         limit: u64,
     },
+    /// A box was asked for that does not lie in its dataset or in the buffer for it: a defect of the caller.
+    #[error("{}: box at {start:?} of {count:?} does not lie in {dims:?} or in its buffer", path.display())]
+    BoxOutside {
+        /// File.
+        path: PathBuf,
+        /// First element per dimension.
+        start: Vec<u64>,
+        /// Elements per dimension.
+        count: Vec<u64>,
+        /// Extent of the dataset.
+        dims: Vec<u64>,
+    },
     /// The file changed while it was being read.
     #[error("{}: changed while it was being read ({what}); run again when nothing writes it", path.display())]
     Changed {

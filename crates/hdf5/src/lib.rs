@@ -8,6 +8,7 @@ pub mod error;
 pub mod ffi;
 pub mod model;
 pub mod native;
+pub mod read;
 pub mod source;
 pub mod stock;
 

@@ -1,0 +1,167 @@
+//! Chunk index of layouts 1 to 3: B-tree version 1, node type 1 (file format specification, III.A.1).
+//!
+//! Invariant: leaf entries rise strictly in row-major order over the whole walk, levels fall by one per step down and
+//! only a root may be empty. So each entry is met once: a cycle or a node with two parents is an error, not a loop.
+
+use super::grid::{ChunkGrid, ChunkRange};
+use super::index::{IndexReader, Protection, Visit, off_grid, uint};
+use super::{ChunkRecord, MAX_RANK};
+use crate::error::Result;
+use std::ops::ControlFlow;
+
+/// Deepest tree accepted. The smallest fan-out libhdf5 can be asked for is 2 entries per node: 2^40 chunks fit.
+const MAX_LEVEL: usize = 40;
+
+/// Entries of a node at libhdf5's default (`istore_k` = 32): one read of this many serves nearly every node.
+const USUAL_ENTRIES: usize = 64;
+
+const WHAT: &str = "chunk B-tree node";
+
+pub(super) fn walk(
+    reader: &mut IndexReader<'_>,
+    root: u64,
+    grid: &ChunkGrid<'_>,
+    range: &ChunkRange,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>> {
+    let mut walk = Walk { grid, range, visit, previous: None };
+    walk.node(reader, root, None)
+}
+
+struct Walk<'a, 'v> {
+    grid: &'a ChunkGrid<'a>,
+    range: &'a ChunkRange,
+    visit: &'a mut Visit<'v>,
+    /// Chunk numbers of the entry before.
+    previous: Option<Scaled>,
+}
+
+/// Chunk numbers, as many as the rank.
+type Scaled = [u64; MAX_RANK];
+
+/// What a parent says of its child: level, first key and last key. libhdf5 keeps them equal; were they not compared, a
+/// damaged key in a parent would make chunks vanish without a word.
+struct Expected {
+    level: usize,
+    low: Scaled,
+    high: Scaled,
+}
+
+impl Walk<'_, '_> {
+    /// Visits the node at `address`; `expected` is `None` for the root.
+    fn node(
+        &mut self,
+        reader: &mut IndexReader<'_>,
+        address: u64,
+        expected: Option<&Expected>,
+    ) -> Result<ControlFlow<()>> {
+        let rank = self.grid.rank();
+        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let header_len = 8 + 2 * address_len;
+        // A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
+        let key_len = 8 + 8 * (rank + 1);
+        let entry_len = key_len + address_len;
+        // Nodes of one level share a slot; a child never has its parent's level.
+        let slot = expected.map_or(MAX_LEVEL + 1, |expected| expected.level);
+        let usual_len = header_len + USUAL_ENTRIES * entry_len + key_len;
+        let bytes = reader.node_up_to(slot, address, header_len, usual_len, Protection::None, WHAT)?;
+        if !bytes.starts_with(b"TREE") {
+            return Err(reader.malformed(address, format!("{WHAT}: wrong signature")));
+        }
+        let (kind, level, entries) = (bytes[4], usize::from(bytes[5]), uint(bytes, 6, 2) as usize);
+        let loaded_len = bytes.len();
+        if kind != 1 || level > MAX_LEVEL || expected.is_some_and(|expected| expected.level != level) {
+            return Err(reader.malformed(address, format!("{WHAT}: type {kind}, level {level} does not belong here")));
+        }
+        if entries == 0 && (level > 0 || expected.is_some()) {
+            return Err(reader.malformed(address, format!("{WHAT}: empty")));
+        }
+        let needed_len = header_len + entries * entry_len + key_len;
+        if loaded_len < needed_len {
+            reader.node(slot, address, needed_len, Protection::None, WHAT)?;
+        }
+        if let Some(expected) = expected {
+            let bytes = reader.nodes.bytes(slot);
+            let ends = (self.scaled(bytes, header_len), self.scaled(bytes, header_len + entries * entry_len));
+            if ends != (expected.low, expected.high) {
+                return Err(reader.malformed(address, format!("{WHAT}: keys differ from those of its parent")));
+            }
+        }
+        if level == 0 {
+            return self.leaf(reader, slot, address, entries, header_len, key_len);
+        }
+        for entry in 0..entries {
+            let at = header_len + entry * entry_len;
+            let bytes = reader.nodes.bytes(slot);
+            let child =
+                Expected { level: level - 1, low: self.scaled(bytes, at), high: self.scaled(bytes, at + entry_len) };
+            // The outermost keys of the root have nothing to be compared with: they prune nothing.
+            let low = if expected.is_none() && entry == 0 { &[0; MAX_RANK] } else { &child.low };
+            let last = expected.is_none() && entry + 1 == entries;
+            if self.range.misses(&low[..rank], (!last).then_some(&child.high[..rank])) {
+                continue;
+            }
+            let child_address = reader.defined_address(bytes, at + key_len, address, WHAT)?;
+            if self.node(reader, child_address, Some(&child))?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn leaf(
+        &mut self,
+        reader: &IndexReader<'_>,
+        slot: usize,
+        address: u64,
+        entries: usize,
+        header_len: usize,
+        key_len: usize,
+    ) -> Result<ControlFlow<()>> {
+        let rank = self.grid.rank();
+        let entry_len = key_len + usize::from(reader.sizes.address_len_bytes);
+        let bytes = reader.nodes.bytes(slot);
+        let mut origin = [0; MAX_RANK];
+        let mut scaled = [0; MAX_RANK];
+        for entry in bytes[header_len..].chunks_exact(entry_len).take(entries) {
+            for axis in 0..rank {
+                let coordinate = uint(entry, 8 + 8 * axis, 8);
+                origin[axis] = coordinate;
+                scaled[axis] = coordinate / self.grid.chunk_shape[axis];
+                if scaled[axis] * self.grid.chunk_shape[axis] != coordinate {
+                    return Err(off_grid(reader, self.grid, &origin[..=axis]));
+                }
+            }
+            if let Some(previous) = &self.previous
+                && scaled[..rank] <= previous[..rank]
+            {
+                return Err(reader.malformed(
+                    address,
+                    format!("{WHAT}: chunk at {:?} is out of order or listed twice", &origin[..rank]),
+                ));
+            }
+            self.previous = Some(scaled);
+            if !self.range.contains(&scaled[..rank]) {
+                continue;
+            }
+            let chunk = reader.defined_address(entry, key_len, address, WHAT)?;
+            let len_bytes = uint(entry, 0, 4);
+            reader.check_chunk(chunk, len_bytes)?;
+            let filter_mask = uint(entry, 4, 4) as u32;
+            let record = ChunkRecord { origin: &origin[..rank], address: chunk, len_bytes, filter_mask };
+            if (self.visit)(&record).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Chunk numbers of the key at `at`.
+    fn scaled(&self, bytes: &[u8], at: usize) -> Scaled {
+        let mut scaled = [0; MAX_RANK];
+        for (axis, (number, shape)) in scaled.iter_mut().zip(self.grid.chunk_shape).enumerate() {
+            *number = uint(bytes, at + 8 + 8 * axis, 8) / shape;
+        }
+        scaled
+    }
+}

@@ -1,0 +1,221 @@
+//! Chunk index of layout 4 for several unlimited dimensions: B-tree version 2, records of type 10 and 11 (file format
+//! specification, III.A.2).
+//!
+//! Invariant: as for version 1, records rise strictly over the walk and the depth is the header's, so each is met once.
+
+use super::grid::{ChunkGrid, ChunkRange};
+use super::index::{IndexReader, Protection, Visit, uint};
+use super::{ChunkRecord, MAX_RANK};
+use crate::error::Result;
+use std::ops::ControlFlow;
+
+/// Deepest tree accepted: nodes hold at least 2 records, 2^40 chunks fit.
+const MAX_DEPTH: usize = 40;
+
+/// Slot of the header in the node cache; nodes use the slot of their depth.
+const HEADER: usize = MAX_DEPTH + 1;
+
+const WHAT_HEADER: &str = "B-tree 2 header";
+const WHAT_NODE: &str = "B-tree 2 node";
+
+/// Walks a B-tree of version 2.
+pub(super) fn walk(
+    reader: &mut IndexReader<'_>,
+    address: u64,
+    grid: &ChunkGrid<'_>,
+    range: &ChunkRange,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>> {
+    let Some(tree) = Tree::read(reader, address, grid)? else { return Ok(ControlFlow::Continue(())) };
+    let mut walk = Walk { grid, range, visit, tree, previous: None };
+    let (root, records, depth) = (walk.tree.root, walk.tree.root_records, walk.tree.levels.len() - 1);
+    walk.node(reader, root, records, depth)
+}
+
+struct Tree {
+    kind: u8,
+    root: u64,
+    root_records: usize,
+    node_len: usize,
+    record_len: usize,
+    /// Width of record counts in child pointers.
+    records_len: usize,
+    /// Per depth, leaf first.
+    levels: Vec<Level>,
+}
+
+/// What nodes of one depth can hold; child pointers are sized by it.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    max_records: u64,
+    /// Width of the total record count in pointers to nodes of this depth; not stored for leaves.
+    total_len: usize,
+}
+
+impl Tree {
+    /// Reads the header; `None` where the tree is empty.
+    fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
+        let (address_len, length_len) =
+            (usize::from(reader.sizes.address_len_bytes), usize::from(reader.sizes.length_len_bytes));
+        let header_len = 16 + address_len + 2 + length_len + 4;
+        reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
+        let bytes = reader.nodes.bytes(HEADER);
+        reader.check_signature(bytes, b"BTHD", 0, address, WHAT_HEADER)?;
+        let kind = bytes[5];
+        let (node_len, record_len) = (uint(bytes, 6, 4) as usize, uint(bytes, 10, 2) as usize);
+        let depth = uint(bytes, 12, 2) as usize;
+        let scaled_len = 8 * grid.rank();
+        let fits = match kind {
+            10 => !grid.filtered && record_len == address_len + scaled_len,
+            // The stored size takes 1 to 8 bytes, the mask 4.
+            11 => grid.filtered && (address_len + scaled_len + 5..=address_len + scaled_len + 12).contains(&record_len),
+            _ => false,
+        };
+        let malformed = |what: String| reader.malformed(address, format!("{WHAT_HEADER}: {what}"));
+        if !fits || depth > MAX_DEPTH {
+            return Err(malformed(format!(
+                "type {kind}, records of {record_len} bytes, depth {depth} do not suit the dataset"
+            )));
+        }
+        let root_records = uint(bytes, 16 + address_len, 2) as usize;
+        let Some(root) = reader.address(bytes, 16) else { return Ok(None) };
+        if root_records == 0 {
+            return Ok(None);
+        }
+        // Signature, version, type and checksum of a node take 10 bytes.
+        let room = node_len.saturating_sub(10);
+        let leaf_records = (room / record_len) as u64;
+        let records_len = width_of(leaf_records);
+        let mut levels = vec![Level { max_records: leaf_records, total_len: 0 }];
+        let mut total_records = leaf_records;
+        for level in 1..=depth {
+            let pointer_len = address_len + records_len + levels[level - 1].total_len;
+            let max_records = (room.saturating_sub(pointer_len) / (record_len + pointer_len)) as u64;
+            total_records = (max_records + 1).saturating_mul(total_records).saturating_add(max_records);
+            levels.push(Level { max_records, total_len: width_of(total_records) });
+        }
+        if levels.iter().any(|level| level.max_records < 1) {
+            return Err(malformed(format!("nodes of {node_len} bytes hold no record of {record_len}")));
+        }
+        Ok(Some(Self { kind, root, root_records, node_len, record_len, records_len, levels }))
+    }
+}
+
+/// Bytes that libhdf5 takes for counts up to `limit`.
+fn width_of(limit: u64) -> usize {
+    (limit.max(1).ilog2() / 8 + 1) as usize
+}
+
+struct Walk<'a, 'v> {
+    grid: &'a ChunkGrid<'a>,
+    range: &'a ChunkRange,
+    visit: &'a mut Visit<'v>,
+    tree: Tree,
+    /// Chunk numbers of the record before.
+    previous: Option<[u64; MAX_RANK]>,
+}
+
+impl Walk<'_, '_> {
+    /// Visits the node at `address` with `records` records, `depth` levels above the leaves.
+    fn node(
+        &mut self,
+        reader: &mut IndexReader<'_>,
+        address: u64,
+        records: usize,
+        depth: usize,
+    ) -> Result<ControlFlow<()>> {
+        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let record_len = self.tree.record_len;
+        if records == 0 || records as u64 > self.tree.levels[depth].max_records {
+            return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
+        }
+        let pointer_len = match depth {
+            0 => 0,
+            depth => address_len + self.tree.records_len + self.tree.levels[depth - 1].total_len,
+        };
+        // Only the used part is stored with meaning; the checksum follows it.
+        let children = if depth == 0 { 0 } else { records + 1 };
+        let len = 6 + records * record_len + children * pointer_len + 4;
+        if len > self.tree.node_len {
+            return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
+        }
+        reader.node(depth, address, len, Protection::Checksum, WHAT_NODE)?;
+        let bytes = reader.nodes.bytes(depth);
+        let signature = if depth == 0 { b"BTLF" } else { b"BTIN" };
+        reader.check_signature(bytes, signature, 0, address, WHAT_NODE)?;
+        if bytes[5] != self.tree.kind {
+            return Err(reader.malformed(address, format!("{WHAT_NODE}: type {}, not the tree's", bytes[5])));
+        }
+        let rank = self.grid.rank();
+        let scaled_at = |bytes: &[u8], record: usize| {
+            let mut scaled = [0; MAX_RANK];
+            let at = 6 + (record + 1) * record_len - 8 * rank;
+            for (axis, number) in scaled[..rank].iter_mut().enumerate() {
+                *number = uint(bytes, at + 8 * axis, 8);
+            }
+            scaled
+        };
+        // Children and records alternate: child 0, record 0, child 1, ...; a leaf has records only.
+        for item in 0..=records {
+            if depth > 0 {
+                let bytes = reader.nodes.bytes(depth);
+                let low = item.checked_sub(1).map_or([0; MAX_RANK], |before| scaled_at(bytes, before));
+                let high = (item < records).then(|| scaled_at(bytes, item));
+                if !self.range.misses(&low[..rank], high.as_ref().map(|high| &high[..rank])) {
+                    let at = 6 + records * record_len + item * pointer_len;
+                    let child = reader.defined_address(bytes, at, address, WHAT_NODE)?;
+                    let child_records = uint(bytes, at + address_len, self.tree.records_len) as usize;
+                    if self.node(reader, child, child_records, depth - 1)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+            if item < records {
+                let bytes = reader.nodes.bytes(depth);
+                let scaled = scaled_at(bytes, item);
+                let at = 6 + item * record_len;
+                if self.record(reader, address, &bytes[at..at + record_len], &scaled)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn record(
+        &mut self,
+        reader: &IndexReader<'_>,
+        node_address: u64,
+        record: &[u8],
+        scaled: &[u64; MAX_RANK],
+    ) -> Result<ControlFlow<()>> {
+        let rank = self.grid.rank();
+        if let Some(previous) = &self.previous
+            && scaled[..rank] <= previous[..rank]
+        {
+            return Err(reader.malformed(
+                node_address,
+                format!("{WHAT_NODE}: chunk number {:?} is out of order or listed twice", &scaled[..rank]),
+            ));
+        }
+        self.previous = Some(*scaled);
+        if !self.range.contains(&scaled[..rank]) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address = reader.defined_address(record, 0, node_address, WHAT_NODE)?;
+        let (len_bytes, filter_mask) = if self.tree.kind == 11 {
+            let size_len = record.len() - address_len - 4 - 8 * rank;
+            (uint(record, address_len, size_len), uint(record, address_len + size_len, 4) as u32)
+        } else {
+            (self.grid.chunk_len_bytes, 0)
+        };
+        reader.check_chunk(address, len_bytes)?;
+        let mut origin = [0; MAX_RANK];
+        for axis in 0..rank {
+            // Inside the range, so below the extent: no overflow.
+            origin[axis] = scaled[axis] * self.grid.chunk_shape[axis];
+        }
+        Ok((self.visit)(&ChunkRecord { origin: &origin[..rank], address, len_bytes, filter_mask }))
+    }
+}

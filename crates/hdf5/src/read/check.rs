@@ -1,0 +1,69 @@
+//! Proof that the chunks of a dataset are sound, and what they add up to.
+
+use super::{FileSizes, for_each_chunk};
+use crate::error::{Hdf5Error, Result};
+use crate::model::Dataset;
+use crate::source::MetadataView;
+use std::ops::ControlFlow;
+
+/// What the chunks of a dataset add up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkSummary {
+    /// Allocated chunks.
+    pub count: u64,
+    /// Stored bytes of all.
+    pub stored_len_bytes: u64,
+    /// Shortest stored chunk; 0 where there is none.
+    pub min_len_bytes: u64,
+    /// Longest stored chunk.
+    pub max_len_bytes: u64,
+    /// Chunks whose stored length has that many significant bits (bin 10: 512 to 1023 bytes).
+    pub len_histogram: [u64; 65],
+    /// Chunks for which at least one filter was skipped.
+    pub masked_count: u64,
+}
+
+impl Default for ChunkSummary {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            stored_len_bytes: 0,
+            min_len_bytes: 0,
+            max_len_bytes: 0,
+            len_histogram: [0; 65],
+            masked_count: 0,
+        }
+    }
+}
+
+/// Walks the whole chunk index and fails unless every chunk lies in the file behind the superblock, on the chunk grid,
+/// once, and no two overlap. A dataset without chunks passes.
+pub fn check_chunks(view: &mut MetadataView<'_>, sizes: FileSizes, dataset: &Dataset) -> Result<ChunkSummary> {
+    let mut summary = ChunkSummary::default();
+    // Stored ranges, adjacent ones joined: chunks written one after the other take one entry. The index took at least
+    // eight bytes of the file for each chunk, so this stays below twice the file's length.
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for_each_chunk(view, sizes, dataset, None, &mut |chunk| {
+        let len = chunk.len_bytes;
+        summary.min_len_bytes = if summary.count == 0 { len } else { summary.min_len_bytes.min(len) };
+        summary.max_len_bytes = summary.max_len_bytes.max(len);
+        summary.count += 1;
+        summary.stored_len_bytes = summary.stored_len_bytes.saturating_add(len);
+        summary.len_histogram[(u64::BITS - len.leading_zeros()) as usize] += 1;
+        summary.masked_count += u64::from(chunk.filter_mask != 0);
+        match ranges.last_mut() {
+            Some((_, end)) if *end == chunk.address => *end += len,
+            _ => ranges.push((chunk.address, chunk.address + len)),
+        }
+        ControlFlow::Continue(())
+    })?;
+    ranges.sort_unstable();
+    match ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        None => Ok(summary),
+        Some(pair) => Err(Hdf5Error::Malformed {
+            path: view.file().path().to_path_buf(),
+            address: pair[1].0,
+            what: "two chunks of one dataset overlap".to_owned(),
+        }),
+    }
+}

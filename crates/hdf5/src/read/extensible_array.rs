@@ -1,0 +1,309 @@
+//! Chunk index of layout 4 for one unlimited dimension: extensible array (file format specification, VII.D).
+//!
+//! Elements 0 and up lie in the index block, then in data blocks that it points to, then in data blocks that super
+//! blocks point to. Super block `s` has `2^(s/2)` data blocks of `2^((s+1)/2)` times the smallest block's elements
+//! (integer division); the first few super blocks exist only as that rule, their data blocks hang off the index block.
+//! Large data blocks are split into pages, and their super block tells which pages were written.
+
+use super::array_order::{ArrayOrder, ElementForm, Elements};
+use super::grid::{ChunkGrid, ChunkRange};
+use super::index::{IndexReader, Protection, Visit, uint};
+use crate::error::Result;
+use std::ops::{ControlFlow, Range};
+
+// Slots of the node cache.
+const HEADER: usize = 0;
+const INDEX_BLOCK: usize = 1;
+const SUPER_BLOCK: usize = 2;
+const DATA_BLOCK: usize = 3;
+const PAGE: usize = 4;
+
+/// Largest number of elements in one page or unpaged block, 2^20, for the reason given at the fixed array.
+const MAX_PAGE_BITS: u8 = 20;
+
+const WHAT_HEADER: &str = "extensible array header";
+const WHAT_INDEX: &str = "extensible array index block";
+const WHAT_SUPER: &str = "extensible array super block";
+const WHAT_DATA: &str = "extensible array data block";
+const WHAT_PAGE: &str = "extensible array page";
+
+/// Walks an extensible array.
+pub(super) fn walk(
+    reader: &mut IndexReader<'_>,
+    address: u64,
+    grid: &ChunkGrid<'_>,
+    range: &ChunkRange,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>> {
+    let order = ArrayOrder::new(reader, grid, true)?;
+    let Some(array) = ExtensibleArray::read(reader, address, grid)? else { return Ok(ControlFlow::Continue(())) };
+    let mut elements = Elements { grid, range, order: &order, visit };
+    order.for_each_run(range, |numbers| array.run(reader, numbers, &mut elements))
+}
+
+struct ExtensibleArray {
+    header_address: u64,
+    index_address: u64,
+    client: u8,
+    form: ElementForm,
+    /// One more than the largest element ever set.
+    count: u64,
+    /// Size of element offsets in block headers.
+    offset_len: usize,
+    index_elements: u64,
+    /// Elements of the smallest data block, a power of two.
+    min_elements: u64,
+    page_elements: u64,
+    super_blocks: u32,
+    /// Super blocks whose data blocks hang off the index block.
+    index_super_blocks: u32,
+    /// Data blocks that hang off the index block.
+    index_data_blocks: u64,
+}
+
+/// A super block's place: the rule of the module's doc, summed up.
+#[derive(Debug, Clone, Copy)]
+struct SuperBlock {
+    number: u32,
+    /// First element and first data block, counted behind those in the index block.
+    first_element: u64,
+    first_block: u64,
+    blocks: u64,
+    block_elements: u64,
+}
+
+impl SuperBlock {
+    fn end_element(&self) -> u64 {
+        self.first_element.saturating_add(self.blocks.saturating_mul(self.block_elements))
+    }
+}
+
+impl ExtensibleArray {
+    /// Reads the header; `None` where no element was ever set.
+    fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
+        let (address_len, length_len) =
+            (usize::from(reader.sizes.address_len_bytes), usize::from(reader.sizes.length_len_bytes));
+        let header_len = 12 + 6 * length_len + address_len + 4;
+        reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
+        let bytes = reader.nodes.bytes(HEADER);
+        reader.check_signature(bytes, b"EAHD", 0, address, WHAT_HEADER)?;
+        let (client, element_len, count_bits) = (bytes[5], usize::from(bytes[6]), bytes[7]);
+        let (index_elements, min_elements, min_pointers, page_bits) = (bytes[8], bytes[9], bytes[10], bytes[11]);
+        let form = ElementForm::new(reader, grid, client, element_len, address, WHAT_HEADER)?;
+        let sound = (1..=64).contains(&count_bits)
+            && min_elements.is_power_of_two()
+            && min_pointers.is_power_of_two()
+            && min_elements.ilog2() <= u32::from(count_bits);
+        if !sound {
+            return Err(reader.malformed(
+                address,
+                format!("{WHAT_HEADER}: 2^{count_bits} elements, blocks of {min_elements}, {min_pointers} pointers"),
+            ));
+        }
+        if page_bits > MAX_PAGE_BITS {
+            return Err(reader.unsupported(address, format!("{WHAT_HEADER}: pages of 2^{page_bits} elements")));
+        }
+        let count = uint(bytes, 12 + 4 * length_len, length_len);
+        let Some(index_address) = reader.address(bytes, 12 + 6 * length_len) else { return Ok(None) };
+        let super_blocks = 1 + u32::from(count_bits) - min_elements.ilog2();
+        let index_super_blocks = 2 * min_pointers.ilog2();
+        Ok(Some(Self {
+            header_address: address,
+            index_address,
+            client,
+            form,
+            count,
+            offset_len: usize::from(count_bits).div_ceil(8),
+            index_elements: u64::from(index_elements),
+            min_elements: u64::from(min_elements),
+            page_elements: 1 << page_bits,
+            super_blocks,
+            index_super_blocks: index_super_blocks.min(super_blocks),
+            index_data_blocks: 2 * (u64::from(min_pointers) - 1),
+        }))
+    }
+
+    /// Visits the elements `numbers`.
+    fn run(
+        &self,
+        reader: &mut IndexReader<'_>,
+        numbers: Range<u64>,
+        elements: &mut Elements<'_, '_>,
+    ) -> Result<ControlFlow<()>> {
+        let numbers = numbers.start..numbers.end.min(self.count);
+        if numbers.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.index_block(reader)?;
+        let prefix_len = 6 + usize::from(reader.sizes.address_len_bytes);
+        if numbers.start < self.index_elements {
+            let to = numbers.end.min(self.index_elements) as usize;
+            let bytes = &reader.nodes.bytes(INDEX_BLOCK)[prefix_len..];
+            let part = &bytes[numbers.start as usize * self.form.len_bytes..to * self.form.len_bytes];
+            if elements.visit(reader, self.form, numbers.start, part)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        // From here on elements and blocks count behind those in the index block.
+        let behind = numbers.start.saturating_sub(self.index_elements)..numbers.end.saturating_sub(self.index_elements);
+        let mut block =
+            SuperBlock { number: 0, first_element: 0, first_block: 0, blocks: 1, block_elements: self.min_elements };
+        while block.number < self.super_blocks && block.first_element < behind.end {
+            if block.end_element() > behind.start && self.super_block(reader, &block, &behind, elements)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let number = block.number + 1;
+            // At most 65 super blocks: neither power leaves 64 bits.
+            block = SuperBlock {
+                number,
+                first_element: block.end_element(),
+                first_block: block.first_block + block.blocks,
+                blocks: 1 << (number / 2),
+                block_elements: self.min_elements.saturating_mul(1 << number.div_ceil(2)),
+            };
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits what lies in data blocks of super block `block`.
+    fn super_block(
+        &self,
+        reader: &mut IndexReader<'_>,
+        block: &SuperBlock,
+        behind: &Range<u64>,
+        elements: &mut Elements<'_, '_>,
+    ) -> Result<ControlFlow<()>> {
+        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let in_index = block.number < self.index_super_blocks;
+        // A data block's pages, and the length of the map that tells which were written; 0 for an unpaged one.
+        let pages =
+            if block.block_elements > self.page_elements { block.block_elements / self.page_elements } else { 0 };
+        let map_len = usize::try_from(pages.div_ceil(8)).unwrap_or(usize::MAX);
+        let (slot, maps_at, addresses_at) = if in_index {
+            if pages > 0 {
+                return Err(reader.unsupported(self.index_address, format!("{WHAT_INDEX}: paged data blocks")));
+            }
+            let elements_len = self.index_elements as usize * self.form.len_bytes;
+            (INDEX_BLOCK, 0, 6 + address_len + elements_len + block.first_block as usize * address_len)
+        } else {
+            let pointer = self.index_data_blocks as usize + (block.number - self.index_super_blocks) as usize;
+            let at = 6 + address_len + self.index_elements as usize * self.form.len_bytes + pointer * address_len;
+            let Some(address) = reader.address(reader.nodes.bytes(INDEX_BLOCK), at) else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            let maps_at = 6 + address_len + self.offset_len;
+            let blocks = usize::try_from(block.blocks).unwrap_or(usize::MAX);
+            let addresses_at = maps_at.saturating_add(blocks.saturating_mul(map_len));
+            let len = addresses_at.saturating_add(blocks.saturating_mul(address_len)).saturating_add(4);
+            self.block(reader, SUPER_BLOCK, address, len, b"EASB", WHAT_SUPER)?;
+            self.check_offset(reader, SUPER_BLOCK, address, block.first_element, WHAT_SUPER)?;
+            (SUPER_BLOCK, maps_at, addresses_at)
+        };
+        let first = behind.start.saturating_sub(block.first_element) / block.block_elements;
+        let end = (behind.end.min(block.end_element()) - block.first_element).div_ceil(block.block_elements);
+        for data_block in first..end {
+            let at = addresses_at + data_block as usize * address_len;
+            let Some(address) = reader.address(reader.nodes.bytes(slot), at) else { continue };
+            let data = DataBlock {
+                address,
+                first_element: block.first_element + data_block * block.block_elements,
+                elements: block.block_elements,
+                pages,
+                map_at: maps_at + data_block as usize * map_len,
+            };
+            if self.data_block(reader, &data, behind, elements)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn data_block(
+        &self,
+        reader: &mut IndexReader<'_>,
+        data: &DataBlock,
+        behind: &Range<u64>,
+        elements: &mut Elements<'_, '_>,
+    ) -> Result<ControlFlow<()>> {
+        let prefix_len = 6 + usize::from(reader.sizes.address_len_bytes) + self.offset_len;
+        let element_len = self.form.len_bytes;
+        let (from, to) = (behind.start.max(data.first_element), behind.end.min(data.first_element + data.elements));
+        if data.pages == 0 {
+            let len = prefix_len + data.elements as usize * element_len + 4;
+            self.block(reader, DATA_BLOCK, data.address, len, b"EADB", WHAT_DATA)?;
+            self.check_offset(reader, DATA_BLOCK, data.address, data.first_element, WHAT_DATA)?;
+            let bytes = &reader.nodes.bytes(DATA_BLOCK)[prefix_len..];
+            let within = |element: u64| (element - data.first_element) as usize * element_len;
+            return elements.visit(reader, self.form, from + self.index_elements, &bytes[within(from)..within(to)]);
+        }
+        self.block(reader, DATA_BLOCK, data.address, prefix_len + 4, b"EADB", WHAT_DATA)?;
+        self.check_offset(reader, DATA_BLOCK, data.address, data.first_element, WHAT_DATA)?;
+        let page_len = self.page_elements as usize * element_len + 4;
+        let page_of = |element: u64| (element - data.first_element) / self.page_elements;
+        for page in page_of(from)..page_of(to - 1) + 1 {
+            let bit = reader.nodes.bytes(SUPER_BLOCK)[data.map_at + (page / 8) as usize] & (0x80 >> (page % 8));
+            if bit == 0 {
+                continue;
+            }
+            let first = data.first_element + page * self.page_elements;
+            let address = page
+                .checked_mul(page_len as u64)
+                .and_then(|offset| offset.checked_add(prefix_len as u64 + 4)?.checked_add(data.address))
+                .unwrap_or(u64::MAX);
+            reader.node(PAGE, address, page_len, Protection::Checksum, WHAT_PAGE)?;
+            let (from, to) = (from.max(first), to.min(first + self.page_elements));
+            let within = |element: u64| (element - first) as usize * element_len;
+            let part = &reader.nodes.bytes(PAGE)[within(from)..within(to)];
+            if elements.visit(reader, self.form, from + self.index_elements, part)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn index_block(&self, reader: &mut IndexReader<'_>) -> Result<()> {
+        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let pointers = self.index_data_blocks as usize + (self.super_blocks - self.index_super_blocks) as usize;
+        let len = 6 + address_len + self.index_elements as usize * self.form.len_bytes + pointers * address_len + 4;
+        self.block(reader, INDEX_BLOCK, self.index_address, len, b"EAIB", WHAT_INDEX)
+    }
+
+    /// Loads a block (or, of a paged one, the part before the pages) and checks that it belongs to this array.
+    fn block(
+        &self,
+        reader: &mut IndexReader<'_>,
+        slot: usize,
+        address: u64,
+        len: usize,
+        signature: &[u8; 4],
+        what: &str,
+    ) -> Result<()> {
+        reader.node(slot, address, len, Protection::Checksum, what)?;
+        let bytes = reader.nodes.bytes(slot);
+        reader.check_signature(bytes, signature, 0, address, what)?;
+        if bytes[5] != self.client || reader.address(bytes, 6) != Some(self.header_address) {
+            return Err(reader.malformed(address, format!("{what}: belongs to another array")));
+        }
+        Ok(())
+    }
+
+    /// Fails unless the block in `slot` says that it begins with element `first`: a block used twice is refused.
+    fn check_offset(&self, reader: &IndexReader<'_>, slot: usize, address: u64, first: u64, what: &str) -> Result<()> {
+        let at = 6 + usize::from(reader.sizes.address_len_bytes);
+        let stored = uint(reader.nodes.bytes(slot), at, self.offset_len);
+        if stored != first {
+            return Err(reader.malformed(address, format!("{what}: begins with element {stored}, not {first}")));
+        }
+        Ok(())
+    }
+}
+
+/// Place of a data block; elements count behind those in the index block.
+struct DataBlock {
+    address: u64,
+    first_element: u64,
+    elements: u64,
+    pages: u64,
+    /// Where in the super block its page map begins.
+    map_at: usize,
+}

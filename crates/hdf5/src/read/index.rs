@@ -1,0 +1,283 @@
+//! Walking a chunk index: where index bytes come from, the cache of index nodes, and the choice by kind of index.
+//!
+//! Each kind of index is a module of its own with one function, `walk`. This module knows none of their formats.
+
+use super::grid::{ChunkGrid, ChunkRange, index_address};
+use super::{ChunkRecord, FileSizes, MAX_RANK, btree1, btree2, extensible_array, fixed_array};
+use crate::error::{Hdf5Error, Result};
+use crate::native::checksum::lookup3;
+use crate::model::{ChunkIndex, Dataset};
+use crate::source::{FileIdentity, InputFile, MetadataView};
+use std::ops::{ControlFlow, Range};
+
+/// What is called for each chunk; it may end the walk.
+pub(super) type Visit<'a> = dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()> + 'a;
+
+/// Calls `visit` for each allocated chunk of `dataset` in the order of the index; with `rows`, only for chunks that
+/// hold rows of that range of the first dimension, reading only the index nodes that lead to them.
+///
+/// Chunks that lie wholly beyond the extent are not visited. Datasets that are not chunked have no chunks. Fails where
+/// the index contradicts the format or leads out of the file; whether chunks overlap is [`super::check_chunks`]'
+/// question.
+pub fn for_each_chunk(
+    view: &mut MetadataView<'_>,
+    sizes: FileSizes,
+    dataset: &Dataset,
+    rows: Option<Range<u64>>,
+    visit: &mut dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let Some(grid) = ChunkGrid::of(view.file(), dataset)? else { return Ok(()) };
+    let Some(range) = grid.range_of_rows(rows.unwrap_or(0..u64::MAX)) else { return Ok(()) };
+    let mut nodes = NodeCache::default();
+    walk(&mut IndexReader { source: view, nodes: &mut nodes, sizes }, &grid, &range, visit).map(drop)
+}
+
+/// Calls `visit` for each allocated chunk of `range`.
+pub(super) fn walk(
+    reader: &mut IndexReader<'_>,
+    grid: &ChunkGrid<'_>,
+    range: &ChunkRange,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>> {
+    reader.check_sizes()?;
+    match *grid.index {
+        ChunkIndex::None => Ok(ControlFlow::Continue(())),
+        ChunkIndex::BtreeV1 { address } => btree1::walk(reader, address, grid, range, visit),
+        ChunkIndex::Single { address, len_bytes, filter_mask } => {
+            let len_bytes = len_bytes.unwrap_or(grid.chunk_len_bytes);
+            if range.first[..grid.rank()].iter().any(|&first| first > 0) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let origin = &[0; MAX_RANK][..grid.rank()];
+            reader.check_chunk(address, len_bytes)?;
+            Ok(visit(&ChunkRecord { origin, address, len_bytes, filter_mask }))
+        }
+        ChunkIndex::Implicit { address } => fixed_array::walk_implicit(reader, address, grid, range, visit),
+        ChunkIndex::FixedArray { address } => fixed_array::walk(reader, address, grid, range, visit),
+        ChunkIndex::ExtensibleArray { address } => extensible_array::walk(reader, address, grid, range, visit),
+        ChunkIndex::BtreeV2 { address } => btree2::walk(reader, address, grid, range, visit),
+        ChunkIndex::ThroughLibrary => {
+            Err(reader.unsupported(0, "a chunk index that only libhdf5 knows (child reader)".to_owned()))
+        }
+    }
+}
+
+/// Where index bytes come from.
+pub(super) trait IndexSource {
+    /// The file.
+    fn file(&self) -> &InputFile;
+    /// Fills `out` with at least `needed_len_bytes` bytes at `address`, and with up to `wanted_len_bytes` where the
+    /// file goes on; one read where possible.
+    fn read(
+        &mut self,
+        address: u64,
+        needed_len_bytes: usize,
+        wanted_len_bytes: usize,
+        out: &mut Vec<u8>,
+        what: &str,
+    ) -> Result<()>;
+}
+
+impl IndexSource for MetadataView<'_> {
+    fn file(&self) -> &InputFile {
+        MetadataView::file(self)
+    }
+
+    fn read(&mut self, address: u64, needed: usize, wanted: usize, out: &mut Vec<u8>, what: &str) -> Result<()> {
+        let len = clip_to_file(MetadataView::file(self), address, needed, wanted);
+        let bytes = self.bytes(address, len, what)?;
+        out.clear();
+        out.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Index bytes by one pread each: what a worker uses, whose own node cache makes a cache of blocks needless.
+pub(super) struct DirectSource<'f>(pub &'f InputFile);
+
+impl IndexSource for DirectSource<'_> {
+    fn file(&self) -> &InputFile {
+        self.0
+    }
+
+    fn read(&mut self, address: u64, needed: usize, wanted: usize, out: &mut Vec<u8>, what: &str) -> Result<()> {
+        let len = clip_to_file(self.0, address, needed, wanted);
+        // Before the buffer grows: a length taken from the file must not allocate more than the file has.
+        self.0.check_range(address, len as u64, what)?;
+        out.resize(len, 0);
+        self.0.read_exact_at(address, out, what)
+    }
+}
+
+fn clip_to_file(file: &InputFile, address: u64, needed: usize, wanted: usize) -> usize {
+    let left = usize::try_from(file.len_bytes().saturating_sub(address)).unwrap_or(usize::MAX);
+    wanted.min(left).max(needed)
+}
+
+/// Index nodes kept between walks, one per slot (a level of a tree, a kind of block). Consecutive boxes of a dataset
+/// mostly meet the same nodes.
+#[derive(Debug, Default)]
+pub(super) struct NodeCache {
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// The file and the node's address.
+    key: Option<(FileIdentity, u64)>,
+    /// Length that the checksum was verified for; 0 for nodes without one.
+    verified_len_bytes: usize,
+    bytes: Vec<u8>,
+}
+
+impl NodeCache {
+    /// Bytes of the node in `slot`; empty where nothing was loaded.
+    pub fn bytes(&self, slot: usize) -> &[u8] {
+        self.slots.get(slot).map_or(&[], |slot| &slot.bytes)
+    }
+}
+
+/// How a node is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// Its last four bytes are a checksum of those before.
+    Checksum,
+    /// Not at all.
+    None,
+}
+
+/// A walk's access to index nodes: source, cache, and the sizes of stored fields.
+pub(super) struct IndexReader<'a> {
+    pub source: &'a mut dyn IndexSource,
+    pub nodes: &'a mut NodeCache,
+    pub sizes: FileSizes,
+}
+
+impl IndexReader<'_> {
+    /// Makes the node of `len_bytes` at `address` the content of `slot` and returns its bytes.
+    pub fn node(
+        &mut self,
+        slot: usize,
+        address: u64,
+        len_bytes: usize,
+        protection: Protection,
+        what: &str,
+    ) -> Result<&[u8]> {
+        self.node_up_to(slot, address, len_bytes, len_bytes, protection, what)
+    }
+
+    /// As [`IndexReader::node`], but reads on to `wanted_len_bytes` where the file allows.
+    pub fn node_up_to(
+        &mut self,
+        slot: usize,
+        address: u64,
+        needed_len_bytes: usize,
+        wanted_len_bytes: usize,
+        protection: Protection,
+        what: &str,
+    ) -> Result<&[u8]> {
+        while self.nodes.slots.len() <= slot {
+            self.nodes.slots.push(Slot::default());
+        }
+        let key = (self.source.file().identity(), address);
+        let verified_len_bytes = if protection == Protection::Checksum { needed_len_bytes } else { 0 };
+        let node = &mut self.nodes.slots[slot];
+        if node.key != Some(key) || node.verified_len_bytes != verified_len_bytes || node.bytes.len() < needed_len_bytes
+        {
+            node.key = None;
+            self.source.read(address, needed_len_bytes, wanted_len_bytes, &mut node.bytes, what)?;
+            if protection == Protection::Checksum {
+                let (content, stored) = node.bytes.split_at(needed_len_bytes.saturating_sub(4));
+                let stored = uint(stored, 0, stored.len().min(4));
+                if u64::from(lookup3(content)) != stored {
+                    return Err(self.malformed(address, format!("{what}: checksum does not match")));
+                }
+            }
+            let node = &mut self.nodes.slots[slot];
+            (node.key, node.verified_len_bytes) = (Some(key), verified_len_bytes);
+        }
+        Ok(&self.nodes.slots[slot].bytes)
+    }
+
+    /// Absolute offset of the stored address at `at`; `None` where it is the undefined one.
+    pub fn address(&self, bytes: &[u8], at: usize) -> Option<u64> {
+        let width = usize::from(self.sizes.address_len_bytes);
+        let stored = uint(bytes, at, width);
+        if stored == u64::MAX >> (64 - 8 * width) {
+            return None;
+        }
+        // An address beyond 64 bits lies beyond any file: keep it there, the range check refuses it.
+        Some(stored.saturating_add(self.sizes.base_address))
+    }
+
+    /// As [`IndexReader::address`], where the format allows no undefined address.
+    pub fn defined_address(&self, bytes: &[u8], at: usize, node_address: u64, what: &str) -> Result<u64> {
+        self.address(bytes, at).ok_or_else(|| self.malformed(node_address, format!("{what}: undefined address")))
+    }
+
+    /// Fails unless the chunk lies inside the file, behind the superblock.
+    pub fn check_chunk(&self, address: u64, len_bytes: u64) -> Result<()> {
+        // The shortest superblock (versions 2 and 3 with 8-byte addresses) is 48 bytes.
+        const SUPERBLOCK_LEN_BYTES: u64 = 48;
+        let file = self.source.file();
+        if address < self.sizes.base_address.saturating_add(SUPERBLOCK_LEN_BYTES) {
+            return Err(self.malformed(address, "chunk lies over the superblock".to_owned()));
+        }
+        file.check_range(address, len_bytes, "chunk")
+    }
+
+    pub fn malformed(&self, address: u64, what: String) -> Hdf5Error {
+        Hdf5Error::Malformed { path: self.source.file().path().to_path_buf(), address, what }
+    }
+
+    pub fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
+        Hdf5Error::Unsupported { path: self.source.file().path().to_path_buf(), address, what }
+    }
+
+    /// Fails unless `bytes` begin with `signature` and `version`.
+    pub fn check_signature(
+        &self,
+        bytes: &[u8],
+        signature: &[u8; 4],
+        version: u8,
+        address: u64,
+        what: &str,
+    ) -> Result<()> {
+        if !bytes.starts_with(signature) {
+            return Err(self.malformed(address, format!("{what}: wrong signature")));
+        }
+        match bytes.get(4) {
+            Some(&stored) if stored == version => Ok(()),
+            stored => Err(self.unsupported(address, format!("{what} of version {}", stored.copied().unwrap_or(0)))),
+        }
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        let fits = |size: u8| matches!(size, 2 | 4 | 8);
+        if fits(self.sizes.address_len_bytes) && fits(self.sizes.length_len_bytes) {
+            return Ok(());
+        }
+        Err(self.unsupported(
+            self.sizes.base_address,
+            format!(
+                "addresses of {} and lengths of {} bytes",
+                self.sizes.address_len_bytes, self.sizes.length_len_bytes
+            ),
+        ))
+    }
+}
+
+/// Little-endian number of `width` (0 to 8) bytes at `at`.
+pub(super) fn uint(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let mut number = [0; 8];
+    number[..width].copy_from_slice(&bytes[at..at + width]);
+    u64::from_le_bytes(number)
+}
+
+/// The error of a chunk origin that is not on the chunk grid.
+pub(super) fn off_grid(reader: &IndexReader<'_>, grid: &ChunkGrid<'_>, origin: &[u64]) -> Hdf5Error {
+    reader.malformed(
+        index_address(grid.index),
+        format!("chunk origin {origin:?} is no multiple of the chunk shape {:?}", grid.chunk_shape),
+    )
+}

@@ -1,0 +1,107 @@
+//! Boxes in row-major arrays as runs of bytes: where a box lies in one array and where in another.
+//!
+//! Used for memory to memory (a decoded chunk into a tile) and for file to memory (contiguous storage).
+//! Invariant: runs come in rising order of both offsets and cover the box once.
+
+use super::MAX_RANK;
+
+/// A row-major array and where in it a box starts, in elements.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub shape: &'a [u64],
+    pub origin: &'a [u64],
+}
+
+/// Offsets of the runs of one box in two arrays; both must hold the box, and their lengths in bytes fit 64 bits.
+#[derive(Debug, Clone)]
+pub(super) struct Runs<'a> {
+    count: &'a [u64],
+    /// Axes before this one step from run to run.
+    outer: usize,
+    run_len_bytes: u64,
+    strides: [(u64, u64); MAX_RANK],
+    done: [u64; MAX_RANK],
+    next: Option<(u64, u64)>,
+}
+
+impl<'a> Runs<'a> {
+    pub fn new(count: &'a [u64], from: Place<'_>, to: Place<'_>, element_len_bytes: u64) -> Self {
+        let rank = count.len();
+        let mut run_len_bytes = element_len_bytes;
+        let mut outer = rank;
+        // Trailing axes that are whole in both arrays belong to one run, and so does a part of the axis before.
+        while outer > 0 {
+            outer -= 1;
+            run_len_bytes *= count[outer];
+            if count[outer] != from.shape[outer] || count[outer] != to.shape[outer] {
+                break;
+            }
+        }
+        let mut strides = [(0, 0); MAX_RANK];
+        let (mut from_at, mut to_at) = (0, 0);
+        let (mut from_stride, mut to_stride) = (element_len_bytes, element_len_bytes);
+        for axis in (0..rank).rev() {
+            strides[axis] = (from_stride, to_stride);
+            from_at += from.origin[axis] * from_stride;
+            to_at += to.origin[axis] * to_stride;
+            from_stride = from_stride.saturating_mul(from.shape[axis]);
+            to_stride = to_stride.saturating_mul(to.shape[axis]);
+        }
+        let next = (!count.contains(&0)).then_some((from_at, to_at));
+        Self { count, outer, run_len_bytes, strides, done: [0; MAX_RANK], next }
+    }
+
+    /// Length of each run.
+    pub fn run_len_bytes(&self) -> u64 {
+        self.run_len_bytes
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let current = self.next?;
+        let (mut from_at, mut to_at) = current;
+        self.next = None;
+        for axis in (0..self.outer).rev() {
+            let (from_stride, to_stride) = self.strides[axis];
+            self.done[axis] += 1;
+            if self.done[axis] < self.count[axis] {
+                self.next = Some((from_at + from_stride, to_at + to_stride));
+                break;
+            }
+            from_at -= from_stride * (self.done[axis] - 1);
+            to_at -= to_stride * (self.done[axis] - 1);
+            self.done[axis] = 0;
+        }
+        Some(current)
+    }
+}
+
+/// Copies a box of `count` elements from `bytes` to `out`.
+pub(super) fn copy_box(
+    count: &[u64],
+    element_len_bytes: u64,
+    (bytes, from): (&[u8], Place<'_>),
+    (out, to): (&mut [u8], Place<'_>),
+) {
+    let runs = Runs::new(count, from, to, element_len_bytes);
+    let len = runs.run_len_bytes() as usize;
+    for (from_at, to_at) in runs {
+        out[to_at as usize..to_at as usize + len].copy_from_slice(&bytes[from_at as usize..from_at as usize + len]);
+    }
+}
+
+/// Fills a box of `count` elements of `out` with `pattern`, one element; `None` means zeros.
+pub(super) fn fill_box(count: &[u64], element_len_bytes: u64, pattern: Option<&[u8]>, out: &mut [u8], to: Place<'_>) {
+    let runs = Runs::new(count, to, to, element_len_bytes);
+    let len = runs.run_len_bytes() as usize;
+    for (_, at) in runs {
+        let run = &mut out[at as usize..at as usize + len];
+        match pattern {
+            None => run.fill(0),
+            Some(pattern) => run.chunks_exact_mut(pattern.len()).for_each(|element| element.copy_from_slice(pattern)),
+        }
+    }
+}
