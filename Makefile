@@ -1,0 +1,57 @@
+# raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
+#   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
+#   make test    everything that CI runs
+#   make check   formatting, lints, documentation
+#   make build   the optimised command, target/release/raddle
+#   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(abspath $(VENV)/bin)
+# Bundled HDF5 needs cmake >= 3.26; the environment's own comes first on PATH.
+export PATH := $(BIN):$(PATH)
+CARGO ?= cargo
+BENCH_WORKLOADS ?= small wide nova
+CONTENDER ?=
+
+.PHONY: demo test check build bench docs setup setup-tests clean
+
+demo: build
+	target/release/raddle demo
+
+build: setup
+	$(CARGO) build --release --locked --package raddle
+
+test: check
+	$(CARGO) test --locked --workspace
+	$(CARGO) build --locked --package raddle
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+
+check: setup-tests
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	$(BIN)/mkdocs build --quiet --strict
+
+bench: build setup-tests
+	$(BIN)/python benches/run.py --workloads $(BENCH_WORKLOADS) $(if $(CONTENDER),--contender '$(CONTENDER)')
+
+docs: setup-tests
+	$(BIN)/mkdocs serve
+
+setup: $(VENV)/.build-ready
+setup-tests: $(VENV)/.tests-ready
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.build-ready: requirements/build.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/build.txt
+	touch $@
+
+$(VENV)/.tests-ready: requirements/tests.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/tests.txt
+	sh scripts/install-system-packages.sh
+	touch $@
+
+clean:
+	rm -rf target $(VENV) site

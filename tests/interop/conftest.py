@@ -1,0 +1,78 @@
+"""What the interoperability tests share: the command under test, and small files made with h5py."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
+
+
+@pytest.fixture(scope="session")
+def raddle():
+    """Runs the command: ``raddle("merge", ..., expect=0)`` returns the finished process."""
+
+    def run(*arguments, expect=0, **options):
+        command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+        assert finished.returncode == expect, f"{command}\nrc {finished.returncode}\n{finished.stdout}{finished.stderr}"
+        return finished
+
+    return run
+
+
+def write_events(path, seed, events=500, groups=6):
+    """A file like NOvA's: tables of rank-2 columns in chunks of 128 rows, most of them empty, and wide maps."""
+    random = np.random.default_rng(seed)
+    chunked = {"maxshape": (None, None), "compression": "gzip", "compression_opts": 6}
+    with h5py.File(path, "w") as file:
+        file.attrs["experiment"] = "loom"
+        event = np.arange(events, dtype=np.int32)[:, None]
+        spill = file.create_group("spill")
+        for name, values in [("run", np.full_like(event, seed)), ("subrun", event * 0), ("evt", event)]:
+            spill.create_dataset(name, data=values, chunks=(128, 1), **chunked)
+        for number in range(groups):
+            group = file.create_group(f"table{number}")
+            rows = int(random.integers(0, 3 * events)) if number % 3 else 0
+            ids = np.sort(random.integers(0, events, rows)).astype(np.int32)[:, None]
+            group.create_dataset("evt", data=ids, chunks=(128, 1), **chunked)
+            group.create_dataset("energy", data=random.random((rows, 1), np.float32), chunks=(128, 1), **chunked)
+            group.create_dataset("hits", data=random.integers(0, 9, (rows, 1), np.int64), chunks=(128, 1), **chunked)
+            group["energy"].attrs["unit"] = "GeV"
+        maps = np.zeros((events // 5, 1600), np.uint8)
+        maps[random.random(maps.shape) > 0.995] = 200
+        file.create_dataset("maps/pixels", data=maps, chunks=(128, 1600), **chunked)
+    return path
+
+
+@pytest.fixture
+def events(tmp_path):
+    """Four event files with different numbers of rows, none a multiple of the chunk."""
+    return [write_events(tmp_path / f"run{number}.h5", number, events=300 + 77 * number) for number in range(1, 5)]
+
+
+def visit(path):
+    """All datasets of a file by path, those of raddle's own group left out."""
+    found = {}
+    with h5py.File(path) as file:
+
+        def add(name, item):
+            if isinstance(item, h5py.Dataset) and not name.startswith("_raddle"):
+                found[name] = item[()] if item.shape is not None else None
+
+        file.visititems(add)
+    return found
+
+
+def assert_concatenated(output, inputs):
+    """Every dataset of ``output`` is the concatenation of the inputs' along axis 0, bit by bit."""
+    merged, parts = visit(output), [visit(path) for path in inputs]
+    assert sorted(merged) == sorted(parts[0])
+    for name, values in merged.items():
+        expected = np.concatenate([part[name] for part in parts])
+        assert values.dtype == expected.dtype, name
+        assert values.shape == expected.shape, name
+        assert values.tobytes() == expected.tobytes(), name

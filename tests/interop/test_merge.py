@@ -1,0 +1,219 @@
+"""What a merge writes, read back by h5py: values, types, attributes, objects of every kind."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from conftest import assert_concatenated, visit, write_events
+
+
+@pytest.mark.parametrize("compress", ["fast", "balanced", "small", "gzip:1", "none", "keep"])
+def test_values_whatever_the_compression(raddle, events, tmp_path, compress):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, "--compress", compress)
+    assert_concatenated(output, events)
+
+
+@pytest.mark.parametrize("layout", ["events", "scan", "random", "cloud", "keep"])
+@pytest.mark.parametrize("compat", ["1.8", "1.10", "latest"])
+def test_values_whatever_the_layout(raddle, events, tmp_path, layout, compat):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, "--for", layout, "--compat", compat)
+    assert_concatenated(output, events)
+    raddle("verify", output, "--against", *events)
+
+
+def test_the_same_bytes_for_any_number_of_threads(raddle, events, tmp_path):
+    written = []
+    for jobs in [1, 2, 5]:
+        output = tmp_path / f"out{jobs}.h5"
+        raddle("merge", *events, "-o", output, "-j", jobs)
+        written.append(output.read_bytes())
+    assert written[0] == written[1] == written[2]
+
+
+def test_little_memory_gives_the_same_values(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, "--memory", "64MiB")
+    assert_concatenated(output, events)
+
+
+def test_tables_have_the_same_rows_per_chunk(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    with h5py.File(output) as file:
+        for name, group in file.items():
+            if name.startswith("table"):
+                assert len({dataset.chunks[0] for dataset in group.values()}) == 1, name
+        assert file["maps/pixels"].chunks == (128, 1600)
+        assert file["spill/evt"].maxshape[0] is None
+
+
+def test_attributes_come_along(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    with h5py.File(output) as file:
+        assert file.attrs["experiment"] == "loom"
+        assert file["table1/energy"].attrs["unit"] == "GeV"
+
+
+def write_every_type(path, seed):
+    random = np.random.default_rng(seed)
+    rows = 40 + seed
+    compound = np.dtype([("a", "<i2"), ("b", ">f8"), ("name", "S7"), ("vector", "<f4", (3,))])
+    with h5py.File(path, "w", track_order=True) as file:
+        for kind in ["i1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8", "<c16", "S5", "V9"]:
+            raw = random.integers(0, 256, rows * np.dtype(kind).itemsize, np.uint8)
+            file.create_dataset(f"fixed/{kind.strip('<>')}", data=raw.view(kind).reshape(rows))
+        file.create_dataset("compound", data=random.integers(0, 99, rows * compound.itemsize, np.uint8).view(compound))
+        file.create_dataset("flags", data=random.random(rows) > 0.5)
+        file.create_dataset("enum", (rows,), h5py.enum_dtype({"red": 3, "blue": -1}, "i2"))
+        file.create_dataset("cube", data=random.random((rows, 3, 5)), chunks=(7, 2, 4), compression="lzf")
+        file.create_dataset("shuffled", data=random.integers(0, 5, (rows, 2)), shuffle=True, fletcher32=True,
+                            compression="gzip", maxshape=(None, 2))
+        file.create_dataset("scaled", data=random.integers(0, 5, rows), scaleoffset=0, chunks=(16,))
+        file.create_dataset("words", data=[f"wört {n}" * (n % 3) for n in range(rows)], dtype=h5py.string_dtype())
+        ragged = file.create_dataset("ragged", (rows,), h5py.vlen_dtype("i4"))
+        for row in range(rows):
+            ragged[row] = np.arange(row % 4)
+        file["scalar"] = 42
+        file["text"] = "one and the same"
+        file["nothing"] = h5py.Empty("f4")
+        file.create_dataset("no_rows", (0, 3), "f4", maxshape=(None, 3))
+        file.create_dataset("filled", (rows,), "i4", chunks=(8,), fillvalue=7)[:3] = 1
+        file["alias"] = file["cube"]
+        file["soft"] = h5py.SoftLink("/fixed/i1")
+        file["outside"] = h5py.ExternalLink("elsewhere.h5", "/data")
+        file["committed"] = np.dtype("<i4")
+        file.create_dataset("of_committed", (rows,), file["committed"])
+        file.create_dataset("objects", data=[file["cube"].ref, file["fixed"].ref], dtype=h5py.ref_dtype)
+        regions = file.create_dataset("regions", (1,), h5py.regionref_dtype)
+        regions[0] = file["fixed/i1"].regionref[2:5]
+        file["cube"].attrs["of"] = file["fixed"].ref
+        file["cube"].attrs["many"] = np.arange(20_000)
+    return path
+
+
+@pytest.fixture
+def every_type(tmp_path):
+    return [write_every_type(tmp_path / f"types{seed}.h5", seed) for seed in [1, 2, 3]]
+
+
+def test_every_kind_of_object(raddle, every_type, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *every_type, "-o", output)
+    merged, parts = visit(output), [visit(path) for path in every_type]
+    constants = {"scalar", "text", "nothing", "objects", "regions"}
+    for name, values in merged.items():
+        if name not in constants:
+            expected = [part[name] for part in parts]
+            assert values.dtype == expected[0].dtype, name
+            if values.dtype == object:
+                expected = [row for part in expected for row in part]
+                assert all(np.array_equal(row, other) for row, other in zip(values, expected, strict=True)), name
+            else:
+                assert values.tobytes() == np.concatenate(expected).tobytes(), name
+    with h5py.File(output) as file, h5py.File(every_type[0]) as first:
+        assert [name for name in file if name != "_raddle"] == list(first), "creation order"
+        assert file["scalar"][()] == 42 and file["text"].asstr()[()] == "one and the same"
+        assert file["nothing"].shape is None
+        assert file["alias"] == file["cube"]
+        assert file.get("soft", getlink=True).path == "/fixed/i1"
+        assert file.get("outside", getlink=True).filename == "elsewhere.h5"
+        assert file["of_committed"].id.get_type().committed()
+        assert file["filled"].fillvalue == 7
+        assert file["no_rows"].maxshape == (None, 3)
+        assert h5py.check_enum_dtype(file["enum"].dtype) == {"red": 3, "blue": -1}
+        assert [file[reference].name for reference in file["objects"]] == ["/cube", "/fixed"] * 3
+        first_rows = 0
+        for part, region in zip(parts, file["regions"], strict=True):
+            assert file["fixed/i1"].regionref.selection(region) == (3,)
+            assert np.array_equal(file["fixed/i1"][region], part["fixed/i1"][2:5])
+            first_rows += len(part["fixed/i1"])
+        assert file[file["cube"].attrs["of"]].name == "/fixed"
+        assert np.array_equal(file["cube"].attrs["many"], np.arange(20_000))
+    raddle("verify", output, "--against", *every_type)
+
+
+def test_rechunk_keeps_the_values(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("rechunk", events[0], "-o", output, "--chunk", "1000", "--compress", "small")
+    assert_concatenated(output, events[:1])
+    with h5py.File(output) as file:
+        assert file["spill/evt"].chunks[0] <= 1000
+
+
+def test_a_changed_value_is_found(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    with h5py.File(output, "r+") as file:
+        row = file["table1/energy"].shape[0] - 1
+        file["table1/energy"][row, 0] += 1
+    told = raddle("verify", output, "--against", *events, expect=8)
+    assert "/table1/energy" in told.stdout + told.stderr and str(row) in told.stdout + told.stderr
+
+
+def test_differences_are_all_told_and_nothing_is_written(raddle, events, tmp_path):
+    with h5py.File(events[1], "r+") as file:
+        del file["table1/hits"]
+        del file["table2/energy"]
+        file["table2/energy"] = np.zeros((4, 1), "f8")
+    output = tmp_path / "out.h5"
+    told = raddle("merge", *events, "-o", output, expect=3)
+    assert "/table1/hits" in told.stderr and "/table2/energy" in told.stderr
+    assert not output.exists() and not list(tmp_path.glob(".out*"))
+
+
+def test_joins(raddle, events, tmp_path):
+    with h5py.File(events[1], "r+") as file:
+        rows = file["table1/evt"].shape[0]
+        del file["table1/hits"]
+    inner, outer = tmp_path / "inner.h5", tmp_path / "outer.h5"
+    raddle("merge", *events, "-o", inner, "--join", "inner")
+    assert "table1/hits" not in visit(inner)
+    raddle("merge", *events, "-o", outer, "--join", "outer")
+    hits, parts = visit(outer)["table1/hits"], [visit(path) for path in events]
+    before = len(parts[0]["table1/hits"])
+    assert len(hits) == len(visit(outer)["table1/evt"])
+    assert not hits[before:before + rows].any()
+    assert np.array_equal(hits[:before], parts[0]["table1/hits"])
+
+
+def test_damaged_inputs_are_all_told(raddle, events, tmp_path):
+    (tmp_path / "short.h5").write_bytes(events[0].read_bytes()[:-1000])
+    (tmp_path / "text.h5").write_text("no HDF5 here")
+    told = raddle("merge", *events, tmp_path / "short.h5", tmp_path / "text.h5", "-o", tmp_path / "out.h5", expect=3)
+    assert "short.h5" in told.stderr and "text.h5" in told.stderr
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_natural_order_and_lists(raddle, tmp_path):
+    inputs = [write_events(tmp_path / f"run{number}.h5", number, events=30) for number in [2, 10]]
+    output = tmp_path / "out.h5"
+    raddle("merge", *reversed(inputs), "-o", output)
+    assert_concatenated(output, inputs)
+    listed = tmp_path / "list.txt"
+    listed.write_text(f"# newest first\n{inputs[1]}\n\n{inputs[0]}\n")
+    raddle("merge", f"@{listed}", "-o", output, "--force")
+    assert_concatenated(output, list(reversed(inputs)))
+
+
+def test_the_report_is_json(raddle, events, tmp_path):
+    report = tmp_path / "report.json"
+    raddle("merge", *events, "-o", tmp_path / "out.h5", "--report", report)
+    assert json.loads(report.read_text())["inputs"] == 4
+
+
+def test_provenance_says_which_rows_came_from_where(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    with h5py.File(output) as file:
+        own = file["_raddle"]
+        paths = list(own["datasets/path"].asstr())
+        starts = own["row_starts"][own["datasets/row_starts"][paths.index("/spill/evt")]]
+        assert [path.split("/")[-1] for path in own["inputs/path"].asstr()] == [path.name for path in events]
+        assert list(np.diff(starts)) == [len(visit(path)["spill/evt"]) for path in events]
+    raddle("merge", *events, "-o", output, "--force", "--no-provenance")
+    with h5py.File(output) as file:
+        assert "_raddle" not in file

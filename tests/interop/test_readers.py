@@ -1,0 +1,68 @@
+"""The output opens in the readers that people use: h5dump, h5netcdf, netCDF4, PyTables."""
+
+import shutil
+import subprocess
+
+import h5netcdf
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import tables
+
+
+@pytest.mark.skipif(not shutil.which("h5dump"), reason="h5dump (package hdf5-tools) is not installed")
+def test_h5dump(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    shown = subprocess.run(["h5dump", output], capture_output=True, text=True, check=True)
+    assert "GROUP \"table1\"" in shown.stdout and "h5dump error" not in shown.stderr
+
+
+def test_netcdf_with_dimension_scales(raddle, tmp_path):
+    inputs = []
+    for number in range(3):
+        inputs.append(tmp_path / f"part{number}.nc")
+        with h5netcdf.File(inputs[-1], "w") as file:
+            file.dimensions = {"time": None, "x": 4}
+            file.resize_dimension("time", 5)
+            values = np.arange(20.0).reshape(5, 4) + number
+            file.create_variable("temperature", ("time", "x"), float, data=values)
+            file.create_variable("time", ("time",), float, data=np.arange(5.0) + 5 * number)
+    output = tmp_path / "all.nc"
+    raddle("merge", *inputs, "-o", output, "--no-provenance")
+    with h5netcdf.File(output) as file:
+        assert file.variables["temperature"].dimensions == ("time", "x")
+        assert np.array_equal(file.variables["time"][:], np.arange(15.0))
+    with netCDF4.Dataset(output) as file:
+        assert file.variables["temperature"].dimensions == ("time", "x")
+        assert file.variables["temperature"].shape == (15, 4)
+        assert file.variables["temperature"][14, 3] == 21.0
+
+
+def test_pytables(raddle, tmp_path):
+    class Particle(tables.IsDescription):
+        name = tables.StringCol(8)
+        energy = tables.Float64Col()
+
+    inputs = []
+    for number in range(3):
+        inputs.append(tmp_path / f"part{number}.h5")
+        with tables.open_file(inputs[-1], "w") as file:
+            table = file.create_table("/", "particles", Particle, filters=tables.Filters(5, "zlib", shuffle=True))
+            table.append([(f"p{row}".encode(), row + 100 * number) for row in range(50)])
+    output = tmp_path / "all.h5"
+    raddle("merge", *inputs, "-o", output)
+    with tables.open_file(output) as file:
+        particles = file.root.particles
+        assert particles.nrows == 150
+        assert [row["energy"] for row in particles.where("energy >= 200")] == list(np.arange(200.0, 250.0))
+
+
+def test_the_default_output_is_readable_by_hdf5_1_8(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output)
+    with h5py.File(output) as file:
+        assert file.id.get_create_plist().get_version()[0] in (0, 2)
+        layouts = {dataset.id.get_create_plist().get_layout() for dataset in file["table1"].values()}
+        assert layouts == {h5py.h5d.CHUNKED}
