@@ -12,12 +12,15 @@ pub mod claims;
 pub mod communicator;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+pub mod digest;
 pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod memory;
+pub mod owners;
 pub mod plan;
 pub mod progress;
+pub mod regroup;
 pub mod report;
 pub mod threads;
 

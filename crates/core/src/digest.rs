@@ -1,0 +1,475 @@
+//! Content digests that do not depend on how the content is cut: a linear CRC-64 whose parts combine in any order.
+//!
+//! Not cryptographic: it finds damage and defects, not forgery. The published value of any run of bytes is its
+//! CRC-64/NVME, so other tools can check it. Internally the register starts at zero and is not inverted, which makes the
+//! CRC linear: crc(a ++ b) = shift(crc(a), len b) ^ crc(b), and fragments of a block can be added by exclusive or, from
+//! any thread, in any order. Invariant of [`RowBlockDigests`]: the result depends on the content and the block length
+//! alone.
+
+use crate::communicator::Communicator;
+use crate::error::{CoreError, Result};
+use crate::extent::{BoxSource, Extent, product};
+use crc_fast::CrcAlgorithm;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Generator polynomial of CRC-64/NVME, bit-reversed: bit 63 stands for x^0, bit 0 for x^63 (x^64 is implied).
+const POLYNOMIAL: u64 = 0x9A6C_9329_AC4B_C9B5;
+
+/// The polynomial 1 in the same notation.
+const ONE: u64 = 1 << 63;
+
+/// a·x modulo the polynomial.
+const fn times_x(a: u64) -> u64 {
+    (a >> 1) ^ (POLYNOMIAL & (a & 1).wrapping_neg())
+}
+
+/// What four bits that are shifted out at the low end become: the reduction of n·x^4.
+const REDUCED: [u64; 16] = {
+    let mut table = [0; 16];
+    let mut n = 0;
+    while n < 16 {
+        table[n] = times_x(times_x(times_x(times_x(n as u64))));
+        n += 1;
+    }
+    table
+};
+
+/// a·b modulo the polynomial, four bits of `a` at a time, from its highest power (lowest bit) on: some 40 ns.
+const fn multiply(a: u64, b: u64) -> u64 {
+    // Multiples of b by the 16 polynomials below x^4; in this notation 8 is x^0 and 1 is x^3.
+    let mut multiples = [0; 16];
+    multiples[8] = b;
+    multiples[4] = times_x(multiples[8]);
+    multiples[2] = times_x(multiples[4]);
+    multiples[1] = times_x(multiples[2]);
+    let mut n = 3usize;
+    while n < 16 {
+        let low = n & n.wrapping_neg();
+        if low != n {
+            multiples[n] = multiples[low] ^ multiples[n ^ low];
+        }
+        n += 1;
+    }
+    let (mut sum, mut at) = (0u64, 0);
+    while at < 64 {
+        sum = (sum >> 4) ^ REDUCED[(sum & 15) as usize] ^ multiples[((a >> at) & 15) as usize];
+        at += 4;
+    }
+    sum
+}
+
+/// x^(8·d·16^k): the factors that shift by a length, by hexadecimal digit `d` at place `k` of that length.
+static SHIFTS: [[u64; 16]; 16] = {
+    let mut table = [[ONE; 16]; 16];
+    // x^8, then its 16th, 256th, ... powers.
+    let mut base = ONE >> 8;
+    let mut place = 0;
+    while place < 16 {
+        let mut digit = 1;
+        while digit < 16 {
+            table[place][digit] = multiply(table[place][digit - 1], base);
+            digit += 1;
+        }
+        base = multiply(table[place][15], base);
+        place += 1;
+    }
+    table
+};
+
+/// Shifting by a fixed length, prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shift {
+    factor: u64,
+}
+
+impl Shift {
+    /// A shift over `len_bytes` bytes that follow: one multiplication per hexadecimal digit of the length.
+    pub fn over(len_bytes: u64) -> Self {
+        let (mut factor, mut rest) = (ONE, len_bytes);
+        for place in &SHIFTS {
+            if rest == 0 {
+                break;
+            }
+            if rest & 15 != 0 {
+                factor = multiply(factor, place[(rest & 15) as usize]);
+            }
+            rest >>= 4;
+        }
+        Self { factor }
+    }
+
+    /// The linear CRC of what `crc` stands for, followed by zeros of the length.
+    pub fn apply(self, crc: u64) -> u64 {
+        multiply(crc, self.factor)
+    }
+}
+
+/// The linear CRC of `bytes`: 0 for zeros of any length, so it is only of use together with the length.
+pub fn fragment(bytes: &[u8]) -> u64 {
+    let mut digest = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, 0);
+    digest.update(bytes);
+    digest.get_state()
+}
+
+/// The linear CRC of what `crc` stands for, followed by `following_len_bytes` zeros.
+pub fn shift(crc: u64, following_len_bytes: u64) -> u64 {
+    if crc == 0 { 0 } else { Shift::over(following_len_bytes).apply(crc) }
+}
+
+/// The linear CRC of `a` followed by `b`, which is `b_len_bytes` long.
+pub fn concat(a: u64, b: u64, b_len_bytes: u64) -> u64 {
+    shift(a, b_len_bytes) ^ b
+}
+
+/// Digest of a run of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+pub struct Digest {
+    linear: u64,
+    len_bytes: u64,
+}
+
+impl Digest {
+    /// Digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { linear: fragment(bytes), len_bytes: bytes.len() as u64 }
+    }
+
+    /// Digest of this run and `next` behind it.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        Self {
+            linear: concat(self.linear, next.linear, next.len_bytes),
+            len_bytes: self.len_bytes.saturating_add(next.len_bytes),
+        }
+    }
+
+    /// Length of the run.
+    pub fn len_bytes(self) -> u64 {
+        self.len_bytes
+    }
+
+    /// CRC-64/NVME of the run.
+    pub fn crc64_nvme(self) -> u64 {
+        !(self.linear ^ shift(u64::MAX, self.len_bytes))
+    }
+}
+
+/// Digests of an array's content, block by block, gathered from fragments in any order.
+#[derive(Debug)]
+pub struct RowBlockDigests {
+    block_len_bytes: u64,
+    total_len_bytes: u64,
+    blocks: Vec<AtomicU64>,
+    added_bytes: AtomicU64,
+}
+
+/// What [`RowBlockDigests`] yields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDigests {
+    /// Length of every block but the last.
+    pub block_len_bytes: u64,
+    /// Digest of the whole.
+    pub whole: Digest,
+    /// Digest of each block.
+    pub blocks: Vec<Digest>,
+}
+
+impl RowBlockDigests {
+    /// For content of `total_len_bytes` in blocks of `block_len_bytes` (at least 1; usually a multiple of the row).
+    pub fn new(block_len_bytes: u64, total_len_bytes: u64) -> Self {
+        let block_len_bytes = block_len_bytes.max(1);
+        let blocks = (0..total_len_bytes.div_ceil(block_len_bytes)).map(|_| AtomicU64::new(0)).collect();
+        Self { block_len_bytes, total_len_bytes, blocks, added_bytes: AtomicU64::new(0) }
+    }
+
+    /// Length of the content.
+    pub fn total_len_bytes(&self) -> u64 {
+        self.total_len_bytes
+    }
+
+    /// Adds the bytes at `offset_bytes`. Every byte must be added exactly once.
+    ///
+    /// # Errors
+    /// If they reach beyond the end.
+    pub fn add(&self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
+        let mut run = Run::new(self);
+        run.add(offset_bytes, bytes)?;
+        run.flush();
+        Ok(())
+    }
+
+    /// Adds a box of an array whose row-major content is digested: `extent` says where it lies in the array of `shape`,
+    /// `source` where its elements are (a tile, say).
+    ///
+    /// # Errors
+    /// If the box lies outside the array or the buffer.
+    pub fn add_box(
+        &self,
+        shape: &[u64],
+        extent: &Extent,
+        source: BoxSource<'_>,
+        element_len_bytes: usize,
+    ) -> Result<()> {
+        let rank = shape.len();
+        let whole = Extent::whole(shape);
+        let inside = Extent::whole(source.shape).contains(&Extent::new(source.origin, &extent.count));
+        let needed = product(source.shape).and_then(|count| count.checked_mul(element_len_bytes as u64));
+        if !whole.contains(extent) || !inside || needed.is_none_or(|needed| needed > source.bytes.len() as u64) {
+            return Err(CoreError::BoxOutside {
+                side: "source",
+                start: source.origin.to_vec(),
+                count: extent.count.to_vec(),
+                shape: source.shape.to_vec(),
+                len_bytes: source.bytes.len(),
+            });
+        }
+        if extent.is_empty() {
+            return Ok(());
+        }
+        // Trailing axes that are whole on both sides make one run.
+        let mut outer = rank;
+        let mut run_elements = 1u64;
+        while outer > 0 {
+            outer -= 1;
+            run_elements *= extent.count[outer];
+            if extent.count[outer] != shape[outer] || extent.count[outer] != source.shape[outer] {
+                break;
+            }
+        }
+        let element_len = element_len_bytes as u64;
+        let run_len = (run_elements * element_len) as usize;
+        let mut run = Run::new(self);
+        let mut at = crate::extent::Coordinates::from_elem(0, outer);
+        loop {
+            let (mut offset, mut from) = (0u64, 0u64);
+            for axis in 0..rank {
+                let step = at.get(axis).copied().unwrap_or(0);
+                offset = offset * shape[axis] + extent.start[axis] + step;
+                from = from * source.shape[axis] + source.origin[axis] + step;
+            }
+            let from = (from * element_len) as usize;
+            run.add(offset * element_len, &source.bytes[from..from + run_len])?;
+            let mut axis = outer;
+            loop {
+                if axis == 0 {
+                    run.flush();
+                    return Ok(());
+                }
+                axis -= 1;
+                at[axis] += 1;
+                if at[axis] < extent.count[axis] {
+                    break;
+                }
+                at[axis] = 0;
+            }
+        }
+    }
+
+    /// Collective. Joins what the ranks added, on every rank.
+    pub fn join(&mut self, communicator: &dyn Communicator) -> Result<()> {
+        let mine: Vec<u8> = self
+            .blocks
+            .iter()
+            .chain([&self.added_bytes])
+            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+            .collect();
+        let all = communicator.all_gather_bytes(&mine)?;
+        let mut words = vec![0u64; self.blocks.len() + 1];
+        for message in &all {
+            if message.len() != mine.len() {
+                return Err(CoreError::MessageLength {
+                    operation: "join digests",
+                    got_bytes: message.len(),
+                    expected_bytes: mine.len(),
+                });
+            }
+            let added = words.len() - 1;
+            for (at, (word, bytes)) in words.iter_mut().zip(message.chunks_exact(8)).enumerate() {
+                let other = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+                *word = if at == added { word.wrapping_add(other) } else { *word ^ other };
+            }
+        }
+        for (slot, word) in self.blocks.iter_mut().chain([&mut self.added_bytes]).zip(words) {
+            *slot.get_mut() = word;
+        }
+        Ok(())
+    }
+
+    /// The digests.
+    ///
+    /// # Errors
+    /// If not all bytes have been added.
+    pub fn finish(&self) -> Result<BlockDigests> {
+        let got_bytes = self.added_bytes.load(Ordering::Relaxed);
+        if got_bytes != self.total_len_bytes {
+            return Err(CoreError::DigestIncomplete { got_bytes, expected_bytes: self.total_len_bytes });
+        }
+        let blocks: Vec<_> = (0u64..)
+            .zip(&self.blocks)
+            .map(|(number, linear)| Digest {
+                linear: linear.load(Ordering::Relaxed),
+                len_bytes: self.block_end(number) - number * self.block_len_bytes,
+            })
+            .collect();
+        let whole = blocks.iter().fold(Digest::default(), |whole, block| whole.then(*block));
+        Ok(BlockDigests { block_len_bytes: self.block_len_bytes, whole, blocks })
+    }
+
+    fn block_end(&self, number: u64) -> u64 {
+        (number + 1).saturating_mul(self.block_len_bytes).min(self.total_len_bytes)
+    }
+}
+
+/// Fragments of one block in rising order, combined before they are shifted to the block's end: fragments a fixed
+/// stride apart, as the rows of a tile are, then cost one multiplication each.
+struct Run<'a> {
+    digests: &'a RowBlockDigests,
+    block: u64,
+    linear: u64,
+    /// Offset up to which `linear` reaches.
+    end: u64,
+    step_len_bytes: u64,
+    step: Shift,
+    added_bytes: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(digests: &'a RowBlockDigests) -> Self {
+        Self { digests, block: 0, linear: 0, end: 0, step_len_bytes: 0, step: Shift::over(0), added_bytes: 0 }
+    }
+
+    fn add(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
+        let (total_bytes, len_bytes) = (self.digests.total_len_bytes, bytes.len() as u64);
+        if offset_bytes.checked_add(len_bytes).is_none_or(|end| end > total_bytes) {
+            return Err(CoreError::FragmentOutside { offset_bytes, len_bytes, total_bytes });
+        }
+        self.added_bytes += len_bytes;
+        let (mut offset, mut rest) = (offset_bytes, bytes);
+        while !rest.is_empty() {
+            let block = offset / self.digests.block_len_bytes;
+            let room = self.digests.block_end(block) - offset;
+            let (here, behind) = rest.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(rest.len()));
+            let end = offset + here.len() as u64;
+            if block != self.block || end < self.end {
+                self.flush_block();
+                (self.block, self.end) = (block, end);
+            }
+            if end - self.end != self.step_len_bytes {
+                self.step_len_bytes = end - self.end;
+                self.step = Shift::over(self.step_len_bytes);
+            }
+            let carried = if self.linear == 0 { 0 } else { self.step.apply(self.linear) };
+            self.linear = carried ^ fragment(here);
+            self.end = end;
+            (offset, rest) = (end, behind);
+        }
+        Ok(())
+    }
+
+    fn flush_block(&mut self) {
+        if self.linear != 0 {
+            let behind = self.digests.block_end(self.block) - self.end;
+            self.digests.blocks[self.block as usize].fetch_xor(shift(self.linear, behind), Ordering::Relaxed);
+            self.linear = 0;
+        }
+    }
+
+    fn flush(mut self) {
+        self.flush_block();
+        self.digests.added_bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::ArrayPlan;
+    use crate::threads::Threads;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_published_value_is_crc64_nvme() {
+        // Check value of the CRC catalogue for the digits 1 to 9.
+        assert_eq!(Digest::of(b"123456789").crc64_nvme(), 0xae8b_1486_0a79_9888);
+        assert_eq!(Digest::default().crc64_nvme(), 0);
+        let zeros = [0u8; 7];
+        assert_ne!(Digest::of(&zeros).crc64_nvme(), Digest::of(&zeros[1..]).crc64_nvme());
+    }
+
+    #[test]
+    fn long_shifts() {
+        let crc = fragment(b"x");
+        assert_eq!(shift(shift(crc, 1 << 40), 12_345), shift(crc, (1 << 40) + 12_345));
+        assert_eq!(shift(crc, 0), crc);
+    }
+
+    #[test]
+    fn an_incomplete_or_overlong_content_is_an_error() {
+        let digests = RowBlockDigests::new(4, 10);
+        digests.add(0, &[1; 6]).unwrap();
+        assert!(matches!(digests.finish(), Err(CoreError::DigestIncomplete { got_bytes: 6, expected_bytes: 10 })));
+        assert!(matches!(digests.add(8, &[0; 3]), Err(CoreError::FragmentOutside { .. })));
+        assert!(matches!(digests.add(u64::MAX, &[0; 3]), Err(CoreError::FragmentOutside { .. })));
+        digests.add(6, &[1; 4]).unwrap();
+        assert!(digests.finish().is_ok());
+        let none = RowBlockDigests::new(4, 0).finish().unwrap();
+        assert_eq!((none.blocks.len(), none.whole), (0, Digest::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_combine(a in prop::collection::vec(any::<u8>(), 0..300), b in prop::collection::vec(any::<u8>(), 0..300)) {
+            let both = [a.as_slice(), b.as_slice()].concat();
+            prop_assert_eq!(concat(fragment(&a), fragment(&b), b.len() as u64), fragment(&both));
+            let joined = Digest::of(&a).then(Digest::of(&b));
+            prop_assert_eq!(joined, Digest::of(&both));
+            prop_assert_eq!(joined.crc64_nvme(), crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &both));
+        }
+
+        #[test]
+        fn the_tiling_and_its_order_do_not_matter(
+            axes in prop::collection::vec((1u64..9, 1u64..6), 1..4),
+            element in 1usize..4,
+            block_len in 1u64..100,
+            seed in any::<u64>(),
+        ) {
+            let array = ArrayPlan {
+                shape: axes.iter().map(|a| a.0).collect(),
+                tile_shape: axes.iter().map(|a| a.1).collect(),
+                element_len_bytes: element as u64,
+                segments: vec![],
+            };
+            let content: Vec<u8> = (0..array.len_bytes()).map(|i| (i.wrapping_mul(seed | 1) >> 3) as u8).collect();
+            let mut order: Vec<u64> = (0..array.tile_count()).collect();
+            order.sort_by_key(|index| index.wrapping_mul(seed | 1).rotate_left(17));
+            // Three ranks share the tiles.
+            let results = Threads::run(3, |ranks| {
+                let mut digests = RowBlockDigests::new(block_len, array.len_bytes());
+                for (turn, index) in order.iter().enumerate() {
+                    let extent = array.tile_extent(*index);
+                    if turn % 3 != ranks.rank() {
+                        continue;
+                    }
+                    let mut tile = vec![0xAA; array.tile_len_bytes() as usize];
+                    let zeros = vec![0; axes.len()];
+                    crate::extent::copy_box(
+                        BoxSource { bytes: &content, shape: &array.shape, origin: &extent.start },
+                        crate::extent::BoxTarget { bytes: &mut tile, shape: &array.tile_shape, origin: &zeros },
+                        &extent.count,
+                        element,
+                    ).unwrap();
+                    let source = BoxSource { bytes: &tile, shape: &array.tile_shape, origin: &zeros };
+                    digests.add_box(&array.shape, &extent, source, element).unwrap();
+                }
+                digests.join(ranks).unwrap();
+                digests.finish().unwrap()
+            });
+            for got in results {
+                prop_assert_eq!(got.whole, Digest::of(&content));
+                let want: Vec<_> = content.chunks(block_len as usize).map(Digest::of).collect();
+                prop_assert_eq!(got.blocks, want);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Owners: which rank makes which part of a plan, and in which rounds the ranks go through it.
+//!
+//! Pure functions of facts that all ranks know, so that every rank computes the same answer without a message.
+//! Invariants: dealing leaves no two ranks further apart than the dearest item and the head start that a home may get;
+//! rounds are consecutive, cover everything, and hold of no rank more than its quota unless a single item does.
+
+use crate::communicator::Rank;
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// How many of its own costs an item's home may be ahead of the least loaded rank and still get the item. Moving a
+/// piece costs about a tenth of encoding it, so being eight items behind in balance would cost more than it saves.
+const HOME_HEAD_START: u64 = 4;
+
+/// Something to deal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// Cost of making it, in any unit.
+    pub cost: u64,
+    /// The rank that holds most of what it is made of.
+    pub home: Option<Rank>,
+}
+
+/// Deals items to `ranks` ranks, in order: each to its home, unless that is too far ahead of the others, else to the rank
+/// that has the least. Every run of consecutive items is balanced, not only the whole, so that rounds are.
+pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
+    let mut loads = vec![0u64; ranks.max(1)];
+    // Lowest load first, then lowest rank. Entries whose load has since changed are stale and dropped when met.
+    let mut queue: BinaryHeap<_> = (0..loads.len()).map(|rank| Reverse((0u64, rank))).collect();
+    items
+        .into_iter()
+        .map(|item| {
+            while let Some(Reverse((load, rank))) = queue.peek()
+                && loads[*rank] != *load
+            {
+                queue.pop();
+            }
+            let (least, lightest) = queue.peek().map_or((0, 0), |Reverse(entry)| *entry);
+            let head_start = least.saturating_add(item.cost.saturating_mul(HOME_HEAD_START));
+            let owner = item.home.filter(|home| loads.get(*home).is_some_and(|load| *load <= head_start));
+            let owner = owner.unwrap_or(lightest);
+            // Even an item without cost counts, so that such items do not all end up on one rank.
+            loads[owner] = loads[owner].saturating_add(item.cost.max(1));
+            queue.push(Reverse((loads[owner], owner)));
+            owner as u32
+        })
+        .collect()
+}
+
+/// The rank with the largest sum of shares; of equals, the lowest. `None` without shares.
+pub fn largest_share(shares: impl IntoIterator<Item = (Rank, u64)>) -> Option<Rank> {
+    let mut sums: SmallVec<[(Rank, u64); 8]> = SmallVec::new();
+    for (rank, share) in shares {
+        match sums.iter_mut().find(|sum| sum.0 == rank) {
+            Some(sum) => sum.1 = sum.1.saturating_add(share),
+            None => sums.push((rank, share)),
+        }
+    }
+    sums.into_iter().max_by_key(|(rank, share)| (*share, Reverse(*rank))).map(|(rank, _)| rank)
+}
+
+/// What an item takes while its round lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Memory on its owner.
+    pub len_bytes: u64,
+    /// Tiles, whose claims all ranks together report to rank 0.
+    pub tiles: u64,
+}
+
+/// Cuts consecutive items into rounds: of each rank at most `quotas[rank]` bytes, of all ranks together at most
+/// `round_tiles` tiles. An item that exceeds its owner's quota alone shares the round with no other of that rank.
+pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) -> Vec<Range<usize>> {
+    let mut rounds = Vec::new();
+    let mut used = vec![0u64; quotas.len()];
+    let (mut first, mut tiles) = (0, 0u64);
+    for (number, (owner, need)) in owners.iter().zip(needs).enumerate() {
+        let owner = *owner as usize;
+        let full = used[owner] > 0 && used[owner].saturating_add(need.len_bytes) > quotas[owner];
+        if number > first && (full || tiles.saturating_add(need.tiles) > round_tiles) {
+            rounds.push(first..number);
+            used.fill(0);
+            (first, tiles) = (number, 0);
+        }
+        used[owner] = used[owner].saturating_add(need.len_bytes);
+        tiles = tiles.saturating_add(need.tiles);
+    }
+    if first < owners.len() {
+        rounds.push(first..owners.len());
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_home_gets_its_items_unless_it_is_far_ahead() {
+        let at = |home| Item { cost: 10, home: Some(home) };
+        assert_eq!(deal([at(1), at(0), at(1), at(1)], 2), [1, 0, 1, 1]);
+        let all_at_one = deal(vec![at(2); 100], 4);
+        let count = |rank| all_at_one.iter().filter(|owner| **owner == rank).count();
+        assert!(count(2) <= 30 && (0..4).all(|rank| count(rank) >= 20), "{all_at_one:?}");
+        assert_eq!(deal([at(7)], 2), [0]);
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(largest_share([]), None);
+        assert_eq!(largest_share([(3, 5), (1, 4), (1, 2), (3, 1)]), Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn dealing_balances(costs in prop::collection::vec(0u64..100, 0..200), ranks in 1usize..9) {
+            let owners = deal(costs.iter().map(|cost| Item { cost: *cost, home: None }), ranks);
+            let mut loads = vec![0; ranks];
+            for (owner, cost) in owners.iter().zip(&costs) {
+                loads[*owner as usize] += cost.max(&1);
+            }
+            let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
+            prop_assert!(most - least <= 100);
+        }
+
+        #[test]
+        fn rounds_cover_all_within_quotas(
+            items in prop::collection::vec((0u32..4, 0u64..60, 1u64..20), 0..80),
+            quotas in prop::collection::vec(1u64..100, 4),
+            round_tiles in 1u64..100,
+        ) {
+            let owners: Vec<_> = items.iter().map(|item| item.0).collect();
+            let needs: Vec<_> = items.iter().map(|item| Need { len_bytes: item.1, tiles: item.2 }).collect();
+            let mut next = 0;
+            for round in rounds(&owners, &needs, &quotas, round_tiles) {
+                prop_assert_eq!(round.start, next);
+                prop_assert!(!round.is_empty());
+                let tiles: u64 = needs[round.clone()].iter().map(|need| need.tiles).sum();
+                prop_assert!(tiles <= round_tiles || round.len() == 1);
+                for rank in 0..4u32 {
+                    let own: Vec<u64> = round.clone()
+                        .filter(|at| owners[*at] == rank && needs[*at].len_bytes > 0)
+                        .map(|at| needs[at].len_bytes).collect();
+                    prop_assert!(own.iter().sum::<u64>() <= quotas[rank as usize] || own.len() == 1);
+                }
+                next = round.end;
+            }
+            prop_assert_eq!(next, items.len());
+        }
+    }
+}

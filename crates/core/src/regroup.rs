@@ -1,0 +1,206 @@
+//! Regrouping between ranks: every rank sends the pieces it holds to the owners of their tiles, one message per peer.
+//!
+//! Not for pieces that the owner reads itself. Invariant: an owner gets a tile's pieces in the order of sending rank and,
+//! of one rank, in the order in which they were put, whatever the timing.
+
+use crate::communicator::{Communicator, Rank};
+use crate::error::{CoreError, Result};
+use crate::extent::{Coordinates, MAX_RANK, product};
+use crate::plan::Tile;
+
+/// Pieces on their way out, packed per owner.
+#[derive(Debug)]
+pub struct Outbox {
+    messages: Vec<Vec<u8>>,
+    element_len_bytes: u64,
+}
+
+impl Outbox {
+    /// An empty outbox for `ranks` ranks and elements of `element_len_bytes`.
+    pub fn new(ranks: usize, element_len_bytes: u64) -> Self {
+        Self { messages: vec![Vec::new(); ranks], element_len_bytes }
+    }
+
+    /// Length of what is packed, for the budget.
+    pub fn len_bytes(&self) -> u64 {
+        self.messages.iter().map(|message| message.len() as u64).sum()
+    }
+
+    /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, that go to `target` in the tile.
+    ///
+    /// # Errors
+    /// If there is no such rank, or `bytes` is not as long as `count` says.
+    pub fn put(&mut self, owner: Rank, tile: Tile, target: &[u64], count: &[u64], bytes: &[u8]) -> Result<()> {
+        let size = self.messages.len();
+        let Some(message) = self.messages.get_mut(owner) else {
+            return Err(CoreError::NoSuchRank { operation: "regroup", rank: owner, size });
+        };
+        if target.len() != count.len() || count.len() > MAX_RANK {
+            return Err(CoreError::RankTooLarge { rank: target.len().max(count.len()) });
+        }
+        let len_bytes = product(count).and_then(|elements| elements.checked_mul(self.element_len_bytes));
+        if len_bytes != Some(bytes.len() as u64) {
+            return Err(CoreError::MessageLength {
+                operation: "regroup",
+                got_bytes: bytes.len(),
+                expected_bytes: len_bytes.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX),
+            });
+        }
+        message.extend_from_slice(&tile.array.to_le_bytes());
+        message.extend_from_slice(&tile.index.to_le_bytes());
+        message.push(count.len() as u8);
+        for number in target.iter().chain(count) {
+            message.extend_from_slice(&number.to_le_bytes());
+        }
+        message.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Collective. Sends everything and receives this rank's tiles' pieces.
+    ///
+    /// # Errors
+    /// If the exchange fails or a message is cut.
+    pub fn exchange(self, communicator: &dyn Communicator) -> Result<Inbox> {
+        Inbox::unpack(communicator.exchange_bytes(self.messages)?, self.element_len_bytes)
+    }
+}
+
+/// A piece that another rank sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived<'a> {
+    /// The rank that sent it.
+    pub from: Rank,
+    /// Its first element in the tile, per axis.
+    pub target: Coordinates,
+    /// Its elements per axis.
+    pub count: Coordinates,
+    /// The elements, row-major.
+    pub bytes: &'a [u8],
+}
+
+/// Pieces that arrived, by tile.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    messages: Vec<Vec<u8>>,
+    /// Sorted by tile, then by sender and order of sending.
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    tile: Tile,
+    from: Rank,
+    /// Where the piece's numbers start in its message.
+    at: usize,
+    rank: usize,
+    len_bytes: usize,
+}
+
+impl Inbox {
+    fn unpack(messages: Vec<Vec<u8>>, element_len_bytes: u64) -> Result<Self> {
+        let mut entries = Vec::new();
+        for (from, message) in messages.iter().enumerate() {
+            let cut = |expected_bytes| CoreError::MessageLength {
+                operation: "regroup",
+                got_bytes: message.len(),
+                expected_bytes,
+            };
+            let mut at = 0;
+            while at < message.len() {
+                let head = message.get(at..at + 13).ok_or_else(|| cut(at + 13))?;
+                let tile = Tile { array: number(&head[..4]) as u32, index: number(&head[4..12]) };
+                let rank = usize::from(head[12]);
+                let numbers = message.get(at + 13..at + 13 + 16 * rank).ok_or_else(|| cut(at + 13 + 16 * rank))?;
+                let count: Coordinates = numbers[8 * rank..].chunks_exact(8).map(number).collect();
+                let len_bytes = product(&count)
+                    .and_then(|elements| elements.checked_mul(element_len_bytes))
+                    .and_then(|len| usize::try_from(len).ok())
+                    .unwrap_or(usize::MAX);
+                let entry = Entry { tile, from, at: at + 13, rank, len_bytes };
+                let end = (at + 13 + 16 * rank).checked_add(len_bytes).filter(|end| *end <= message.len());
+                at = end.ok_or_else(|| cut(len_bytes))?;
+                entries.push(entry);
+            }
+        }
+        entries.sort_unstable();
+        Ok(Self { messages, entries })
+    }
+
+    /// The pieces of `tile`.
+    pub fn pieces(&self, tile: Tile) -> impl Iterator<Item = Arrived<'_>> {
+        let first = self.entries.partition_point(|entry| entry.tile < tile);
+        self.entries[first..].iter().take_while(move |entry| entry.tile == tile).map(|entry| {
+            let (numbers, bytes) = self.messages[entry.from][entry.at..].split_at(16 * entry.rank);
+            let (target, count) = numbers.split_at(8 * entry.rank);
+            Arrived {
+                from: entry.from,
+                target: target.chunks_exact(8).map(number).collect(),
+                count: count.chunks_exact(8).map(number).collect(),
+                bytes: &bytes[..entry.len_bytes],
+            }
+        })
+    }
+}
+
+/// The little-endian number that up to eight bytes hold.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::communicator::SingleProcess;
+    use crate::threads::Threads;
+
+    #[test]
+    fn pieces_arrive_at_their_owners_in_order() {
+        for size in 1..=4 {
+            Threads::run(size, |ranks| {
+                let mut outbox = Outbox::new(size, 2);
+                for index in (0..6u64).rev() {
+                    for part in 0..2u64 {
+                        let bytes = [ranks.rank() as u8, index as u8, part as u8, 0];
+                        let tile = Tile { array: 1, index };
+                        outbox.put(index as usize % size, tile, &[part, index], &[1, 2], &bytes).unwrap();
+                    }
+                }
+                outbox.put(0, Tile { array: 0, index: 9 }, &[], &[], &[1, 2]).unwrap();
+                let inbox = outbox.exchange(ranks).unwrap();
+                for index in 0..6u64 {
+                    let got: Vec<_> = inbox.pieces(Tile { array: 1, index }).collect();
+                    if index as usize % size != ranks.rank() {
+                        assert!(got.is_empty());
+                        continue;
+                    }
+                    assert_eq!(got.len(), 2 * size);
+                    for (number, piece) in got.iter().enumerate() {
+                        let part = number as u64 % 2;
+                        assert_eq!(piece.from, number / 2);
+                        assert_eq!(
+                            (piece.target.as_slice(), piece.count.as_slice()),
+                            ([part, index].as_slice(), [1, 2].as_slice())
+                        );
+                        assert_eq!(piece.bytes, [piece.from as u8, index as u8, part as u8, 0]);
+                    }
+                }
+                assert_eq!(inbox.pieces(Tile { array: 0, index: 9 }).count(), if ranks.rank() == 0 { size } else { 0 });
+            });
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let tile = Tile { array: 0, index: 0 };
+        let mut outbox = Outbox::new(1, 4);
+        assert!(outbox.put(1, tile, &[0], &[1], &[0; 4]).is_err());
+        assert!(outbox.put(0, tile, &[0], &[2], &[0; 4]).is_err());
+        assert!(outbox.put(0, tile, &[0, 0], &[1], &[0; 4]).is_err());
+        outbox.put(0, tile, &[0], &[1], &[0; 4]).unwrap();
+        let whole = outbox.messages[0].clone();
+        assert!(outbox.exchange(&SingleProcess).is_ok());
+        for cut in 1..whole.len() {
+            assert!(Inbox::unpack(vec![whole[..cut].to_vec()], 4).is_err(), "cut at {cut}");
+        }
+    }
+}
