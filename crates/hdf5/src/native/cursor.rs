@@ -4,6 +4,7 @@
 //! every defect names the absolute file offset at which it was found.
 
 use crate::error::Hdf5Error;
+use crate::model::FileTree;
 use std::path::Path;
 
 /// How a file writes addresses and lengths, and where its address 0 lies.
@@ -18,6 +19,15 @@ pub struct Encoding {
 }
 
 impl Encoding {
+    /// The encoding of the file that `tree` describes.
+    pub fn of(tree: &FileTree) -> Self {
+        Self {
+            base: tree.userblock_len_bytes,
+            address_len_bytes: tree.address_len_bytes,
+            length_len_bytes: tree.length_len_bytes,
+        }
+    }
+
     /// Size of a stored address, as an index type.
     pub fn address_len(&self) -> usize {
         usize::from(self.address_len_bytes)

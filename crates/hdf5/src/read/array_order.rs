@@ -129,7 +129,7 @@ impl ElementForm {
         address: u64,
         what: &str,
     ) -> Result<Self> {
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let fits = match client {
             0 => !grid.filtered && len_bytes == address_len,
             // The stored size takes 1 to 8 bytes, the mask 4.
@@ -163,7 +163,7 @@ impl Elements<'_, '_> {
         first: u64,
         bytes: &[u8],
     ) -> Result<ControlFlow<()>> {
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         for (number, element) in (first..).zip(bytes.chunks_exact(form.len_bytes)) {
             let Some(address) = reader.address(element, 0) else { continue };
             let (len_bytes, filter_mask) = if form.filtered {

@@ -56,7 +56,7 @@ impl Walk<'_, '_> {
         expected: Option<&Expected>,
     ) -> Result<ControlFlow<()>> {
         let rank = self.grid.rank();
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let header_len = 8 + 2 * address_len;
         // A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
         let key_len = 8 + 8 * (rank + 1);
@@ -119,7 +119,7 @@ impl Walk<'_, '_> {
         key_len: usize,
     ) -> Result<ControlFlow<()>> {
         let rank = self.grid.rank();
-        let entry_len = key_len + usize::from(reader.sizes.address_len_bytes);
+        let entry_len = key_len + reader.encoding.address_len();
         let bytes = reader.nodes.bytes(slot);
         let mut origin = [0; MAX_RANK];
         let mut scaled = [0; MAX_RANK];

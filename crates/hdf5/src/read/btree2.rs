@@ -55,8 +55,7 @@ struct Level {
 impl Tree {
     /// Reads the header; `None` where the tree is empty.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
-        let (address_len, length_len) =
-            (usize::from(reader.sizes.address_len_bytes), usize::from(reader.sizes.length_len_bytes));
+        let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 16 + address_len + 2 + length_len + 4;
         reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
         let bytes = reader.nodes.bytes(HEADER);
@@ -124,7 +123,7 @@ impl Walk<'_, '_> {
         records: usize,
         depth: usize,
     ) -> Result<ControlFlow<()>> {
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let record_len = self.tree.record_len;
         if records == 0 || records as u64 > self.tree.levels[depth].max_records {
             return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
@@ -202,7 +201,7 @@ impl Walk<'_, '_> {
         if !self.range.contains(&scaled[..rank]) {
             return Ok(ControlFlow::Continue(()));
         }
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let address = reader.defined_address(record, 0, node_address, WHAT_NODE)?;
         let (len_bytes, filter_mask) = if self.tree.kind == 11 {
             let size_len = record.len() - address_len - 4 - 8 * rank;

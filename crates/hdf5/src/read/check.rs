@@ -1,8 +1,9 @@
 //! Proof that the chunks of a dataset are sound, and what they add up to.
 
-use super::{FileSizes, for_each_chunk};
+use super::for_each_chunk;
 use crate::error::{Hdf5Error, Result};
 use crate::model::Dataset;
+use crate::native::Encoding;
 use crate::source::MetadataView;
 use std::ops::ControlFlow;
 
@@ -38,12 +39,12 @@ impl Default for ChunkSummary {
 
 /// Walks the whole chunk index and fails unless every chunk lies in the file behind the superblock, on the chunk grid,
 /// once, and no two overlap. A dataset without chunks passes.
-pub fn check_chunks(view: &mut MetadataView<'_>, sizes: FileSizes, dataset: &Dataset) -> Result<ChunkSummary> {
+pub fn check_chunks(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> Result<ChunkSummary> {
     let mut summary = ChunkSummary::default();
     // Stored ranges, adjacent ones joined: chunks written one after the other take one entry. The index took at least
     // eight bytes of the file for each chunk, so this stays below twice the file's length.
     let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for_each_chunk(view, sizes, dataset, None, &mut |chunk| {
+    for_each_chunk(view, encoding, dataset, None, &mut |chunk| {
         let len = chunk.len_bytes;
         summary.min_len_bytes = if summary.count == 0 { len } else { summary.min_len_bytes.min(len) };
         summary.max_len_bytes = summary.max_len_bytes.max(len);

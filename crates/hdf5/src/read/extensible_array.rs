@@ -81,8 +81,7 @@ impl SuperBlock {
 impl ExtensibleArray {
     /// Reads the header; `None` where no element was ever set.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
-        let (address_len, length_len) =
-            (usize::from(reader.sizes.address_len_bytes), usize::from(reader.sizes.length_len_bytes));
+        let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 12 + 6 * length_len + address_len + 4;
         reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
         let bytes = reader.nodes.bytes(HEADER);
@@ -135,7 +134,7 @@ impl ExtensibleArray {
             return Ok(ControlFlow::Continue(()));
         }
         self.index_block(reader)?;
-        let prefix_len = 6 + usize::from(reader.sizes.address_len_bytes);
+        let prefix_len = 6 + reader.encoding.address_len();
         if numbers.start < self.index_elements {
             let to = numbers.end.min(self.index_elements) as usize;
             let bytes = &reader.nodes.bytes(INDEX_BLOCK)[prefix_len..];
@@ -173,7 +172,7 @@ impl ExtensibleArray {
         behind: &Range<u64>,
         elements: &mut Elements<'_, '_>,
     ) -> Result<ControlFlow<()>> {
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let in_index = block.number < self.index_super_blocks;
         // A data block's pages, and the length of the map that tells which were written; 0 for an unpaged one.
         let pages =
@@ -225,7 +224,7 @@ impl ExtensibleArray {
         behind: &Range<u64>,
         elements: &mut Elements<'_, '_>,
     ) -> Result<ControlFlow<()>> {
-        let prefix_len = 6 + usize::from(reader.sizes.address_len_bytes) + self.offset_len;
+        let prefix_len = 6 + reader.encoding.address_len() + self.offset_len;
         let element_len = self.form.len_bytes;
         let (from, to) = (behind.start.max(data.first_element), behind.end.min(data.first_element + data.elements));
         if data.pages == 0 {
@@ -262,7 +261,7 @@ impl ExtensibleArray {
     }
 
     fn index_block(&self, reader: &mut IndexReader<'_>) -> Result<()> {
-        let address_len = usize::from(reader.sizes.address_len_bytes);
+        let address_len = reader.encoding.address_len();
         let pointers = self.index_data_blocks as usize + (self.super_blocks - self.index_super_blocks) as usize;
         let len = 6 + address_len + self.index_elements as usize * self.form.len_bytes + pointers * address_len + 4;
         self.block(reader, INDEX_BLOCK, self.index_address, len, b"EAIB", WHAT_INDEX)
@@ -289,7 +288,7 @@ impl ExtensibleArray {
 
     /// Fails unless the block in `slot` says that it begins with element `first`: a block used twice is refused.
     fn check_offset(&self, reader: &IndexReader<'_>, slot: usize, address: u64, first: u64, what: &str) -> Result<()> {
-        let at = 6 + usize::from(reader.sizes.address_len_bytes);
+        let at = 6 + reader.encoding.address_len();
         let stored = uint(reader.nodes.bytes(slot), at, self.offset_len);
         if stored != first {
             return Err(reader.malformed(address, format!("{what}: begins with element {stored}, not {first}")));

@@ -71,8 +71,7 @@ struct FixedArray {
 impl FixedArray {
     /// Reads the header; `None` where no block was ever allocated.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
-        let (address_len, length_len) =
-            (usize::from(reader.sizes.address_len_bytes), usize::from(reader.sizes.length_len_bytes));
+        let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 8 + length_len + address_len + 4;
         reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
         let bytes = reader.nodes.bytes(HEADER);
@@ -100,7 +99,7 @@ impl FixedArray {
             return Ok(ControlFlow::Continue(()));
         }
         let element_len = self.form.len_bytes;
-        let prefix_len = 6 + usize::from(reader.sizes.address_len_bytes);
+        let prefix_len = 6 + reader.encoding.address_len();
         if self.count <= self.page_elements {
             let content = prefix_len..prefix_len + self.count as usize * element_len;
             self.block(reader, content.end + 4)?;

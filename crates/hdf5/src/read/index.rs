@@ -3,10 +3,10 @@
 //! Each kind of index is a module of its own with one function, `walk`. This module knows none of their formats.
 
 use super::grid::{ChunkGrid, ChunkRange, index_address};
-use super::{ChunkRecord, FileSizes, MAX_RANK, btree1, btree2, extensible_array, fixed_array};
+use super::{ChunkRecord, Encoding, MAX_RANK, btree1, btree2, extensible_array, fixed_array};
 use crate::error::{Hdf5Error, Result};
-use crate::native::checksum::lookup3;
 use crate::model::{ChunkIndex, Dataset};
+use crate::native::checksum::lookup3;
 use crate::source::{FileIdentity, InputFile, MetadataView};
 use std::ops::{ControlFlow, Range};
 
@@ -21,7 +21,7 @@ pub(super) type Visit<'a> = dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()> + 'a;
 /// question.
 pub fn for_each_chunk(
     view: &mut MetadataView<'_>,
-    sizes: FileSizes,
+    encoding: Encoding,
     dataset: &Dataset,
     rows: Option<Range<u64>>,
     visit: &mut dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()>,
@@ -29,7 +29,7 @@ pub fn for_each_chunk(
     let Some(grid) = ChunkGrid::of(view.file(), dataset)? else { return Ok(()) };
     let Some(range) = grid.range_of_rows(rows.unwrap_or(0..u64::MAX)) else { return Ok(()) };
     let mut nodes = NodeCache::default();
-    walk(&mut IndexReader { source: view, nodes: &mut nodes, sizes }, &grid, &range, visit).map(drop)
+    walk(&mut IndexReader { source: view, nodes: &mut nodes, encoding }, &grid, &range, visit).map(drop)
 }
 
 /// Calls `visit` for each allocated chunk of `range`.
@@ -39,7 +39,7 @@ pub(super) fn walk(
     range: &ChunkRange,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>> {
-    reader.check_sizes()?;
+    reader.check_encoding()?;
     match *grid.index {
         ChunkIndex::None => Ok(ControlFlow::Continue(())),
         ChunkIndex::BtreeV1 { address } => btree1::walk(reader, address, grid, range, visit),
@@ -150,7 +150,7 @@ pub(super) enum Protection {
 pub(super) struct IndexReader<'a> {
     pub source: &'a mut dyn IndexSource,
     pub nodes: &'a mut NodeCache,
-    pub sizes: FileSizes,
+    pub encoding: Encoding,
 }
 
 impl IndexReader<'_> {
@@ -201,13 +201,13 @@ impl IndexReader<'_> {
 
     /// Absolute offset of the stored address at `at`; `None` where it is the undefined one.
     pub fn address(&self, bytes: &[u8], at: usize) -> Option<u64> {
-        let width = usize::from(self.sizes.address_len_bytes);
+        let width = self.encoding.address_len();
         let stored = uint(bytes, at, width);
         if stored == u64::MAX >> (64 - 8 * width) {
             return None;
         }
         // An address beyond 64 bits lies beyond any file: keep it there, the range check refuses it.
-        Some(stored.saturating_add(self.sizes.base_address))
+        Some(stored.saturating_add(self.encoding.base))
     }
 
     /// As [`IndexReader::address`], where the format allows no undefined address.
@@ -220,7 +220,7 @@ impl IndexReader<'_> {
         // The shortest superblock (versions 2 and 3 with 8-byte addresses) is 48 bytes.
         const SUPERBLOCK_LEN_BYTES: u64 = 48;
         let file = self.source.file();
-        if address < self.sizes.base_address.saturating_add(SUPERBLOCK_LEN_BYTES) {
+        if address < self.encoding.base.saturating_add(SUPERBLOCK_LEN_BYTES) {
             return Err(self.malformed(address, "chunk lies over the superblock".to_owned()));
         }
         file.check_range(address, len_bytes, "chunk")
@@ -252,16 +252,16 @@ impl IndexReader<'_> {
         }
     }
 
-    fn check_sizes(&self) -> Result<()> {
+    fn check_encoding(&self) -> Result<()> {
         let fits = |size: u8| matches!(size, 2 | 4 | 8);
-        if fits(self.sizes.address_len_bytes) && fits(self.sizes.length_len_bytes) {
+        if fits(self.encoding.address_len_bytes) && fits(self.encoding.length_len_bytes) {
             return Ok(());
         }
         Err(self.unsupported(
-            self.sizes.base_address,
+            self.encoding.base,
             format!(
                 "addresses of {} and lengths of {} bytes",
-                self.sizes.address_len_bytes, self.sizes.length_len_bytes
+                self.encoding.address_len_bytes, self.encoding.length_len_bytes
             ),
         ))
     }

@@ -25,32 +25,10 @@ pub use check::{ChunkSummary, check_chunks};
 pub use index::for_each_chunk;
 pub use reader::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits, StoredChunk};
 
-use crate::model::FileTree;
+use crate::native::Encoding;
 
 /// Largest rank that HDF5 allows (`H5S_MAX_RANK`).
 pub const MAX_RANK: usize = 32;
-
-/// How addresses and lengths are stored inside one file: what index structures need from the superblock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileSizes {
-    /// Absolute file offset that stored addresses count from: the length of the user block.
-    pub base_address: u64,
-    /// Size of stored addresses: 2, 4 or 8 bytes.
-    pub address_len_bytes: u8,
-    /// Size of stored lengths: 2, 4 or 8 bytes.
-    pub length_len_bytes: u8,
-}
-
-impl FileSizes {
-    /// The sizes that `tree`'s superblock states.
-    pub fn of(tree: &FileTree) -> Self {
-        Self {
-            base_address: tree.userblock_len_bytes,
-            address_len_bytes: tree.address_len_bytes,
-            length_len_bytes: tree.length_len_bytes,
-        }
-    }
-}
 
 /// One allocated chunk, as its index tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

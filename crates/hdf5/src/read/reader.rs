@@ -9,7 +9,7 @@ use super::index::{DirectSource, IndexReader, NodeCache, walk};
 use super::kept::{ChunkKey, KeptChunks};
 use super::stride::{Place, copy_box, fill_box};
 use super::unchunked::{MAX_GAP_LEN_BYTES, MAX_READ_LEN_BYTES, read_compact, read_contiguous};
-use super::{ChunkRecord, FileSizes, MAX_RANK};
+use super::{ChunkRecord, Encoding, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use crate::model::{Dataset, Dataspace, Layout};
 use crate::source::InputFile;
@@ -42,7 +42,7 @@ pub struct DatasetSource<'a> {
     /// The file.
     pub file: &'a InputFile,
     /// How it stores addresses.
-    pub sizes: FileSizes,
+    pub encoding: Encoding,
     /// The dataset's facts.
     pub dataset: &'a Dataset,
     /// Its filter pipeline.
@@ -201,7 +201,7 @@ impl DatasetReader {
         let range = on_grid.then(|| grid.range_of_box(origin, &[1; MAX_RANK])).flatten().ok_or_else(outside)?;
         let mut found = None;
         let mut index = DirectSource(source.file);
-        let mut reader = IndexReader { source: &mut index, nodes: &mut self.nodes, sizes: source.sizes };
+        let mut reader = IndexReader { source: &mut index, nodes: &mut self.nodes, encoding: source.encoding };
         // One chunk is looked for, so the walk yields at most one.
         let _ = walk(&mut reader, &grid, &range, &mut |record| {
             let filtered = grid.is_filtered(record.origin);
@@ -235,7 +235,7 @@ impl DatasetReader {
         }
         let mut failure = None;
         let mut index = DirectSource(source.file);
-        let mut reader = IndexReader { source: &mut index, nodes, sizes: source.sizes };
+        let mut reader = IndexReader { source: &mut index, nodes, encoding: source.encoding };
         let _ = walk(&mut reader, &grid, &range, &mut |record| {
             batch.push(record);
             if batch.chunks.len() < BATCH_CHUNKS || !streaming {

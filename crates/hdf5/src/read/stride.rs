@@ -4,6 +4,7 @@
 //! Invariant: runs come in rising order of both offsets and cover the box once.
 
 use super::MAX_RANK;
+use raddle_core::extent::fill_with;
 
 /// A row-major array and where in it a box starts, in elements.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +102,7 @@ pub(super) fn fill_box(count: &[u64], element_len_bytes: u64, pattern: Option<&[
         let run = &mut out[at as usize..at as usize + len];
         match pattern {
             None => run.fill(0),
-            Some(pattern) => run.chunks_exact_mut(pattern.len()).for_each(|element| element.copy_from_slice(pattern)),
+            Some(pattern) => fill_with(run, pattern),
         }
     }
 }

@@ -21,7 +21,7 @@ fn check_box(made: &Made, reader: &mut DatasetReader, case: &BoxCase) {
     let out_shape: Vec<u64> = (0..rank).map(|axis| case.before[axis] + case.count[axis] + case.after[axis]).collect();
     let mut out = vec![0xAA; (out_shape.iter().product::<u64>() * element_len) as usize];
     let source =
-        DatasetSource { file: &made.file, sizes: made.sizes, dataset: &made.dataset, pipeline: &made.pipeline };
+        DatasetSource { file: &made.file, encoding: made.encoding, dataset: &made.dataset, pipeline: &made.pipeline };
     let target = BoxRead { start: &case.start, count: &case.count, out_shape: &out_shape, out_origin: &case.before };
     reader.read_box(&source, &target, &mut out).unwrap();
     let mut expected = vec![0xAA; out.len()];
@@ -46,9 +46,9 @@ fn check_whole(spec: &Spec) -> Made {
     let made = make(&folder.path().join("file.h5"), spec);
     check_box(&made, &mut DatasetReader::new(ReaderLimits::default()), &whole(&spec.dims));
     let mut view = MetadataView::new(&made.file, 1 << 20);
-    let summary = check_chunks(&mut view, made.sizes, &made.dataset).unwrap();
+    let summary = check_chunks(&mut view, made.encoding, &made.dataset).unwrap();
     let mut visited = 0;
-    for_each_chunk(&mut view, made.sizes, &made.dataset, None, &mut |_| {
+    for_each_chunk(&mut view, made.encoding, &made.dataset, None, &mut |_| {
         visited += 1;
         ControlFlow::Continue(())
     })

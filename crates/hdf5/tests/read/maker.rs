@@ -3,19 +3,17 @@
 use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5f::*;
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5o::*;
 use hdf5_metno_sys::h5p::*;
 use hdf5_metno_sys::h5s::*;
 use hdf5_metno_sys::h5t::*;
-use raddle_codec::{Filter, Pipeline};
+use raddle_codec::Pipeline;
 use raddle_hdf5::ffi::Library;
-use raddle_hdf5::model::*;
-use raddle_hdf5::read::FileSizes;
+use raddle_hdf5::model::{Dataset, ObjectKind};
+use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::source::InputFile;
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null;
-use std::sync::Arc;
 
 /// How the raw data lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +102,7 @@ impl Spec {
 /// A dataset that was made.
 pub struct Made {
     pub file: InputFile,
-    pub sizes: FileSizes,
+    pub encoding: Encoding,
     pub dataset: Dataset,
     pub pipeline: Pipeline,
     /// All elements, row-major.
@@ -149,50 +147,25 @@ pub fn make(path: &Path, spec: &Spec) -> Made {
     let element_len = spec.element_len as u64;
     let elements: u64 = spec.dims.iter().product();
     let mut values = vec![spec.fill.unwrap_or(0); (elements * element_len) as usize];
-    let header_address = {
+    {
         let _library = Library::lock();
         // SAFETY: the lock is held; all identifiers come from the calls before and are closed once; buffers have the
         // sizes that the selections ask for.
-        unsafe { write(path, spec, &mut values) }
-    };
+        unsafe { write(path, spec, &mut values) };
+    }
     let file = InputFile::open(path).unwrap();
-    let bytes = std::fs::read(path).unwrap();
-    let sizes = FileSizes { base_address: spec.userblock, address_len_bytes: 8, length_len_bytes: 8 };
-    let layout = layout_of(&bytes, spec, header_address + spec.userblock);
-    let filter =
-        |id, parameters: &[u32]| Filter { id, optional: false, name: Vec::new(), parameters: parameters.to_vec() };
-    let mut filters = Vec::new();
-    if spec.shuffle {
-        filters.push(filter(2, &[spec.element_len as u32]));
-    }
-    if let Some(level) = spec.deflate {
-        filters.push(filter(1, &[level]));
-    }
-    if spec.fletcher32 {
-        filters.push(filter(3, &[]));
-    }
-    let pipeline = Pipeline::new(&filters, spec.element_len).unwrap();
-    let class = TypeClass::Integer {
-        len_bytes: spec.element_len as u32,
-        order: ByteOrder::Little,
-        signed: false,
-        bits: BitRange { offset: 0, count: 8 * spec.element_len as u32 },
-        padding: (0, 0),
-    };
-    let fill = FillValue {
-        value: spec.fill.map(|byte| InlineData::Stored(vec![byte; spec.element_len])),
-        user_defined: spec.fill.is_some(),
-        undefined: false,
-        allocation_time: 3,
-        write_time: 2,
-    };
-    let dataspace = Dataspace::Simple { dims: spec.dims.clone(), max_dims: spec.max_dims.clone() };
-    let datatype = Datatype { class: Arc::new(class), committed: None };
-    Made { file, sizes, dataset: Dataset { dataspace, datatype, layout, fill, filters }, pipeline, values }
+    let tree = read_tree(&file, &ReadLimits::default()).unwrap();
+    let dataset = tree.objects.iter().find_map(|object| match &object.kind {
+        ObjectKind::Dataset(dataset) => Some((**dataset).clone()),
+        _ => None,
+    });
+    let dataset = dataset.unwrap();
+    let pipeline = Pipeline::new(&dataset.filters, spec.element_len).unwrap();
+    Made { file, encoding: Encoding::of(&tree), dataset, pipeline, values }
 }
 
-/// Writes the file, puts what was written into `values`, returns the address of the dataset's header.
-unsafe fn write(path: &Path, spec: &Spec, values: &mut [u8]) -> u64 {
+/// Writes the file and puts what was written into `values`.
+unsafe fn write(path: &Path, spec: &Spec, values: &mut [u8]) {
     let name = CString::new(path.to_str().unwrap()).unwrap();
     let (rank, element_len) = (spec.dims.len() as i32, spec.element_len as u64);
     // SAFETY: see `make`.
@@ -259,103 +232,11 @@ unsafe fn write(path: &Path, spec: &Spec, values: &mut [u8]) -> u64 {
             ok(H5Dwrite(dataset, element, memory, space, H5P_DEFAULT, buffer.as_ptr().cast()));
             ok(H5Sclose(memory));
         }
-        let mut info = std::mem::zeroed::<H5O_info2_t>();
-        ok(H5Oget_info3(dataset, &raw mut info, H5O_INFO_BASIC));
-        // The native connector's tokens hold the address, little-endian.
-        let header_address = std::ptr::from_ref(&info.token).cast::<u64>().read_unaligned();
         ok(H5Dclose(dataset));
         ok(H5Pclose(list));
         ok(H5Sclose(space));
         ok(H5Fclose(file));
         ok(H5Pclose(creation));
         ok(H5Pclose(access));
-        header_address
-    }
-}
-
-fn le(bytes: &[u8], at: usize, len: usize) -> u64 {
-    let mut number = [0; 8];
-    number[..len].copy_from_slice(&bytes[at..at + len]);
-    u64::from_le_bytes(number)
-}
-
-/// The layout message (type 8) of the object header at `address`.
-fn layout_of(bytes: &[u8], spec: &Spec, address: u64) -> Layout {
-    let base = spec.userblock;
-    let at = address as usize;
-    let version_2 = bytes[at..].starts_with(b"OHDR");
-    let mut blocks = if version_2 {
-        let flags = bytes[at + 5];
-        let start = at + 6 + if flags & 0x20 != 0 { 16 } else { 0 } + if flags & 0x10 != 0 { 4 } else { 0 };
-        let width = 1 << (flags & 3);
-        vec![(start + width, le(bytes, start, width) as usize)]
-    } else {
-        vec![(at + 16, le(bytes, at + 8, 4) as usize)]
-    };
-    let tracked = version_2 && bytes[at + 5] & 4 != 0;
-    let message_header = if version_2 { 4 + if tracked { 2 } else { 0 } } else { 8 };
-    while let Some((mut at, len)) = blocks.pop() {
-        let end = at + len;
-        while at + message_header <= end {
-            let (kind, len) = if version_2 {
-                (u64::from(bytes[at]), le(bytes, at + 1, 2) as usize)
-            } else {
-                (le(bytes, at, 2), le(bytes, at + 2, 2) as usize)
-            };
-            let body = at + message_header;
-            match kind {
-                8 => return layout_message(&bytes[body..body + len], spec, base),
-                16 => {
-                    let (start, len) = ((le(bytes, body, 8) + base) as usize, le(bytes, body + 8, 8) as usize);
-                    blocks.push(if version_2 { (start + 4, len - 8) } else { (start, len) });
-                }
-                _ => {}
-            }
-            at = body + len;
-        }
-    }
-    panic!("no layout message");
-}
-
-fn layout_message(message: &[u8], spec: &Spec, base: u64) -> Layout {
-    let address = |at: usize| Some(le(message, at, 8)).filter(|&address| address != u64::MAX).map(|at| at + base);
-    let rank = spec.dims.len();
-    match (message[0], message[1]) {
-        (_, 0) => {
-            let len = le(message, 2, 2) as usize;
-            Layout::Compact(InlineData::Stored(message[4..4 + len].to_vec()))
-        }
-        (_, 1) => Layout::Contiguous { address: address(2), len_bytes: le(message, 10, 8) },
-        (3, 2) => Layout::Chunked {
-            chunk_shape: (0..rank).map(|axis| le(message, 11 + 4 * axis, 4)).collect(),
-            index: address(3).map_or(ChunkIndex::None, |address| ChunkIndex::BtreeV1 { address }),
-            partial_chunks_unfiltered: false,
-        },
-        (4 | 5, 2) => {
-            let (flags, width) = (message[2], usize::from(message[4]));
-            let chunk_shape = (0..rank).map(|axis| le(message, 5 + width * axis, width)).collect();
-            let mut at = 5 + width * (rank + 1);
-            let kind = message[at];
-            at += 1;
-            let index = match kind {
-                1 if flags & 2 != 0 => {
-                    let (len_bytes, filter_mask) = (le(message, at, 8), le(message, at + 8, 4) as u32);
-                    address(at + 12).map(|address| ChunkIndex::Single {
-                        address,
-                        len_bytes: Some(len_bytes),
-                        filter_mask,
-                    })
-                }
-                1 => address(at).map(|address| ChunkIndex::Single { address, len_bytes: None, filter_mask: 0 }),
-                2 => address(at).map(|address| ChunkIndex::Implicit { address }),
-                3 => address(at + 1).map(|address| ChunkIndex::FixedArray { address }),
-                4 => address(at + 5).map(|address| ChunkIndex::ExtensibleArray { address }),
-                5 => address(at + 6).map(|address| ChunkIndex::BtreeV2 { address }),
-                other => panic!("chunk index {other}"),
-            };
-            let index = index.unwrap_or(ChunkIndex::None);
-            Layout::Chunked { chunk_shape, index, partial_chunks_unfiltered: flags & 1 != 0 }
-        }
-        other => panic!("layout {other:?}"),
     }
 }
