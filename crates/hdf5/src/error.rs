@@ -131,6 +131,30 @@ pub enum Hdf5Error {
         /// Exit status or signal, in words.
         status: String,
     },
+    /// The child process that runs libhdf5 does not come up: not the input's fault.
+    #[error("{}: does not start as a reader of HDF5 files ({status})", executable.display())]
+    ReaderNotStarted {
+        /// Executable.
+        executable: PathBuf,
+        /// What happened, in words.
+        status: String,
+    },
+    /// A file that the input refers to lies outside of its folder.
+    #[error("{}: refers to {foreign}, outside of its folder; such files are only read when that is asked for", path.display())]
+    ForeignFile {
+        /// File.
+        path: PathBuf,
+        /// The other file as the input names it, escaped.
+        foreign: String,
+    },
+    /// A source of a virtual dataset, or an external file, is not there.
+    #[error("{}: {missing} is missing, to which it refers for values", path.display())]
+    MissingSource {
+        /// File.
+        path: PathBuf,
+        /// The file, or dataset in a file, as the input names it, escaped.
+        missing: String,
+    },
 }
 
 impl Hdf5Error {

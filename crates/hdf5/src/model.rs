@@ -516,6 +516,13 @@ impl InlineData {
             Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
         }
     }
+
+    /// The bytes, whichever form they have, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
+        }
+    }
 }
 
 impl Dataspace {

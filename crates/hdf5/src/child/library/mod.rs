@@ -1,0 +1,236 @@
+//! The questions of the protocol, answered with libhdf5. Runs in the child only.
+//!
+//! Every call here may crash, hang or eat the address space of the process on a hostile file; nothing here tries to
+//! prevent that. What it does prevent is reaching out: no link that leaves the file is followed ([`links`]), and no
+//! other file is read unless [`sources`] has found it allowed and present.
+//!
+//! Invariant: values are the same as the native reader's, byte for byte, for whatever both can read.
+
+mod links;
+mod objects;
+mod properties;
+mod sources;
+mod types;
+mod values;
+
+use super::protocol::{Answer, Fragment, Greeting, ListedChunk, ObjectName, Request, Task};
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::{Call, Handle, Library};
+use crate::model::{FileTree, Layout};
+use hdf5_metno_sys::h5::{herr_t, hsize_t};
+use hdf5_metno_sys::h5d::H5Dchunk_iter;
+use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_info2_t, H5Fget_create_plist, H5Fget_info2, H5Fopen};
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5o::{H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
+use hdf5_metno_sys::h5p::{
+    H5P_CLS_FILE_ACCESS, H5P_DEFAULT, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_file_locking,
+};
+use objects::Walk;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a task yields.
+pub(super) enum Outcome {
+    /// A message.
+    Answer(Answer),
+    /// Values of a dataset.
+    Values(Vec<u8>),
+}
+
+/// The child's file, open in libhdf5.
+pub(super) struct OpenFile {
+    path: PathBuf,
+    len_bytes: u64,
+    any_foreign_file: bool,
+    answer_limit_len_bytes: u64,
+    superblock_version: u8,
+    userblock_len_bytes: u64,
+    address_len_bytes: u8,
+    length_len_bytes: u8,
+    root_address: u64,
+    /// Every object by address, with the path by which a walk from the root first meets it.
+    paths: OnceCell<HashMap<u64, Vec<u8>>>,
+    file: Handle,
+    _library: Library,
+}
+
+impl OpenFile {
+    /// Opens the file of the conversation. From here on, this process follows no link that leaves a file.
+    pub(super) fn open(greeting: &Greeting) -> Result<Self> {
+        let library = Library::lock();
+        let path = PathBuf::from(OsStr::from_bytes(&greeting.path));
+        let call = Call::of_file(&path);
+        links::stop_following(call)?;
+        let len_bytes = std::fs::metadata(&path)
+            .map_err(|source| Hdf5Error::Io { path: path.clone(), operation: "stat".to_owned(), source })?
+            .len();
+        let file = open_file(&path)?;
+        let mut info = H5F_info2_t::default();
+        // SAFETY: the file is open, the structure is the one of this version of libhdf5.
+        call.status("H5Fget_info2", unsafe { H5Fget_info2(file.id(), &raw mut info) })?;
+        // SAFETY: the file is open; the new property list is ours.
+        let list = unsafe { call.handle("H5Fget_create_plist", H5Fget_create_plist(file.id())) }?;
+        let (mut address_len, mut length_len, mut userblock_len) = (0_usize, 0_usize, 0);
+        // SAFETY: the list is a file creation list; the variables outlive the call.
+        call.status("H5Pget_sizes", unsafe { H5Pget_sizes(list.id(), &raw mut address_len, &raw mut length_len) })?;
+        // SAFETY: as above.
+        call.status("H5Pget_userblock", unsafe { H5Pget_userblock(list.id(), &raw mut userblock_len) })?;
+        let root_token = object_token(file.id(), call)?;
+        let mut open = Self {
+            any_foreign_file: greeting.any_foreign_file,
+            answer_limit_len_bytes: greeting.answer_limit_len_bytes,
+            superblock_version: info.super_.version as u8,
+            userblock_len_bytes: userblock_len,
+            address_len_bytes: address_len as u8,
+            length_len_bytes: length_len as u8,
+            root_address: 0,
+            paths: OnceCell::new(),
+            file,
+            path: path.clone(),
+            len_bytes,
+            _library: library,
+        };
+        open.root_address = open.address(&root_token);
+        Ok(open)
+    }
+
+    /// Does what was asked.
+    pub(super) fn answer(&self, request: &Request) -> Result<Outcome> {
+        match &request.task {
+            Task::Tree => self.tree().map(Answer::Tree).map(Outcome::Answer),
+            Task::Fragment { addresses } => {
+                let objects = objects::read(self, &Walk::from(self, addresses))?;
+                Ok(Outcome::Answer(Answer::Fragment(Fragment { objects })))
+            }
+            Task::Values { object, rows } => values::of_dataset(self, object, rows.clone()).map(Outcome::Values),
+            Task::Chunks { object } => self.chunks(object).map(Answer::Chunks).map(Outcome::Answer),
+        }
+    }
+
+    fn tree(&self) -> Result<FileTree> {
+        let walk = Walk::from(self, &[self.root_address]);
+        // Object references of the file are told as paths: they need the same walk.
+        let _ = self.paths.set(walk.paths());
+        Ok(FileTree {
+            superblock_version: self.superblock_version,
+            userblock_len_bytes: self.userblock_len_bytes,
+            address_len_bytes: self.address_len_bytes,
+            length_len_bytes: self.length_len_bytes,
+            objects: objects::read(self, &walk)?,
+        })
+    }
+
+    /// Path of the object at an address, for references; `None` where no hard link leads to it.
+    fn path_of(&self, address: u64) -> Option<&[u8]> {
+        let paths = self.paths.get_or_init(|| Walk::from(self, &[self.root_address]).paths());
+        paths.get(&address).map(Vec::as_slice)
+    }
+
+    fn chunks(&self, object: &ObjectName) -> Result<Vec<ListedChunk>> {
+        unsafe extern "C" fn collect(
+            origin: *const hsize_t,
+            filter_mask: c_uint,
+            address: u64,
+            len_bytes: hsize_t,
+            out: *mut c_void,
+        ) -> c_int {
+            // SAFETY: `out` is the list of our caller, which nobody else touches while the iteration runs.
+            let list = unsafe { &mut *out.cast::<ChunkList>() };
+            // SAFETY: libhdf5 hands as many coordinates as the dataset has dimensions.
+            let origin = unsafe { std::slice::from_raw_parts(origin, list.rank) }.to_vec();
+            list.chunks.push(ListedChunk { origin, address, len_bytes, filter_mask });
+            0
+        }
+        struct ChunkList {
+            rank: usize,
+            chunks: Vec<ListedChunk>,
+        }
+        let (dataset, name) = self.open_named(object)?;
+        let call = Call::of_object(&self.path, &name);
+        let list = properties::creation_list(&dataset, call)?;
+        let Layout::Chunked { chunk_shape, .. } = properties::layout(self, &dataset, &list, call)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = ChunkList { rank: chunk_shape.len(), chunks: Vec::new() };
+        // SAFETY: a dataset is open; the callback writes through `found`, which outlives the call.
+        let status = unsafe { H5Dchunk_iter(dataset.id(), H5P_DEFAULT, Some(collect), (&raw mut found).cast()) };
+        call.status("H5Dchunk_iter", status)?;
+        Ok(found.chunks)
+    }
+
+    /// Opens an object and tells what to call it in messages.
+    fn open_named(&self, object: &ObjectName) -> Result<(Handle, Vec<u8>)> {
+        match object {
+            ObjectName::Address(address) => {
+                let name = format!("object at byte {address}").into_bytes();
+                Ok((self.open_at(*address, Call::of_object(&self.path, &name))?, name))
+            }
+            ObjectName::Path(path) => {
+                let call = Call::of_object(&self.path, path);
+                let name = call.c_string("H5Oopen", path)?;
+                // SAFETY: the file is open, the name is terminated; the new identifier is ours.
+                let handle = unsafe { call.handle("H5Oopen", H5Oopen(self.file.id(), name.as_ptr(), H5P_DEFAULT)) }?;
+                Ok((handle, path.clone()))
+            }
+        }
+    }
+
+    fn open_at(&self, address: u64, call: Call<'_>) -> Result<Handle> {
+        let mut token = [0_u8; 16];
+        let relative = address.wrapping_sub(self.userblock_len_bytes).to_le_bytes();
+        let len = usize::from(self.address_len_bytes).min(relative.len());
+        token[..len].copy_from_slice(&relative[..len]);
+        // SAFETY: a token is 16 plain bytes.
+        let token = unsafe { std::mem::transmute::<[u8; 16], H5O_token_t>(token) };
+        // SAFETY: the file is open; the new identifier is ours. libhdf5 checks what lies at the address, or crashes.
+        unsafe { call.handle("H5Oopen_by_token", H5Oopen_by_token(self.file.id(), token)) }
+    }
+
+    /// The absolute file offset that a token stands for.
+    fn address(&self, token: &H5O_token_t) -> u64 {
+        // SAFETY: a token is 16 plain bytes. Of the native format: the address, relative to the superblock, little
+        // endian, in as many bytes as the file gives to addresses.
+        let bytes = unsafe { std::mem::transmute::<H5O_token_t, [u8; 16]>(*token) };
+        let mut relative = [0_u8; 8];
+        let len = usize::from(self.address_len_bytes).min(relative.len());
+        relative[..len].copy_from_slice(&bytes[..len]);
+        u64::from_le_bytes(relative).wrapping_add(self.userblock_len_bytes)
+    }
+}
+
+unsafe extern "C" {
+    // Not in the bindings: since HDF5 1.14.4.
+    fn H5Pset_relax_file_integrity_checks(file_access: hid_t, flags: u64) -> herr_t;
+}
+
+/// Opens a file for reading with plain positioned reads.
+fn open_file(path: &Path) -> Result<Handle> {
+    /// `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`: numbers with few significant bits are taken for damage otherwise.
+    const UNUSED_BITS: u64 = 1;
+    let call = Call::of_file(path);
+    let name = call.c_string("H5Fopen", path.as_os_str().as_bytes())?;
+    // SAFETY: the lock is held by the OpenFile or its constructor; the new identifier is ours.
+    let access = unsafe { call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS)) }?;
+    // SAFETY: a file access list.
+    let status = unsafe { H5Pset_relax_file_integrity_checks(access.id(), UNUSED_BITS) };
+    call.status("H5Pset_relax_file_integrity_checks", status)?;
+    // Locks are between programs that write; on a file system without them even reading would fail.
+    // SAFETY: a file access list.
+    call.status("H5Pset_file_locking", unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
+    // SAFETY: the name is terminated, the list open; the new identifier is ours.
+    unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id())) }
+}
+
+/// The token of an open object (of the root group for a file).
+fn object_token(id: hid_t, call: Call<'_>) -> Result<H5O_token_t> {
+    /// `H5O_INFO_BASIC`.
+    const BASIC: c_uint = 1;
+    let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
+    // SAFETY: the identifier is open; the structure is the one of this version of libhdf5.
+    call.status("H5Oget_info", unsafe { H5Oget_info3(id, info.as_mut_ptr(), BASIC) })?;
+    // SAFETY: the token is plain bytes, initialised whatever the call wrote; no other field is read.
+    Ok(unsafe { (*info.as_ptr()).token })
+}

@@ -1,0 +1,133 @@
+//! Files that a dataset's values come from besides its own: allowed and present, or nothing is read.
+//!
+//! libhdf5 opens whatever path an external file list or a virtual dataset names, and gives fill values where a
+//! source is missing. Here every mapping is followed beforehand, through virtual datasets of virtual datasets.
+//!
+//! Invariant: after [`check`] returned `Ok`, reading the dataset opens only files that were allowed and were there.
+
+use super::{OpenFile, open_file, properties};
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::{Call, Handle};
+use hdf5_metno_sys::h5d::H5Dopen2;
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_virtual_dsetname, H5Pget_virtual_filename};
+use std::collections::HashSet;
+use std::ffi::{OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::ptr;
+
+/// Longest chain of virtual datasets that is followed.
+const DEPTH_LIMIT: u64 = 16;
+
+/// Fails unless everything that the dataset with these creation properties reads from is allowed and present.
+pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<()> {
+    let mut checks = Checks { file, call, seen: HashSet::new() };
+    checks.follow(list, &file.path, None, 0)
+}
+
+/// One check of a dataset and all it reads from.
+struct Checks<'a> {
+    file: &'a OpenFile,
+    call: Call<'a>,
+    /// Sources already followed: file and dataset. Also ends cycles.
+    seen: HashSet<(PathBuf, Vec<u8>)>,
+}
+
+impl Checks<'_> {
+    /// `holder` is the path of the file that holds the dataset, `opened` its identifier (`None`: the child's file).
+    fn follow(&mut self, list: &Handle, holder: &Path, opened: Option<&Handle>, depth: u64) -> Result<()> {
+        for (name, _, _) in properties::external_files(list, self.call)? {
+            self.present(holder, &name)?;
+        }
+        if !properties::is_virtual(list, self.call)? {
+            return Ok(());
+        }
+        if depth == DEPTH_LIMIT {
+            let (path, what) = (self.call.path.to_path_buf(), "a chain of virtual datasets".to_owned());
+            return Err(Hdf5Error::Limit { path, what, limit: DEPTH_LIMIT });
+        }
+        for number in 0..properties::mapping_count(list, self.call)? {
+            let file_name = self.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
+            let dataset_name = self.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
+            if is_pattern(&file_name) || is_pattern(&dataset_name) {
+                let what = "a virtual dataset with numbered sources (%b in their names)".to_owned();
+                return Err(properties::unsupported(self.call, what));
+            }
+            if file_name == b"." {
+                if self.seen.insert((holder.to_path_buf(), dataset_name.clone())) {
+                    let file = opened.map_or(self.file.file.id(), Handle::id);
+                    let list = self.open_dataset(file, holder, &dataset_name)?;
+                    self.follow(&list, holder, opened, depth + 1)?;
+                }
+                continue;
+            }
+            let path = self.present(holder, &file_name)?;
+            if self.seen.insert((path.clone(), dataset_name.clone())) {
+                let source = open_file(&path)?;
+                let list = self.open_dataset(source.id(), &path, &dataset_name)?;
+                self.follow(&list, &path, Some(&source), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The creation properties of a source dataset.
+    fn open_dataset(&self, file: hid_t, path: &Path, name: &[u8]) -> Result<Handle> {
+        let call = Call::of_object(path, name);
+        let c_name = call.c_string("H5Dopen", name)?;
+        // SAFETY: a file is open, the name is terminated; the new identifier is ours.
+        let dataset = unsafe { call.handle("H5Dopen", H5Dopen2(file, c_name.as_ptr(), H5P_DEFAULT)) };
+        let missing = |_| self.missing(format!("dataset {} of {}", name.escape_ascii(), path.display()));
+        properties::creation_list(&dataset.map_err(missing)?, call)
+    }
+
+    /// Where another file lies, if it is allowed and there.
+    fn present(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
+        let named = Path::new(OsStr::from_bytes(name));
+        let escaped = name.escape_ascii().to_string();
+        let foreign = || Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped.clone() };
+        let inside = named.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !inside && !self.file.any_foreign_file {
+            return Err(foreign());
+        }
+        let folder = holder.parent().unwrap_or(Path::new("/"));
+        let path = folder.join(named);
+        // Links resolved: a link in the folder may lead anywhere.
+        let Ok(resolved) = path.canonicalize() else { return Err(self.missing(escaped)) };
+        if !self.file.any_foreign_file {
+            let own_folder = self.file.path.parent().unwrap_or(Path::new("/")).canonicalize();
+            if !own_folder.is_ok_and(|own_folder| resolved.starts_with(own_folder)) {
+                return Err(foreign());
+            }
+        }
+        // A FIFO or a device would make libhdf5 wait.
+        if resolved.is_file() { Ok(path) } else { Err(self.missing(escaped)) }
+    }
+
+    fn missing(&self, missing: String) -> Hdf5Error {
+        Hdf5Error::MissingSource { path: self.call.path.to_path_buf(), missing }
+    }
+
+    /// A name of a mapping.
+    fn text(
+        &self,
+        function: &str,
+        list: &Handle,
+        number: usize,
+        get: unsafe extern "C" fn(hid_t, usize, *mut c_char, usize) -> isize,
+    ) -> Result<Vec<u8>> {
+        // SAFETY: the creation list of a virtual dataset with such a mapping; no buffer: the length alone is told.
+        let len = self.call.count(function, unsafe { get(list.id(), number, ptr::null_mut(), 0) })?;
+        let mut text = vec![0_u8; len + 1];
+        // SAFETY: the buffer has room for the name and its end.
+        self.call.count(function, unsafe { get(list.id(), number, text.as_mut_ptr().cast(), text.len()) })?;
+        text.truncate(len);
+        Ok(text)
+    }
+}
+
+/// Whether a source name stands for a series: `%b` is a block number, `%%` a percent sign.
+fn is_pattern(name: &[u8]) -> bool {
+    name.contains(&b'%')
+}

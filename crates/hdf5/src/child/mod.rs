@@ -1,0 +1,227 @@
+//! Reading a file with libhdf5, in a child process that may die.
+//!
+//! libhdf5 can crash, hang or eat all memory on hostile metadata, so this crate never opens an input with it in its
+//! own process. A [`ChildReader`] starts the program's own executable once more, with an argument that makes it
+//! call [`serve`], and speaks to it over a socket. This reader is for what the native one does not know (see
+//! [`crate::metadata`]) and for values that only libhdf5 can find: virtual datasets and external files.
+//!
+//! Invariants: the parent neither dies nor waits for ever, whatever the file makes of the child; a child serves one
+//! file in its life, so what one file does to the child's memory cannot touch another file's values; no file but
+//! the one named is opened, unless it lies in the same folder or [`ChildOptions::foreign_files`] allows it.
+
+mod inherited;
+mod library;
+mod process;
+mod protocol;
+mod serve;
+
+pub use protocol::{ListedChunk, ObjectName};
+pub use serve::serve;
+
+use crate::error::{Hdf5Error, Result};
+use crate::model::{FileTree, Object};
+use crate::source::{FileIdentity, InputFile};
+use process::{Death, Process};
+use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The command-line argument that makes the `raddle` executable call [`serve`].
+pub const READER_ARGUMENT: &str = "__hdf5-reader";
+
+/// Whether files other than the one being read may be opened (sources of virtual datasets, external raw data).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForeignFiles {
+    /// Only files of the same folder (links resolved), named without `..`.
+    #[default]
+    SameFolder,
+    /// Any file that the user can read: for trusted inputs only.
+    Anywhere,
+}
+
+/// Bounds on a child and what it may do.
+#[derive(Debug, Clone)]
+pub struct ChildOptions {
+    /// Longest wait for one answer.
+    pub timeout: Duration,
+    /// Limit of the child's address space.
+    pub address_space_len_bytes: u64,
+    /// Longest answer taken.
+    pub answer_limit_len_bytes: u64,
+    /// Which other files may be opened.
+    pub foreign_files: ForeignFiles,
+    /// Children kept waiting for a further question on their file.
+    pub idle_limit: usize,
+}
+
+impl Default for ChildOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            // Metadata of 100,000 objects takes some 300 MB in libhdf5 and the tree built from it.
+            address_space_len_bytes: 4 << 30,
+            answer_limit_len_bytes: 1 << 30,
+            foreign_files: ForeignFiles::default(),
+            idle_limit: 4,
+        }
+    }
+}
+
+/// Reads files with libhdf5 in child processes. Questions may be asked from any thread.
+#[derive(Debug)]
+pub struct ChildReader {
+    executable: PathBuf,
+    arguments: Vec<OsString>,
+    options: ChildOptions,
+    idle: Mutex<Vec<Idle>>,
+}
+
+/// A child that has answered and may be asked again about its file.
+#[derive(Debug)]
+struct Idle {
+    path: PathBuf,
+    identity: FileIdentity,
+    process: Process,
+}
+
+impl ChildReader {
+    /// A reader whose children run `executable` with [`READER_ARGUMENT`] and must answer within `timeout`.
+    pub fn new(executable: PathBuf, timeout: Duration) -> Self {
+        let options = ChildOptions { timeout, ..ChildOptions::default() };
+        Self::with_options(executable, vec![READER_ARGUMENT.into()], options)
+    }
+
+    /// A reader whose children run `executable` with `arguments`.
+    pub fn with_options(executable: PathBuf, arguments: Vec<OsString>, options: ChildOptions) -> Self {
+        Self { executable, arguments, options, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// The metadata of the whole file.
+    pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        match self.ask(path, Task::Tree)? {
+            Reply::Message(Answer::Tree(tree)) => Ok(tree),
+            _ => Err(unexpected(path)),
+        }
+    }
+
+    /// The objects at `addresses` (absolute file offsets of their headers), in that order, followed by all that their
+    /// links lead to: a breadth-first walk from several roots. Indexes of hard links count in the returned list.
+    pub fn read_objects(&self, path: &Path, addresses: &[u64]) -> Result<Vec<Object>> {
+        match self.ask(path, Task::Fragment { addresses: addresses.to_vec() })? {
+            Reply::Message(Answer::Fragment(Fragment { objects })) if objects.len() >= addresses.len() => Ok(objects),
+            _ => Err(unexpected(path)),
+        }
+    }
+
+    /// The values of a dataset, all or the given rows of axis 0: stored bytes for fixed types (file byte order,
+    /// C order), canonical bytes for file-local ones (module `logical`).
+    ///
+    /// # Errors
+    /// A virtual dataset with a missing source is an error (libhdf5 would give fill values), and so is a source or
+    /// external file that [`ChildOptions::foreign_files`] does not allow.
+    pub fn read_values(&self, path: &Path, object: ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
+        match self.ask(path, Task::Values { object, rows })? {
+            Reply::Values(bytes) => Ok(bytes),
+            Reply::Message(_) => Err(unexpected(path)),
+        }
+    }
+
+    /// The stored chunks of a chunked dataset, in the order of libhdf5's index.
+    pub fn read_chunks(&self, path: &Path, object: ObjectName) -> Result<Vec<ListedChunk>> {
+        match self.ask(path, Task::Chunks { object })? {
+            Reply::Message(Answer::Chunks(chunks)) => Ok(chunks),
+            _ => Err(unexpected(path)),
+        }
+    }
+
+    fn ask(&self, path: &Path, task: Task) -> Result<Reply> {
+        let died = |death: Death| Hdf5Error::ReaderDied { path: path.to_path_buf(), status: death.to_string() };
+        // Opening also refuses folders and special files, on which the child would wait.
+        let identity = InputFile::open(path)?.identity();
+        let request = protocol::encode(&Request { task });
+        let mut process = match self.take_idle(path, identity) {
+            Some(process) => process,
+            None => self.start(path)?,
+        };
+        let frame =
+            process.exchange(&request, self.options.timeout, self.options.answer_limit_len_bytes).map_err(died)?;
+        let reply = match frame {
+            Frame::Values(bytes) => Reply::Values(bytes),
+            Frame::Message(bytes) => match protocol::decode(&bytes) {
+                Ok(answer) => Reply::Message(answer),
+                Err(error) => return Err(died(Death::Garbage(error))),
+            },
+        };
+        self.put_idle(Idle { path: path.to_path_buf(), identity, process });
+        match reply {
+            Reply::Message(Answer::Failed(failure)) => Err(failure.into_error(path)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Starts a child and greets it.
+    fn start(&self, path: &Path) -> Result<Process> {
+        let start = |source| Hdf5Error::Io {
+            path: self.executable.clone(),
+            operation: "start the reader process".to_owned(),
+            source,
+        };
+        let absolute = std::path::absolute(path).map_err(start)?;
+        let mut process = Process::start(&self.executable, &self.arguments).map_err(start)?;
+        let greeting = protocol::encode(&Greeting {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            path: absolute.as_os_str().as_bytes().to_vec(),
+            any_foreign_file: self.options.foreign_files == ForeignFiles::Anywhere,
+            address_space_len_bytes: self.options.address_space_len_bytes,
+            answer_limit_len_bytes: self.options.answer_limit_len_bytes,
+        });
+        let answer = process
+            .exchange(&greeting, self.options.timeout, self.options.answer_limit_len_bytes)
+            .and_then(|frame| match frame {
+                Frame::Message(bytes) => protocol::decode(&bytes).map_err(Death::Garbage),
+                Frame::Values(_) => Err(Death::Garbage("values for a greeting".to_owned())),
+            })
+            .map_err(|death| Hdf5Error::ReaderNotStarted {
+                executable: self.executable.clone(),
+                status: death.to_string(),
+            })?;
+        match answer {
+            Answer::Ready => Ok(process),
+            _ => Err(Hdf5Error::ReaderNotStarted {
+                executable: self.executable.clone(),
+                status: "it is of another version".to_owned(),
+            }),
+        }
+    }
+
+    fn take_idle(&self, path: &Path, identity: FileIdentity) -> Option<Process> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = idle.iter().rposition(|idle| idle.path == path)?;
+        let found = idle.remove(position);
+        // A file that changed is opened anew.
+        (found.identity == identity).then_some(found.process)
+    }
+
+    fn put_idle(&self, back: Idle) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(back);
+        if idle.len() > self.options.idle_limit {
+            drop(idle.remove(0));
+        }
+    }
+}
+
+/// What a child answered.
+enum Reply {
+    Message(Answer),
+    Values(Vec<u8>),
+}
+
+/// The child answered something else than it was asked.
+fn unexpected(path: &Path) -> Hdf5Error {
+    Hdf5Error::ReaderDied { path: path.to_path_buf(), status: Death::Garbage("another answer".to_owned()).to_string() }
+}

@@ -1,0 +1,307 @@
+//! What parent and child say to each other: frames on a socket, postcard inside.
+//!
+//! A frame is the signature, a kind, and the length of the bytes that follow. Values travel as they are, everything
+//! else as postcard. Nothing here starts a process or calls libhdf5.
+//!
+//! Invariant: the parent believes nothing: a frame's length is checked before its bytes are taken, and memory grows
+//! with what has arrived, not with what was announced.
+
+use crate::error::Hdf5Error;
+use crate::model::{FileTree, Object};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+/// First bytes of every frame: what is not ours (a crash message, a shell's prompt) is seen at once.
+pub(super) const SIGNATURE: [u8; 4] = *b"RdH5";
+
+/// Signature, kind (4 bytes with padding), length.
+pub(super) const HEADER_LEN_BYTES: usize = 16;
+
+const KIND_MESSAGE: u8 = 1;
+const KIND_VALUES: u8 = 2;
+
+/// Longest request a child takes: ten million addresses.
+pub(super) const REQUEST_LIMIT_LEN_BYTES: u64 = 100 << 20;
+
+/// How to find an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectName {
+    /// Absolute file offset of the object header.
+    Address(u64),
+    /// Path in the file.
+    Path(Vec<u8>),
+}
+
+/// A stored chunk, as libhdf5's index lists it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ListedChunk {
+    /// First element of the chunk, in elements per dimension.
+    pub origin: Vec<u64>,
+    /// Absolute file offset.
+    pub address: u64,
+    /// Stored length.
+    pub len_bytes: u64,
+    /// Filters that were skipped.
+    pub filter_mask: u32,
+}
+
+/// First frame of a conversation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    /// Version of the parent: an executable may be replaced while it runs.
+    pub version: String,
+    /// The one file of this child, absolute.
+    pub path: Vec<u8>,
+    /// Whether files outside of its folder may be opened.
+    pub any_foreign_file: bool,
+    /// Limit of the address space.
+    pub address_space_len_bytes: u64,
+    /// Longest answer that the parent takes.
+    pub answer_limit_len_bytes: u64,
+}
+
+/// A question about the file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    /// What is asked.
+    pub task: Task,
+}
+
+/// What is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// The whole metadata.
+    Tree,
+    /// The objects at these addresses and what their links lead to.
+    Fragment { addresses: Vec<u64> },
+    /// Values of a dataset.
+    Values { object: ObjectName, rows: Option<Range<u64>> },
+    /// Chunks of a dataset.
+    Chunks { object: ObjectName },
+}
+
+/// An answer that is not values.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The greeting was understood.
+    Ready,
+    /// The greeting was not: another version.
+    OtherVersion,
+    /// To [`Task::Tree`].
+    Tree(FileTree),
+    /// To [`Task::Fragment`].
+    Fragment(Fragment),
+    /// To [`Task::Chunks`].
+    Chunks(Vec<ListedChunk>),
+    /// It did not work, and the child is well.
+    Failed(Failure),
+}
+
+/// Objects whose links count in the same list.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Fragment {
+    pub objects: Vec<Object>,
+}
+
+/// An error on its way to the parent, which knows the file's path as the user gave it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    object: Option<String>,
+    cause: Cause,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Cause {
+    Io { operation: String, code: Option<i32>, message: String },
+    NotHdf5,
+    Truncated { what: String, end: u64, file_len_bytes: u64 },
+    Malformed { address: u64, what: String },
+    Unsupported { address: u64, what: String },
+    Limit { what: String, limit: u64 },
+    Library { operation: String, detail: String },
+    ForeignFile { foreign: String },
+    MissingSource { missing: String },
+}
+
+impl From<Hdf5Error> for Failure {
+    fn from(error: Hdf5Error) -> Self {
+        let cause = match error {
+            Hdf5Error::InObject { object, source } => {
+                return Self { object: Some(object), ..Self::from(*source) };
+            }
+            Hdf5Error::Io { operation, source, .. } => {
+                Cause::Io { operation, code: source.raw_os_error(), message: source.to_string() }
+            }
+            Hdf5Error::NotHdf5 { .. } => Cause::NotHdf5,
+            Hdf5Error::Truncated { what, end, file_len_bytes, .. } => Cause::Truncated { what, end, file_len_bytes },
+            Hdf5Error::Malformed { address, what, .. } => Cause::Malformed { address, what },
+            Hdf5Error::Unsupported { address, what, .. } => Cause::Unsupported { address, what },
+            Hdf5Error::Limit { what, limit, .. } => Cause::Limit { what, limit },
+            Hdf5Error::Library { operation, detail, .. } => Cause::Library { operation, detail },
+            Hdf5Error::ForeignFile { foreign, .. } => Cause::ForeignFile { foreign },
+            Hdf5Error::MissingSource { missing, .. } => Cause::MissingSource { missing },
+            // The rest belongs to raw data and to the parent; a child that meets it still says what it was.
+            other => Cause::Library { operation: "reader".to_owned(), detail: other.to_string() },
+        };
+        Self { object: None, cause }
+    }
+}
+
+impl Failure {
+    /// The error, about the file that the parent calls `path`.
+    pub(super) fn into_error(self, path: &Path) -> Hdf5Error {
+        let path = path.to_path_buf();
+        let error = match self.cause {
+            Cause::Io { operation, code, message } => {
+                let source = code.map_or_else(|| io::Error::other(message), io::Error::from_raw_os_error);
+                Hdf5Error::Io { path, operation, source }
+            }
+            Cause::NotHdf5 => Hdf5Error::NotHdf5 { path },
+            Cause::Truncated { what, end, file_len_bytes } => Hdf5Error::Truncated { path, what, end, file_len_bytes },
+            Cause::Malformed { address, what } => Hdf5Error::Malformed { path, address, what },
+            Cause::Unsupported { address, what } => Hdf5Error::Unsupported { path, address, what },
+            Cause::Limit { what, limit } => Hdf5Error::Limit { path, what, limit },
+            Cause::Library { operation, detail } => Hdf5Error::Library { path, operation, detail },
+            Cause::ForeignFile { foreign } => Hdf5Error::ForeignFile { path, foreign },
+            Cause::MissingSource { missing } => Hdf5Error::MissingSource { path, missing },
+        };
+        match self.object {
+            Some(object) => error.in_object(object),
+            None => error,
+        }
+    }
+}
+
+/// A whole frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// Postcard.
+    Message(Vec<u8>),
+    /// Values of a dataset.
+    Values(Vec<u8>),
+}
+
+/// What a frame's header says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    kind: u8,
+    /// Length of what follows.
+    pub len_bytes: u64,
+}
+
+impl Header {
+    /// Reads a header; `Err` says why it is none.
+    pub(super) fn parse(bytes: &[u8; HEADER_LEN_BYTES], limit_len_bytes: u64) -> Result<Self, String> {
+        let (start, len) = bytes.split_at(8);
+        if start[..4] != SIGNATURE || !matches!(start[4], KIND_MESSAGE | KIND_VALUES) || start[5..] != [0; 3] {
+            return Err(format!("it starts with \"{}\"", bytes.escape_ascii()));
+        }
+        let mut len_bytes = [0; 8];
+        len_bytes.copy_from_slice(len);
+        let len_bytes = u64::from_le_bytes(len_bytes);
+        if len_bytes > limit_len_bytes {
+            return Err(format!("it announces {len_bytes} bytes, the limit is {limit_len_bytes}"));
+        }
+        Ok(Self { kind: start[4], len_bytes })
+    }
+
+    /// The frame, once its bytes are there.
+    pub(super) fn frame(self, bytes: Vec<u8>) -> Frame {
+        if self.kind == KIND_VALUES { Frame::Values(bytes) } else { Frame::Message(bytes) }
+    }
+
+    fn to_bytes(self) -> [u8; HEADER_LEN_BYTES] {
+        let mut bytes = [0; HEADER_LEN_BYTES];
+        bytes[..4].copy_from_slice(&SIGNATURE);
+        bytes[4] = self.kind;
+        bytes[8..].copy_from_slice(&self.len_bytes.to_le_bytes());
+        bytes
+    }
+}
+
+/// A message as a frame.
+///
+/// # Panics
+/// If a value of this crate has no postcard form, which no value of these types has.
+pub(super) fn encode<M: Serialize>(message: &M) -> Vec<u8> {
+    let mut frame = postcard::to_extend(message, vec![0; HEADER_LEN_BYTES]).expect("plain values serialise");
+    let header = Header { kind: KIND_MESSAGE, len_bytes: (frame.len() - HEADER_LEN_BYTES) as u64 };
+    frame[..HEADER_LEN_BYTES].copy_from_slice(&header.to_bytes());
+    frame
+}
+
+/// The header of a frame of values.
+pub(super) fn values_header(len_bytes: usize) -> [u8; HEADER_LEN_BYTES] {
+    Header { kind: KIND_VALUES, len_bytes: len_bytes as u64 }.to_bytes()
+}
+
+/// A message from the bytes of its frame; `Err` says why it is none.
+pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(message),
+        Ok((_, rest)) => Err(format!("{} bytes follow the message", rest.len())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a message in the child, which waits as long as its parent lives; `None` at the end of the conversation.
+pub(super) fn receive<M: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<M>> {
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut header = [0; HEADER_LEN_BYTES];
+    match from.read_exact(&mut header) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let header = Header::parse(&header, REQUEST_LIMIT_LEN_BYTES).map_err(invalid)?;
+    let mut bytes = Vec::new();
+    from.take(header.len_bytes).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 != header.len_bytes {
+        return Ok(None);
+    }
+    decode(&bytes).map(Some).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_survives_its_frame() {
+        let sent = Request { task: Task::Values { object: ObjectName::Path(b"/a".to_vec()), rows: Some(3..9) } };
+        let frame = encode(&sent);
+        let received: Request = receive(&mut frame.as_slice()).unwrap().unwrap();
+        let Task::Values { object, rows } = received.task else { panic!("another task") };
+        assert_eq!((object, rows), (ObjectName::Path(b"/a".to_vec()), Some(3..9)));
+    }
+
+    #[test]
+    fn a_cut_frame_ends_the_conversation() {
+        let frame = encode(&Request { task: Task::Tree });
+        for len in 0..frame.len() {
+            assert!(receive::<Request>(&mut &frame[..len]).unwrap().is_none(), "cut at {len}");
+        }
+    }
+
+    #[test]
+    fn headers_that_are_none_are_refused() {
+        let good: [u8; HEADER_LEN_BYTES] = encode(&Answer::Ready)[..HEADER_LEN_BYTES].try_into().unwrap();
+        assert!(Header::parse(&good, 100).is_ok());
+        for position in 0..8 {
+            let mut bad = good;
+            bad[position] ^= 0x40;
+            assert!(Header::parse(&bad, 100).is_err(), "byte {position}");
+        }
+        assert!(Header::parse(&values_header(101), 100).unwrap_err().contains("101 bytes"));
+    }
+
+    #[test]
+    fn errors_arrive_as_they_left() {
+        let sent = Hdf5Error::Unsupported { path: "child".into(), address: 96, what: "x".to_owned() }.in_object("/a");
+        let text = Failure::from(sent).into_error(Path::new("parent.h5")).to_string();
+        assert_eq!(text, "/a: parent.h5: not supported (at byte 96): x");
+    }
+}

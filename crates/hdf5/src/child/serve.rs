@@ -1,0 +1,78 @@
+//! The child's side of the conversation: limits first, then one question after the other.
+//!
+//! Invariant: a child outlives neither its parent nor its limits, leaves no core file and writes no file.
+
+use super::inherited;
+use super::library::{OpenFile, Outcome};
+use super::protocol::{self, Answer, Failure, Greeting, Request};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
+
+/// Answers questions about one file on the socket that is this process's standard input, until the parent hangs up.
+///
+/// For the main function of an executable that [`super::ChildReader`] starts; it must come before anything else.
+///
+/// # Errors
+/// If standard input is not such a socket, or the parent stops listening.
+pub fn serve() -> io::Result<()> {
+    inherited::close()?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    limit(Resource::Core, 0)?;
+    limit(Resource::Fsize, 0)?;
+    let Some(greeting) = protocol::receive::<Greeting>(&mut socket)? else { return Ok(()) };
+    if greeting.version != env!("CARGO_PKG_VERSION") {
+        return socket.write_all(&protocol::encode(&Answer::OtherVersion));
+    }
+    limit(Resource::As, greeting.address_space_len_bytes)?;
+    socket.write_all(&protocol::encode(&Answer::Ready))?;
+
+    let pending = Arc::new(AtomicUsize::new(0));
+    let mut file: Option<OpenFile> = None;
+    for request in listen(socket.try_clone()?, Arc::clone(&pending)) {
+        let outcome = match &mut file {
+            Some(file) => file.answer(&request),
+            None => OpenFile::open(&greeting).and_then(|opened| file.insert(opened).answer(&request)),
+        };
+        match outcome {
+            Ok(Outcome::Answer(answer)) => socket.write_all(&protocol::encode(&answer))?,
+            Ok(Outcome::Values(bytes)) => {
+                socket.write_all(&protocol::values_header(bytes.len()))?;
+                socket.write_all(&bytes)?;
+            }
+            Err(error) => socket.write_all(&protocol::encode(&Answer::Failed(Failure::from(error))))?,
+        }
+        pending.fetch_sub(1, Ordering::AcqRel);
+    }
+    Ok(())
+}
+
+/// Receives requests on a thread of its own, which ends this process when the parent hangs up while a question is
+/// being answered: libhdf5 may never come back from it.
+fn listen(mut socket: UnixStream, pending: Arc<AtomicUsize>) -> Receiver<Request> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        while let Ok(Some(request)) = protocol::receive(&mut socket) {
+            pending.fetch_add(1, Ordering::AcqRel);
+            if sender.send(request).is_err() {
+                return;
+            }
+        }
+        if pending.load(Ordering::Acquire) > 0 {
+            // No destructors, no exit handlers: the other thread is inside libhdf5.
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    });
+    receiver
+}
+
+/// Lowers a limit to `value`, or to the hard limit where that is lower.
+fn limit(resource: Resource, value: u64) -> io::Result<()> {
+    let hard = rustix::process::getrlimit(resource).maximum;
+    let value = hard.map_or(value, |hard| hard.min(value));
+    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
+}

@@ -1,0 +1,198 @@
+//! The two readers of metadata behind one trait, and the one that takes the best of both.
+//!
+//! Invariant: [`Reader`] never calls libhdf5 in this process, and asks the child only about what the native reader
+//! does not know: an object that the native reader finds *damaged* stays unreadable, however libhdf5 sees it.
+
+use crate::child::ChildReader;
+use crate::error::Result;
+use crate::model::{FileTree, LinkTarget, Object, ObjectIndex, ObjectKind};
+use crate::native::{self, ReadLimits};
+use crate::source::InputFile;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Reads the metadata of a file.
+pub trait MetadataReader {
+    /// The metadata of the file at `path`.
+    ///
+    /// # Errors
+    /// If the file as a whole cannot be read; single objects come back as [`ObjectKind::Unreadable`].
+    fn read_tree(&self, path: &Path) -> Result<FileTree>;
+}
+
+/// Parses the bytes in safe Rust.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NativeReader {
+    /// What the reader accepts before it refuses a file.
+    pub limits: ReadLimits,
+}
+
+impl MetadataReader for NativeReader {
+    fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        let file = InputFile::open(path)?;
+        let tree = native::read_tree(&file, &self.limits)?;
+        file.check_unchanged()?;
+        Ok(tree)
+    }
+}
+
+impl MetadataReader for ChildReader {
+    fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        ChildReader::read_tree(self, path)
+    }
+}
+
+/// The native reader, with libhdf5 in a child process for what it does not know.
+#[derive(Debug)]
+pub struct Reader {
+    native: NativeReader,
+    child: ChildReader,
+}
+
+impl Reader {
+    /// A reader that asks `child` where `native` does not know.
+    pub fn new(native: NativeReader, child: ChildReader) -> Self {
+        Self { native, child }
+    }
+
+    /// The reader over libhdf5, also for values that only it can find.
+    pub fn child(&self) -> &ChildReader {
+        &self.child
+    }
+}
+
+impl MetadataReader for Reader {
+    fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        let mut tree = match self.native.read_tree(path) {
+            Err(error) if error.is_unsupported() => return self.child.read_tree(path),
+            outcome => outcome?,
+        };
+        let unknown: Vec<u64> = tree.objects.iter().filter(|object| is_unknown(object)).map(|o| o.address).collect();
+        if !unknown.is_empty() {
+            graft(&mut tree, self.child.read_objects(path, &unknown)?);
+            renumber(&mut tree);
+        }
+        Ok(tree)
+    }
+}
+
+fn is_unknown(object: &Object) -> bool {
+    matches!(object.kind, ObjectKind::Unreadable { unsupported: true, .. })
+}
+
+/// Puts the objects of a fragment, whose links count in the fragment, in the places of unknown objects with the same
+/// address; objects that the tree does not have are appended.
+fn graft(tree: &mut FileTree, fragment: Vec<Object>) {
+    let mut index_of: HashMap<u64, ObjectIndex> =
+        tree.objects.iter().enumerate().map(|(index, object)| (object.address, index as ObjectIndex)).collect();
+    let mut added = tree.objects.len();
+    let places: Vec<ObjectIndex> = fragment
+        .iter()
+        .map(|object| {
+            *index_of.entry(object.address).or_insert_with(|| {
+                added += 1;
+                added as ObjectIndex - 1
+            })
+        })
+        .collect();
+    for (mut object, place) in fragment.into_iter().zip(&places) {
+        if let ObjectKind::Group(group) = &mut object.kind {
+            for link in &mut group.links {
+                if let LinkTarget::Hard(target) = &mut link.target {
+                    *target = places[*target as usize];
+                }
+            }
+        }
+        match tree.objects.get_mut(*place as usize) {
+            None => tree.objects.push(object),
+            Some(known) if is_unknown(known) => *known = object,
+            // Both readers know it: the native one's word stands.
+            Some(_) => {}
+        }
+    }
+}
+
+/// Brings the objects into the order of a breadth-first walk.
+fn renumber(tree: &mut FileTree) {
+    let mut order: Vec<ObjectIndex> = vec![0];
+    let mut new_index: HashMap<ObjectIndex, ObjectIndex> = HashMap::from([(0, 0)]);
+    let mut next = 0;
+    while next < order.len() {
+        if let ObjectKind::Group(group) = &tree.objects[order[next] as usize].kind {
+            for link in &group.links {
+                if let LinkTarget::Hard(target) = link.target {
+                    new_index.entry(target).or_insert_with(|| {
+                        order.push(target);
+                        order.len() as ObjectIndex - 1
+                    });
+                }
+            }
+        }
+        next += 1;
+    }
+    let mut old: Vec<Option<Object>> = std::mem::take(&mut tree.objects).into_iter().map(Some).collect();
+    for index in order {
+        let Some(mut object) = old[index as usize].take() else { continue };
+        if let ObjectKind::Group(group) = &mut object.kind {
+            for link in &mut group.links {
+                if let LinkTarget::Hard(target) = &mut link.target {
+                    *target = new_index[target];
+                }
+            }
+        }
+        tree.objects.push(object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CreationOrder, Group, Link};
+
+    fn group(address: u64, targets: &[ObjectIndex]) -> Object {
+        let link = |(number, &target): (usize, &ObjectIndex)| Link {
+            name: format!("l{number}").into_bytes(),
+            utf8: false,
+            creation_order: None,
+            target: LinkTarget::Hard(target),
+        };
+        let links = targets.iter().enumerate().map(link).collect();
+        object(address, ObjectKind::Group(Group { links, link_order: CreationOrder::default() }))
+    }
+
+    fn unknown(address: u64) -> Object {
+        object(address, ObjectKind::Unreadable { reason: "new".to_owned(), unsupported: true })
+    }
+
+    fn object(address: u64, kind: ObjectKind) -> Object {
+        Object { address, kind, attributes: Vec::new(), attribute_order: CreationOrder::default(), comment: None }
+    }
+
+    fn tree(objects: Vec<Object>) -> FileTree {
+        FileTree { superblock_version: 0, userblock_len_bytes: 0, address_len_bytes: 8, length_len_bytes: 8, objects }
+    }
+
+    #[test]
+    fn an_unknown_group_brings_its_objects_and_the_walk_order_stands() {
+        // The root leads to an unknown group and to a known one; the unknown one to the known one, to a new object
+        // and back to the root.
+        let mut tree = tree(vec![group(96, &[1, 2]), unknown(800), group(900, &[3]), group(950, &[])]);
+        graft(
+            &mut tree,
+            vec![group(800, &[1, 2, 3]), group(900, &[4]), group(1000, &[]), group(96, &[0, 1]), group(950, &[])],
+        );
+        renumber(&mut tree);
+        let addresses: Vec<u64> = tree.objects.iter().map(|object| object.address).collect();
+        assert_eq!(addresses, [96, 800, 900, 1000, 950]);
+        assert_eq!(tree.objects[1], group(800, &[2, 3, 0]));
+        assert_eq!(tree.objects[2], group(900, &[4]));
+    }
+
+    #[test]
+    fn an_object_that_the_child_cannot_read_either_tells_the_child_s_reason() {
+        let mut tree = tree(vec![group(96, &[1]), unknown(800)]);
+        let reason = ObjectKind::Unreadable { reason: "libhdf5 says no".to_owned(), unsupported: false };
+        graft(&mut tree, vec![object(800, reason.clone())]);
+        assert_eq!(tree.objects[1].kind, reason);
+    }
+}
