@@ -195,7 +195,7 @@ impl ExtensibleArray {
             let addresses_at = maps_at.saturating_add(blocks.saturating_mul(map_len));
             let len = addresses_at.saturating_add(blocks.saturating_mul(address_len)).saturating_add(4);
             self.block(reader, SUPER_BLOCK, address, len, b"EASB", WHAT_SUPER)?;
-            self.check_offset(reader, SUPER_BLOCK, address, block.first_element, WHAT_SUPER)?;
+            self.check_offset(reader, SUPER_BLOCK, address, (block.first_element, None), WHAT_SUPER)?;
             (SUPER_BLOCK, maps_at, addresses_at)
         };
         let first = behind.start.saturating_sub(block.first_element) / block.block_elements;
@@ -208,7 +208,10 @@ impl ExtensibleArray {
                 first_element: block.first_element + data_block * block.block_elements,
                 elements: block.block_elements,
                 pages,
-                map_at: maps_at + data_block as usize * map_len,
+                map_at: maps_at,
+                first_page: data_block * pages,
+                also_begins_with: in_index
+                    .then(|| block.first_element + (block.first_block + data_block) * block.block_elements),
             };
             if self.data_block(reader, &data, behind, elements)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -227,20 +230,22 @@ impl ExtensibleArray {
         let prefix_len = 6 + reader.encoding.address_len() + self.offset_len;
         let element_len = self.form.len_bytes;
         let (from, to) = (behind.start.max(data.first_element), behind.end.min(data.first_element + data.elements));
+        let offsets = (data.first_element, data.also_begins_with);
         if data.pages == 0 {
             let len = prefix_len + data.elements as usize * element_len + 4;
             self.block(reader, DATA_BLOCK, data.address, len, b"EADB", WHAT_DATA)?;
-            self.check_offset(reader, DATA_BLOCK, data.address, data.first_element, WHAT_DATA)?;
+            self.check_offset(reader, DATA_BLOCK, data.address, offsets, WHAT_DATA)?;
             let bytes = &reader.nodes.bytes(DATA_BLOCK)[prefix_len..];
             let within = |element: u64| (element - data.first_element) as usize * element_len;
             return elements.visit(reader, self.form, from + self.index_elements, &bytes[within(from)..within(to)]);
         }
         self.block(reader, DATA_BLOCK, data.address, prefix_len + 4, b"EADB", WHAT_DATA)?;
-        self.check_offset(reader, DATA_BLOCK, data.address, data.first_element, WHAT_DATA)?;
+        self.check_offset(reader, DATA_BLOCK, data.address, offsets, WHAT_DATA)?;
         let page_len = self.page_elements as usize * element_len + 4;
         let page_of = |element: u64| (element - data.first_element) / self.page_elements;
         for page in page_of(from)..page_of(to - 1) + 1 {
-            let bit = reader.nodes.bytes(SUPER_BLOCK)[data.map_at + (page / 8) as usize] & (0x80 >> (page % 8));
+            let bit_at = data.first_page + page;
+            let bit = reader.nodes.bytes(SUPER_BLOCK)[data.map_at + (bit_at / 8) as usize] & (0x80 >> (bit_at % 8));
             if bit == 0 {
                 continue;
             }
@@ -286,11 +291,19 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// Fails unless the block in `slot` says that it begins with element `first`: a block used twice is refused.
-    fn check_offset(&self, reader: &IndexReader<'_>, slot: usize, address: u64, first: u64, what: &str) -> Result<()> {
+    /// Fails unless the block in `slot` says that it begins with the element, or what libhdf5 writes for it: a block
+    /// used twice is refused.
+    fn check_offset(
+        &self,
+        reader: &IndexReader<'_>,
+        slot: usize,
+        address: u64,
+        (first, or): (u64, Option<u64>),
+        what: &str,
+    ) -> Result<()> {
         let at = 6 + reader.encoding.address_len();
         let stored = uint(reader.nodes.bytes(slot), at, self.offset_len);
-        if stored != first {
+        if stored != first && Some(stored) != or {
             return Err(reader.malformed(address, format!("{what}: begins with element {stored}, not {first}")));
         }
         Ok(())
@@ -303,6 +316,11 @@ struct DataBlock {
     first_element: u64,
     elements: u64,
     pages: u64,
-    /// Where in the super block its page map begins.
+    /// Where in the super block the page map begins, and this block's first bit there: the bits of all data blocks
+    /// follow each other closely, though the map is as long as if each block began a byte.
     map_at: usize,
+    first_page: u64,
+    /// What libhdf5 stores as the first element of a block that hangs off the index block: it counts the blocks of the
+    /// super blocks before once more.
+    also_begins_with: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! Any box of any dataset equals the same box of the values written.
 
 use crate::maker::{Made, Spec, Storage, for_each_position, make};
+use proptest::prelude::*;
 use raddle_hdf5::model::{ChunkIndex, Layout};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, check_chunks, for_each_chunk};
 use raddle_hdf5::source::MetadataView;
@@ -84,4 +85,247 @@ fn btree_version_1_of_several_levels() {
     let made = check_whole(&spec);
     assert!(matches!(index(&made), ChunkIndex::BtreeV1 { .. }));
     check_whole(&Spec { userblock: 512, ..spec });
+}
+
+const UNLIMITED: u64 = u64::MAX;
+
+fn latest(dims: &[u64], max_dims: &[u64], shape: &[u64]) -> Spec {
+    Spec { latest: true, max_dims: max_dims.to_vec(), ..Spec::plain(dims, chunked(shape)) }
+}
+
+#[test]
+fn single_chunk() {
+    let spec = latest(&[5, 3], &[5, 3], &[5, 3]);
+    assert!(matches!(index(&check_whole(&spec)), ChunkIndex::Single { len_bytes: None, .. }));
+    let filtered = Spec { deflate: Some(1), ..spec };
+    assert!(matches!(index(&check_whole(&filtered)), ChunkIndex::Single { len_bytes: Some(_), .. }));
+}
+
+#[test]
+fn implicit_index() {
+    let spec = Spec { early: true, ..latest(&[7, 5], &[9, 12], &[2, 2]) };
+    let made = check_whole(&spec);
+    assert!(matches!(index(&made), ChunkIndex::Implicit { .. }));
+}
+
+#[test]
+fn fixed_array() {
+    for deflate in [None, Some(6)] {
+        // Maximum extent larger than the extent: the array is laid out for the former.
+        let spec = Spec { deflate, ..latest(&[7, 5], &[9, 12], &[2, 2]) };
+        assert!(matches!(index(&check_whole(&spec)), ChunkIndex::FixedArray { .. }));
+        check_whole(&Spec { chunks: vec![5, 0, 11], fill: Some(3), ..spec });
+    }
+}
+
+#[test]
+fn paged_fixed_array() {
+    for deflate in [None, Some(1)] {
+        let spec = Spec { deflate, ..latest(&[5000, 2], &[5100, 3], &[2, 2]) };
+        check_whole(&Spec { chunks: vec![0, 511, 1023, 1024, 2047, 2499], ..spec.clone() });
+        check_whole(&spec);
+    }
+}
+
+#[test]
+fn extensible_array() {
+    for deflate in [None, Some(6)] {
+        let spec = Spec { deflate, ..latest(&[3000, 2], &[UNLIMITED, 3], &[2, 2]) };
+        assert!(matches!(index(&check_whole(&spec)), ChunkIndex::ExtensibleArray { .. }));
+        check_whole(&Spec { chunks: vec![0, 3, 4, 5, 35, 36, 300, 1000, 1499], fill: Some(3), ..spec });
+        // The unlimited dimension comes first in the array, whatever its place.
+        let inner = Spec { deflate, ..latest(&[6, 500, 3], &[7, UNLIMITED, 4], &[2, 2, 2]) };
+        assert!(matches!(index(&check_whole(&inner)), ChunkIndex::ExtensibleArray { .. }));
+    }
+}
+
+#[test]
+fn extensible_array_with_paged_data_blocks() {
+    // By libhdf5's parameters data blocks have pages from chunk 4 + 16 * (2^13 - 1) on.
+    let first_paged = 4 + 16 * ((1 << 13) - 1);
+    for deflate in [None, Some(1)] {
+        let spec = Spec { deflate, element_len: 1, ..latest(&[300_000], &[UNLIMITED], &[1]) };
+        let chunks = [0, 1, first_paged - 1, first_paged, first_paged + 1023, first_paged + 1024, 290_000, 299_999];
+        check_whole(&Spec { chunks: chunks.to_vec(), ..spec.clone() });
+        check_whole(&Spec { chunks: (first_paged - 50..first_paged + 5000).collect(), ..spec });
+    }
+}
+
+#[test]
+fn btree_version_2() {
+    for deflate in [None, Some(1)] {
+        let spec = Spec { deflate, ..latest(&[200, 150], &[UNLIMITED, UNLIMITED], &[2, 3]) };
+        let made = check_whole(&spec);
+        assert!(matches!(index(&made), ChunkIndex::BtreeV2 { .. }));
+        check_whole(&Spec { chunks: vec![4999, 0, 2500, 7], userblock: 1024, ..spec });
+    }
+}
+
+#[test]
+fn chunks_written_in_any_order() {
+    let plain = Spec { deflate: Some(1), fanout: Some(2), ..Spec::plain(&[600, 4], chunked(&[4, 2])) };
+    let count = plain.chunk_count();
+    // 7 and 299 have no factor in common with 300: permutations of all chunks.
+    for step in [7, 299] {
+        let chunks: Vec<u64> = (0..count).map(|number| number * step % count).collect();
+        check_whole(&Spec { chunks: chunks.clone(), ..plain.clone() });
+        let unlimited = Spec { latest: true, max_dims: vec![UNLIMITED, UNLIMITED], ..plain.clone() };
+        check_whole(&Spec { chunks, ..unlimited });
+    }
+}
+
+#[test]
+fn only_the_nodes_of_the_asked_rows_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = Spec { deflate: Some(1), fanout: Some(2), ..Spec::plain(&[4000], chunked(&[4])) };
+    let made = make(&folder.path().join("file.h5"), &spec);
+    let mut view = MetadataView::new(&made.file, 1 << 20);
+    let mut origins = Vec::new();
+    for_each_chunk(&mut view, made.encoding, &made.dataset, Some(2001..2010), &mut |chunk| {
+        origins.push(chunk.origin[0]);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(origins, [2000, 2004, 2008]);
+    let mut first = 0;
+    for_each_chunk(&mut view, made.encoding, &made.dataset, None, &mut |_| {
+        first += 1;
+        ControlFlow::Break(())
+    })
+    .unwrap();
+    assert_eq!(first, 1);
+}
+
+#[test]
+fn a_chunk_that_straddles_boxes_is_decoded_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = Spec { deflate: Some(1), ..Spec::plain(&[100, 3], chunked(&[10, 3])) };
+    let made = make(&folder.path().join("file.h5"), &spec);
+    let source =
+        DatasetSource { file: &made.file, encoding: made.encoding, dataset: &made.dataset, pipeline: &made.pipeline };
+    let mut reader = DatasetReader::new(ReaderLimits::default());
+    let mut all = Vec::new();
+    let (mut chunks, mut kept) = (0, 0);
+    for start in (0..100).step_by(4) {
+        let mut out = vec![0; 4 * 3 * 4];
+        let target = BoxRead { start: &[start, 0], count: &[4, 3], out_shape: &[4, 3], out_origin: &[0, 0] };
+        let counts = reader.read_box(&source, &target, &mut out).unwrap();
+        (chunks, kept) = (chunks + counts.chunks, kept + counts.kept_chunks);
+        all.extend(out);
+    }
+    assert!(all == made.values);
+    assert_eq!(chunks, 10);
+    assert!(kept > 10, "{kept}");
+}
+
+#[test]
+fn huge_sparse_extents_cost_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, max) in [[1 << 40, 1 << 40], [UNLIMITED, 1 << 40], [UNLIMITED, UNLIMITED]].iter().enumerate() {
+        for latest in [false, true] {
+            let dims = [1 << 40, 1 << 20];
+            let mut spec =
+                Spec { latest, max_dims: max.to_vec(), chunks: vec![], ..Spec::plain(&[1, 1], chunked(&[1, 16])) };
+            spec.dims = dims.to_vec();
+            spec.deflate = Some(1);
+            spec.fill = Some(7);
+            let path = folder.path().join(format!("{number}{latest}.h5"));
+            let made = crate::maker::make_empty(&path, &spec);
+            let mut view = MetadataView::new(&made.file, 1 << 20);
+            assert_eq!(check_chunks(&mut view, made.encoding, &made.dataset).unwrap().count, 0);
+            let mut reader = DatasetReader::new(ReaderLimits::default());
+            let mut out = vec![0; 4000];
+            let source = DatasetSource {
+                file: &made.file,
+                encoding: made.encoding,
+                dataset: &made.dataset,
+                pipeline: &made.pipeline,
+            };
+            let start = [(1 << 40) - 100, 5];
+            let target = BoxRead { start: &start, count: &[100, 10], out_shape: &[100, 10], out_origin: &[0, 0] };
+            reader.read_box(&source, &target, &mut out).unwrap();
+            assert!(out.iter().all(|&byte| byte == 7));
+        }
+    }
+}
+
+/// Per axis: extent, chunk size, room in the maximum extent (0 none, 1 some, 2 unlimited), and a box as fractions.
+type Axis = (u64, u64, u8, (u64, u64, u64, u64));
+
+fn spec_of(axes: &[Axis], (latest, kind, options): (bool, u8, (bool, bool, bool, bool, bool)), order: u64) -> Spec {
+    let (deflate, shuffle, fletcher32, filled, early) = options;
+    let dims: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
+    let is_chunked = kind < 8;
+    let max_dims: Vec<u64> = axes
+        .iter()
+        .map(|&(dim, _, room, _)| match (is_chunked, room) {
+            (false, _) | (_, 0) => dim,
+            (_, 1) => dim + 3,
+            _ => UNLIMITED,
+        })
+        .collect();
+    let shape: Vec<u64> = axes.iter().zip(&max_dims).map(|(axis, &max)| axis.1.min(max).max(1)).collect();
+    let storage = match kind {
+        8 => Storage::Compact,
+        9 => Storage::Contiguous,
+        _ => Storage::Chunked { shape, partial_unfiltered: latest && kind >= 6 },
+    };
+    let mut spec = Spec {
+        latest,
+        max_dims,
+        element_len: [1, 2, 4, 8][order as usize % 4],
+        fill: filled.then_some(0x5A),
+        early,
+        userblock: [0, 0, 512, 2048][(order / 4) as usize % 4],
+        fanout: (order / 16 % 2 == 1).then_some(2),
+        ..Spec::plain(&dims, storage)
+    };
+    if is_chunked {
+        (spec.deflate, spec.shuffle, spec.fletcher32) = (deflate.then_some(6), shuffle, fletcher32);
+    }
+    // A random subset in random order.
+    let mut state = order | 1;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut chunks: Vec<(u64, u64)> = spec.chunks.iter().map(|&chunk| (random(), chunk)).collect();
+    chunks.sort_unstable();
+    if order % 3 > 0 {
+        chunks.retain(|_| random() % 4 > 0);
+    }
+    spec.chunks = chunks.into_iter().map(|(_, chunk)| chunk).collect();
+    spec
+}
+
+proptest! {
+    #[test]
+    fn any_box_of_any_dataset(
+        axes in prop::collection::vec((1_u64..14, 1_u64..8, 0_u8..3, (0_u64..100, 0_u64..100, 0_u64..3, 0_u64..3)), 1..5),
+        form in any::<(bool, (bool, bool, bool, bool, bool))>(),
+        kind in 0_u8..10,
+        order in any::<u64>(),
+        boxes in prop::collection::vec(prop::collection::vec((0_u64..100, 1_u64..100, 0_u64..3, 0_u64..3), 4), 1..6),
+    ) {
+        let spec = spec_of(&axes, (form.0, kind, form.1), order);
+        let folder = tempfile::tempdir().unwrap();
+        let made = make(&folder.path().join("file.h5"), &spec);
+        // Few kept bytes, so that chunks leave again.
+        let mut reader = DatasetReader::new(ReaderLimits { kept_len_bytes: 2048, ..ReaderLimits::default() });
+        check_box(&made, &mut reader, &whole(&spec.dims));
+        for fractions in boxes {
+            let case = |value: fn(&(u64, u64, u64, u64), u64) -> u64| -> Vec<u64> {
+                fractions.iter().zip(&spec.dims).map(|(fraction, &dim)| value(fraction, dim)).collect()
+            };
+            let start = case(|fraction, dim| fraction.0 * dim / 100);
+            let count = case(|fraction, dim| (dim - fraction.0 * dim / 100) * fraction.1 / 99);
+            let (before, after) = (case(|fraction, _| fraction.2), case(|fraction, _| fraction.3));
+            check_box(&made, &mut reader, &BoxCase { start, count, before, after });
+        }
+        let mut view = MetadataView::new(&made.file, 1 << 20);
+        let count = check_chunks(&mut view, made.encoding, &made.dataset).unwrap().count;
+        if kind < 8 && !spec.early {
+            prop_assert_eq!(count, spec.chunks.len() as u64);
+        }
+    }
 }

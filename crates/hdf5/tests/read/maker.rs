@@ -144,9 +144,17 @@ fn element_type(element_len: usize) -> hid_t {
 
 /// Writes `spec` to `path`.
 pub fn make(path: &Path, spec: &Spec) -> Made {
-    let element_len = spec.element_len as u64;
     let elements: u64 = spec.dims.iter().product();
-    let mut values = vec![spec.fill.unwrap_or(0); (elements * element_len) as usize];
+    make_with(path, spec, vec![spec.fill.unwrap_or(0); elements as usize * spec.element_len])
+}
+
+/// Writes `spec`, which has no chunks, to `path`; its values may be too many to hold.
+pub fn make_empty(path: &Path, spec: &Spec) -> Made {
+    assert!(spec.chunks.is_empty());
+    make_with(path, spec, Vec::new())
+}
+
+fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> Made {
     {
         let _library = Library::lock();
         // SAFETY: the lock is held; all identifiers come from the calls before and are closed once; buffers have the
