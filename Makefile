@@ -33,6 +33,7 @@ check: setup-tests
 	$(BIN)/mkdocs build --quiet --strict
 
 bench: build setup-tests
+	$(CARGO) build --release --locked --package raddle-hdf5 --example scan_with_libhdf5
 	$(BIN)/python benches/run.py --workloads $(BENCH_WORKLOADS) $(if $(CONTENDER),--contender '$(CONTENDER)')
 
 docs: setup-tests
