@@ -11,8 +11,13 @@ fn main() {
     };
     cc::Build::new()
         .file("shim/library.c")
+        .file("shim/planning_driver.c")
+        .file("shim/gaps.c")
         .include(include)
-        .std("c11")
+        // GNU for pread and pwrite. A function that is not declared returns an int: an offset cut to 32 bits.
+        .std("gnu11")
+        .define("_FILE_OFFSET_BITS", "64")
+        .flag("-Werror=implicit-function-declaration")
         .opt_level(2)
         .warnings(true)
         .extra_warnings(true)

@@ -123,6 +123,39 @@ pub enum Hdf5Error {
         /// Innermost message of libhdf5's error stack.
         detail: String,
     },
+    /// An object cannot be written as asked for.
+    #[error("{}: {object} cannot be written: {what}", path.display())]
+    NotWritable {
+        /// Output file.
+        path: PathBuf,
+        /// Path of the object in it, escaped.
+        object: String,
+        /// Why not.
+        what: String,
+    },
+    /// The metadata region of an output is too full for an operation, which was not begun: wait until all raw data
+    /// is placed, call `OutputFile::set_raw_end`, and do it again.
+    #[error("{}: {needed_len_bytes} bytes of metadata may be needed, {left_len_bytes} are left in front", path.display())]
+    MetadataRegionFull {
+        /// Output file.
+        path: PathBuf,
+        /// Upper bound of what the operation needs.
+        needed_len_bytes: u64,
+        /// What is left of the region.
+        left_len_bytes: u64,
+    },
+    /// Raw data and metadata would have met in an output; the file is lost.
+    #[error("{}: {what} ({len_bytes} bytes at {address}); please report this", path.display())]
+    Placement {
+        /// Output file.
+        path: PathBuf,
+        /// Absolute file offset.
+        address: u64,
+        /// Length.
+        len_bytes: u64,
+        /// What happened.
+        what: &'static str,
+    },
     /// The child process that runs libhdf5 on an input died.
     #[error("{}: crashes libhdf5 ({status}); the file is damaged or hostile", path.display())]
     ReaderDied {

@@ -13,5 +13,6 @@ pub mod native;
 pub mod read;
 pub mod source;
 pub mod stock;
+pub mod write;
 
 pub use error::{Hdf5Error, Result};

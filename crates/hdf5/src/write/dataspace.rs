@@ -1,0 +1,40 @@
+//! Dataspaces of an output and selections of rows in them.
+
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::{Call, Handle};
+use crate::model::Dataspace;
+use hdf5_metno_sys::h5s::{H5S_class_t, H5S_seloper_t, H5Screate, H5Screate_simple, H5Sselect_hyperslab};
+
+/// A libhdf5 dataspace of this extent. The caller holds the lock.
+pub(super) fn build(call: Call<'_>, dataspace: &Dataspace) -> Result<Handle> {
+    // SAFETY: for the block: the caller holds the lock; libhdf5 reads as many numbers as the rank says, which both
+    // slices were checked to have, and refuses ranks above 32.
+    unsafe {
+        match dataspace {
+            Dataspace::Scalar => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_SCALAR)),
+            Dataspace::Null => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_NULL)),
+            Dataspace::Simple { dims, max_dims } => {
+                if dims.len() != max_dims.len() || dims.is_empty() {
+                    return Err(Hdf5Error::NotWritable {
+                        path: call.path.to_path_buf(),
+                        object: call.object.escape_ascii().to_string(),
+                        what: format!("its extent has {} sizes and {} maxima", dims.len(), max_dims.len()),
+                    });
+                }
+                let rank = dims.len() as i32;
+                call.handle("H5Screate_simple", H5Screate_simple(rank, dims.as_ptr(), max_dims.as_ptr()))
+            }
+        }
+    }
+}
+
+/// Selects `count` elements from `start` (one number per dimension). The caller holds the lock.
+pub(super) fn select_box(call: Call<'_>, space: &Handle, start: &[u64], count: &[u64], union: bool) -> Result<()> {
+    debug_assert_eq!(start.len(), count.len());
+    let operation = if union { H5S_seloper_t::H5S_SELECT_OR } else { H5S_seloper_t::H5S_SELECT_SET };
+    // SAFETY: valid handle, lock held; callers pass as many numbers as the space has dimensions.
+    let status = unsafe {
+        H5Sselect_hyperslab(space.id(), operation, start.as_ptr(), std::ptr::null(), count.as_ptr(), std::ptr::null())
+    };
+    call.status("H5Sselect_hyperslab", status).map(drop)
+}

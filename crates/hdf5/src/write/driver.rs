@@ -1,0 +1,202 @@
+//! The Rust face of the planning driver (`shim/planning_driver.c`): one plan per output file.
+//!
+//! The driver gives addresses to metadata in the front region, lets raw data be indexed at addresses that the caller
+//! chose (claims), and records the first failure of the file instead of showing it to libhdf5. What the driver
+//! guarantees and why is written there; here lives the ownership.
+//!
+//! Invariant: a plan is freed only when libhdf5 cannot reach it any more; where that is not certain (a close that
+//! failed) it is leaked on purpose.
+
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::Call;
+use hdf5_metno_sys::h5::herr_t;
+use hdf5_metno_sys::h5i::hid_t;
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// `raddle_plan`, known only to the shim.
+#[repr(C)]
+struct RawPlan {
+    _private: [u8; 0],
+}
+
+/// `struct raddle_failure`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawFailure {
+    kind: c_int,
+    error_number: c_int,
+    address: u64,
+    len_bytes: u64,
+}
+
+/// `struct raddle_usage`: where the bytes of an output went.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub front_len_bytes: u64,
+    pub tail_len_bytes: u64,
+    pub raw_end: u64,
+    pub end: u64,
+    pub write_count: u64,
+    pub write_len_bytes: u64,
+    pub claim_count: u64,
+}
+
+unsafe extern "C" {
+    fn raddle_plan_new(fd: RawFd, region_end: u64, placeholder: *const c_void) -> *mut RawPlan;
+    fn raddle_plan_free(plan: *mut RawPlan);
+    fn raddle_plan_detach(plan: *mut RawPlan);
+    fn raddle_plan_attach(plan: *mut RawPlan, fapl: hid_t) -> herr_t;
+    fn raddle_plan_begin(plan: *mut RawPlan);
+    fn raddle_plan_claim(plan: *mut RawPlan, address: u64, len_bytes: u64);
+    fn raddle_plan_take_claim(plan: *mut RawPlan) -> c_int;
+    fn raddle_plan_open_tail(plan: *mut RawPlan, raw_end: u64);
+    fn raddle_plan_begin_close(plan: *mut RawPlan);
+    fn raddle_plan_abandon(plan: *mut RawPlan);
+    fn raddle_plan_front_left(plan: *const RawPlan) -> u64;
+    fn raddle_plan_failure(plan: *const RawPlan) -> RawFailure;
+    fn raddle_plan_usage(plan: *const RawPlan) -> Usage;
+}
+
+/// Stands for the bytes of a chunk that the caller writes itself: an address that must never be read.
+///
+/// The page is mapped without any access right, so that a version of libhdf5 that looks at the bytes of
+/// `H5Dwrite_chunk` crashes in the first test instead of writing garbage in a user's file.
+struct Placeholder(NonNull<c_void>);
+
+/// Only the first byte's address matters; one page is the least that can be mapped.
+const PLACEHOLDER_LEN_BYTES: usize = 4096;
+
+impl Placeholder {
+    fn map() -> std::io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing that exists.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), PLACEHOLDER_LEN_BYTES, libc::PROT_NONE, flags, -1, 0) };
+        if address == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        NonNull::new(address).map(Self).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))
+    }
+}
+
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping of this length; nobody holds a reference into it, for it cannot be read.
+        unsafe { libc::munmap(self.0.as_ptr(), PLACEHOLDER_LEN_BYTES) };
+    }
+}
+
+/// The plan of one output file. All methods want libhdf5's lock held, as the driver's callbacks run under it.
+pub(super) struct Plan {
+    raw: NonNull<RawPlan>,
+    placeholder: Placeholder,
+}
+
+impl Plan {
+    /// A plan for the empty file `file`, which must stay open as long as libhdf5 has it open.
+    pub fn new(file: &impl AsRawFd, region_end: u64) -> std::io::Result<Self> {
+        let placeholder = Placeholder::map()?;
+        // SAFETY: plain values; the shim only allocates.
+        let raw = unsafe { raddle_plan_new(file.as_raw_fd(), region_end, placeholder.0.as_ptr()) };
+        let raw = NonNull::new(raw).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self { raw, placeholder })
+    }
+
+    /// Makes the file access list `fapl` use the planning driver with this plan.
+    pub fn attach(&self, call: Call<'_>, fapl: hid_t) -> Result<()> {
+        // SAFETY: the plan lives as long as `self`, which outlives the file opened with the list.
+        call.status("H5FDregister", unsafe { raddle_plan_attach(self.raw.as_ptr(), fapl) }).map(drop)
+    }
+
+    /// The address to hand to libhdf5 instead of a chunk's bytes.
+    pub fn placeholder(&self) -> *const c_void {
+        self.placeholder.0.as_ptr()
+    }
+
+    /// `H5Fcreate` has returned.
+    pub fn begin(&mut self) {
+        // SAFETY: valid plan, used by one thread at a time.
+        unsafe { raddle_plan_begin(self.raw.as_ptr()) }
+    }
+
+    /// The next request for raw space of exactly `len_bytes` gets `address`.
+    pub fn claim(&mut self, address: u64, len_bytes: u64) {
+        // SAFETY: as above.
+        unsafe { raddle_plan_claim(self.raw.as_ptr(), address, len_bytes) }
+    }
+
+    /// Withdraws the claim; whether libhdf5 took it and wrote the placeholder there.
+    pub fn take_claim(&mut self) -> bool {
+        // SAFETY: as above.
+        unsafe { raddle_plan_take_claim(self.raw.as_ptr()) != 0 }
+    }
+
+    /// All raw data lies below `raw_end`: metadata may go behind it.
+    pub fn open_tail(&mut self, raw_end: u64) {
+        // SAFETY: as above.
+        unsafe { raddle_plan_open_tail(self.raw.as_ptr(), raw_end) }
+    }
+
+    /// `H5Fclose` is next.
+    pub fn begin_close(&mut self) {
+        // SAFETY: as above.
+        unsafe { raddle_plan_begin_close(self.raw.as_ptr()) }
+    }
+
+    /// Nothing that libhdf5 still does reaches the file.
+    pub fn abandon(&mut self) {
+        // SAFETY: as above.
+        unsafe { raddle_plan_abandon(self.raw.as_ptr()) }
+    }
+
+    /// Bytes that metadata may still take in front; `u64::MAX` once the tail is open.
+    pub fn front_left_bytes(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { raddle_plan_front_left(self.raw.as_ptr()) }
+    }
+
+    /// Where the bytes went so far.
+    pub fn usage(&self) -> Usage {
+        // SAFETY: as above.
+        unsafe { raddle_plan_usage(self.raw.as_ptr()) }
+    }
+
+    /// The first failure of the file, if there was one. It stays: a file that has failed is lost.
+    pub fn check(&self, path: &Path) -> Result<()> {
+        // SAFETY: as above.
+        let RawFailure { kind, error_number, address, len_bytes } = unsafe { raddle_plan_failure(self.raw.as_ptr()) };
+        let io = |operation: String| {
+            let source = std::io::Error::from_raw_os_error(error_number);
+            Err(Hdf5Error::Io { path: path.to_path_buf(), operation, source })
+        };
+        let placement = |what| Err(Hdf5Error::Placement { path: path.to_path_buf(), address, len_bytes, what });
+        // The numbers are those of `enum failure` in the shim.
+        match kind {
+            0 => Ok(()),
+            1 => io(format!("write {len_bytes} bytes of metadata at {address}")),
+            2 => io(format!("read {len_bytes} bytes of metadata at {address}")),
+            3 => io(format!("set the length to {address}")),
+            4 => placement("metadata met the end of its region without warning"),
+            5 => placement("libhdf5 wrote where raw data lies"),
+            _ => placement("libhdf5 wrote a claimed chunk elsewhere"),
+        }
+    }
+
+    /// Gives the plan up without freeing it: libhdf5 may still hold it after a close that failed. The file itself
+    /// may be closed.
+    pub fn leak(self) {
+        // SAFETY: valid plan; from here on the driver leaves the descriptor alone, whose number may be used again.
+        unsafe { raddle_plan_detach(self.raw.as_ptr()) };
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        // SAFETY: owners drop a plan only when the file is closed or was never opened (else they call `leak`).
+        unsafe { raddle_plan_free(self.raw.as_ptr()) }
+    }
+}

@@ -1,0 +1,152 @@
+//! Links of an output that are not made with an object: soft, external, further hard ones, user-defined.
+
+use super::output::OutputFile;
+use crate::error::Result;
+use crate::ffi::{Call, Library};
+use hdf5_metno_sys::h5::herr_t;
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5l::*;
+use hdf5_metno_sys::h5p::H5P_DEFAULT;
+use std::collections::BTreeSet;
+use std::ffi::{c_char, c_int, c_void};
+
+/// Where a new object or link goes: its absolute path, and how its name is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewLink<'a> {
+    /// Absolute path; all but the last part must exist.
+    pub path: &'a [u8],
+    /// Whether the name is marked UTF-8 (else ASCII).
+    pub utf8: bool,
+}
+
+impl<'a> NewLink<'a> {
+    /// Path of the parent (empty for the root group) and the name in it.
+    pub(super) fn split(self) -> (&'a [u8], &'a [u8]) {
+        match self.path.iter().rposition(|&byte| byte == b'/') {
+            Some(at) => (&self.path[..at], &self.path[at + 1..]),
+            None => (b"", self.path),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for NewLink<'a> {
+    fn from(path: &'a [u8]) -> Self {
+        let mut link = Self { path, utf8: false };
+        link.utf8 = !link.split().1.is_ascii();
+        link
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for NewLink<'a> {
+    fn from(path: &'a [u8; N]) -> Self {
+        path.as_slice().into()
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for NewLink<'a> {
+    fn from(path: &'a Vec<u8>) -> Self {
+        path.as_slice().into()
+    }
+}
+
+unsafe extern "C" {
+    fn raddle_provide_link_class(class: c_int) -> c_int;
+    fn raddle_withdraw_link_class(class: c_int) -> herr_t;
+    fn raddle_create_user_link(
+        group: hid_t,
+        name: *const c_char,
+        class: c_int,
+        data: *const c_void,
+        len_bytes: usize,
+        list: hid_t,
+    ) -> herr_t;
+}
+
+/// User-defined link classes that are registered in libhdf5 so that links of them can be written down.
+#[derive(Default)]
+pub(super) struct LinkClasses(BTreeSet<u8>);
+
+impl LinkClasses {
+    fn provide(&mut self, call: Call<'_>, class: u8) -> Result<()> {
+        // SAFETY: the caller holds the lock; the shim registers static functions.
+        let provided = unsafe { raddle_provide_link_class(c_int::from(class)) };
+        if call.status("H5Lregister", provided)? > 0 {
+            self.0.insert(class);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LinkClasses {
+    fn drop(&mut self) {
+        let _library = Library::lock();
+        for &class in &self.0 {
+            // SAFETY: lock held; registered by us, and links hold no reference to their class.
+            let status = unsafe { raddle_withdraw_link_class(c_int::from(class)) };
+            debug_assert!(status >= 0, "link class {class} was withdrawn by another");
+        }
+    }
+}
+
+impl OutputFile {
+    /// Makes a soft link with this text.
+    pub fn soft_link<'a>(&mut self, link: impl Into<NewLink<'a>>, target: &[u8]) -> Result<()> {
+        self.link(link.into(), target.len(), |_, call, parent, name, list| {
+            let target = call.c_string("H5Lcreate_soft", target)?;
+            // SAFETY: valid handles and strings; `link` holds the lock.
+            let status = unsafe { H5Lcreate_soft(target.as_ptr(), parent, name, list, H5P_DEFAULT) };
+            call.status("H5Lcreate_soft", status).map(drop)
+        })
+    }
+
+    /// Makes an external link with these texts; nothing is opened.
+    pub fn external_link<'a>(&mut self, link: impl Into<NewLink<'a>>, file: &[u8], object: &[u8]) -> Result<()> {
+        self.link(link.into(), file.len() + object.len(), |_, call, parent, name, list| {
+            let file = call.c_string("H5Lcreate_external", file)?;
+            let object = call.c_string("H5Lcreate_external", object)?;
+            // SAFETY: as above.
+            let status = unsafe { H5Lcreate_external(file.as_ptr(), object.as_ptr(), parent, name, list, H5P_DEFAULT) };
+            call.status("H5Lcreate_external", status).map(drop)
+        })
+    }
+
+    /// Gives the object at `existing` a further name.
+    pub fn hard_link<'a>(&mut self, link: impl Into<NewLink<'a>>, existing: &[u8]) -> Result<()> {
+        self.link(link.into(), 0, |file, call, parent, name, list| {
+            let existing = call.c_string("H5Lcreate_hard", existing)?;
+            let id = file.id(call)?;
+            // SAFETY: as above.
+            let status = unsafe { H5Lcreate_hard(id, existing.as_ptr(), parent, name, list, H5P_DEFAULT) };
+            call.status("H5Lcreate_hard", status).map(drop)
+        })
+    }
+
+    /// Makes a link of a user-defined class (65 to 255; 64 is an external link) with its data as they are.
+    pub fn user_link<'a>(&mut self, link: impl Into<NewLink<'a>>, class: u8, data: &[u8]) -> Result<()> {
+        self.link(link.into(), data.len(), |file, call, parent, name, list| {
+            file.link_classes.provide(call, class)?;
+            let class = c_int::from(class);
+            // SAFETY: as above; libhdf5 copies the data.
+            let status = unsafe {
+                let (bytes, len) = (data.as_ptr().cast(), data.len());
+                raddle_create_user_link(parent, name, class, bytes, len, list)
+            };
+            call.status("H5Lcreate_ud", status).map(drop)
+        })
+    }
+
+    fn link(
+        &mut self,
+        link: NewLink<'_>,
+        data_len: usize,
+        create: impl FnOnce(&mut Self, Call<'_>, hid_t, *const c_char, hid_t) -> Result<()>,
+    ) -> Result<()> {
+        let _library = Library::lock();
+        self.require(self.link_room(link).saturating_add((data_len as u64).saturating_mul(2)))?;
+        let result = self.linked(link, |file, call, parent, name, list| {
+            let name = call.c_string("H5Lcreate", name)?;
+            create(file, call, parent, name.as_ptr(), list)
+        });
+        self.settle(result)
+    }
+}

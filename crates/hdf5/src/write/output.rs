@@ -1,0 +1,414 @@
+//! The output file: creation, groups, committed datatypes, the end.
+
+use super::driver::Plan;
+use super::filters::StandIns;
+use super::links::LinkClasses;
+use super::predict::{self, LinkRoom};
+use super::{NewLink, TypeRef, datatype, properties};
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::{Call, Handle, Library};
+use crate::model::{CreationOrder, TypeClass};
+use hdf5_metno_sys::h5::herr_t;
+use hdf5_metno_sys::h5f::{H5F_ACC_EXCL, H5Fclose, H5Fcreate};
+use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gopen2};
+use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5p::H5P_DEFAULT;
+use hdf5_metno_sys::h5t::{H5Tcommit2, H5Topen2};
+use std::ffi::c_char;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+unsafe extern "C" {
+    fn raddle_set_comment(file: hid_t, object: *const c_char, comment: *const c_char) -> herr_t;
+}
+
+/// The oldest HDF5 that is to read the output: the low bound of `H5Pset_libver_bounds`.
+///
+/// Objects that the format of a bound cannot express are written in a newer one (a complex number needs HDF5 2.0
+/// whatever the bound), so every input can be merged; all other objects stay readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compat {
+    /// The oldest format for each object, as HDF5 1.8 and h5py write by default. No attribute above 64 KiB.
+    Earliest,
+    /// HDF5 1.8 and later: checksummed metadata, compact and dense groups and attributes.
+    #[default]
+    V18,
+    /// HDF5 1.10 and later: chunk indexes of constant time and of half the size.
+    V110,
+    /// The newest that the linked libhdf5 writes.
+    Latest,
+}
+
+/// Settings of an output.
+#[derive(Debug, Clone)]
+pub struct OutputOptions {
+    /// Formats to use.
+    pub compat: Compat,
+    /// Length of the region at the front that is kept for metadata, best from [`super::MetadataPrediction`]. Rounded
+    /// up to whole pages.
+    pub metadata_region_len_bytes: u64,
+    /// Creation order of links in the root group.
+    pub root_link_order: CreationOrder,
+    /// Creation order of attributes of the root group.
+    pub root_attribute_order: CreationOrder,
+}
+
+impl Default for OutputOptions {
+    fn default() -> Self {
+        Self {
+            compat: Compat::default(),
+            metadata_region_len_bytes: 1 << 20,
+            root_link_order: CreationOrder::default(),
+            root_attribute_order: CreationOrder::default(),
+        }
+    }
+}
+
+/// The raw region begins on a page, so that large writes into it are aligned.
+const REGION_ALIGNMENT_BYTES: u64 = 4096;
+
+/// An HDF5 file being written.
+///
+/// Dropping it without [`OutputFile::finish`] gives the file up: what is on disk then is no HDF5 file, or none that
+/// opens (the superblock is written last).
+pub struct OutputFile {
+    path: Arc<Path>,
+    compat: Compat,
+    raw_start: u64,
+    raw_end: Option<u64>,
+    room: LinkRoom,
+    /// The group of the last created object: datasets come group by group.
+    parent: Option<(Vec<u8>, Handle)>,
+    /// `None` once closed.
+    id: Option<Handle>,
+    plan: Option<Plan>,
+    // Dropped after the file is closed.
+    pub(super) stand_ins: StandIns,
+    pub(super) link_classes: LinkClasses,
+    file: File,
+}
+
+/// What [`OutputFile::finish`] leaves behind.
+#[derive(Debug)]
+pub struct WrittenFile {
+    /// The file, open for reading and writing, not yet synced.
+    pub file: File,
+    /// Its length.
+    pub file_len_bytes: u64,
+    /// Metadata in the front region.
+    pub metadata_len_bytes: u64,
+    /// Length of that region.
+    pub metadata_region_len_bytes: u64,
+    /// Metadata behind the raw region.
+    pub tail_len_bytes: u64,
+    /// Chunks and contiguous datasets indexed at addresses of the caller.
+    pub claim_count: u64,
+    /// Writes of metadata that reached the file.
+    pub metadata_write_count: u64,
+}
+
+impl OutputFile {
+    /// Creates `path`, which must not exist.
+    pub fn create(path: &Path, options: &OutputOptions) -> Result<Self> {
+        let io = |operation: &str, source| Hdf5Error::Io {
+            path: path.to_path_buf(),
+            operation: operation.to_owned(),
+            source,
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|source| io("create", source))?;
+        let raw_start = options
+            .metadata_region_len_bytes
+            .max(predict::FILE_LEN_BYTES)
+            .checked_next_multiple_of(REGION_ALIGNMENT_BYTES)
+            .filter(|&len| len <= i64::MAX as u64 / 2)
+            .ok_or_else(|| io("reserve metadata", std::io::Error::from(std::io::ErrorKind::FileTooLarge)))?;
+        let _library = Library::lock();
+        let call = Call::of_file(path);
+        let mut plan = Plan::new(&file, raw_start).map_err(|source| io("prepare to write", source))?;
+        let access = properties::file_access(call, &plan, options.compat)?;
+        let creation = properties::file_creation(call, options)?;
+        let name = call.c_string("H5Fcreate", path.as_os_str().as_encoded_bytes())?;
+        // SAFETY: valid lists and name, lock held; the identifier is ours. The driver ignores the name and uses the
+        // descriptor that the plan carries, so exclusive creation has happened above.
+        let id =
+            unsafe { call.handle("H5Fcreate", H5Fcreate(name.as_ptr(), H5F_ACC_EXCL, creation.id(), access.id())) };
+        let id = plan.check(path).and(id)?;
+        plan.begin();
+        Ok(Self {
+            path: Arc::from(path),
+            compat: options.compat,
+            raw_start,
+            raw_end: None,
+            room: LinkRoom::default(),
+            parent: None,
+            id: Some(id),
+            plan: Some(plan),
+            stand_ins: StandIns::default(),
+            link_classes: LinkClasses::default(),
+            file,
+        })
+    }
+
+    /// Path as given to [`OutputFile::create`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path, to be named in errors while `self` changes.
+    pub(super) fn shared_path(&self) -> Arc<Path> {
+        Arc::clone(&self.path)
+    }
+
+    /// First address of the raw region: claims lie from here on.
+    pub fn raw_start(&self) -> u64 {
+        self.raw_start
+    }
+
+    /// Another handle of the file, for writing raw data with `pwrite` from any thread.
+    pub fn raw_file(&self) -> Result<File> {
+        self.file.try_clone().map_err(|source| Hdf5Error::Io {
+            path: self.path.to_path_buf(),
+            operation: "duplicate the descriptor".to_owned(),
+            source,
+        })
+    }
+
+    /// Bytes that metadata may still take at the front; `u64::MAX` after [`OutputFile::set_raw_end`].
+    ///
+    /// Operations that may need more fail with [`Hdf5Error::MetadataRegionFull`] before they change anything.
+    pub fn metadata_left_bytes(&self) -> u64 {
+        let _library = Library::lock();
+        self.plan.as_ref().map_or(0, Plan::front_left_bytes)
+    }
+
+    /// Tells that all raw data lies below `raw_end`: from now on metadata that does not fit in front goes behind it,
+    /// and no claim beyond it is taken. Calling it again changes nothing.
+    pub fn set_raw_end(&mut self, raw_end: u64) {
+        let _library = Library::lock();
+        if let (Some(plan), None) = (self.plan.as_mut(), self.raw_end) {
+            plan.open_tail(raw_end.max(self.raw_start));
+            self.raw_end = Some(plan.usage().raw_end);
+        }
+    }
+
+    /// Creates a group; its parent must exist.
+    pub fn create_group<'a>(
+        &mut self,
+        link: impl Into<NewLink<'a>>,
+        link_order: CreationOrder,
+        attribute_order: CreationOrder,
+    ) -> Result<()> {
+        let link = link.into();
+        let _library = Library::lock();
+        self.require(predict::group_room(self.compat).saturating_add(self.link_room(link)))?;
+        let result = self.linked(link, |file, call, parent, name, link_list| {
+            let creation = properties::group_creation(call, link_order, attribute_order)?;
+            let name = call.c_string("H5Gcreate2", name)?;
+            // SAFETY: valid handles and name, lock held; the group is ours.
+            let group = unsafe {
+                let id = H5Gcreate2(parent, name.as_ptr(), link_list, creation.id(), H5P_DEFAULT);
+                call.handle("H5Gcreate2", id)
+            };
+            // The next objects are likely to be made in it.
+            file.parent = Some((link.path.to_vec(), group?));
+            Ok(())
+        });
+        self.settle(result)
+    }
+
+    /// Commits a datatype under a name; its parent must exist.
+    pub fn commit_datatype<'a>(
+        &mut self,
+        link: impl Into<NewLink<'a>>,
+        class: &TypeClass,
+        attribute_order: CreationOrder,
+    ) -> Result<()> {
+        let link = link.into();
+        let _library = Library::lock();
+        self.require(predict::datatype_room(class).saturating_add(self.link_room(link)))?;
+        let result = self.linked(link, |_, call, parent, name, link_list| {
+            let creation = properties::datatype_creation(call, attribute_order)?;
+            let datatype = datatype::build(call, class)?;
+            let name = call.c_string("H5Tcommit2", name)?;
+            // SAFETY: valid handles and name, lock held.
+            let status =
+                unsafe { H5Tcommit2(parent, name.as_ptr(), datatype.id(), link_list, creation.id(), H5P_DEFAULT) };
+            call.status("H5Tcommit2", status).map(drop)
+        });
+        self.settle(result)
+    }
+
+    /// Sets the comment of an object.
+    pub fn set_comment(&mut self, object: &[u8], comment: &[u8]) -> Result<()> {
+        let _library = Library::lock();
+        self.require(predict::message_room(comment.len() as u64))?;
+        let call = Call::of_object(&self.path, object);
+        let (name, text) = (call.c_string("H5Oset_comment", object)?, call.c_string("H5Oset_comment", comment)?);
+        let id = self.id(call)?;
+        // SAFETY: valid handle and strings, lock held.
+        let status = unsafe { raddle_set_comment(id, name.as_ptr(), text.as_ptr()) };
+        let result = call.status("H5Oset_comment_by_name", status).map(drop);
+        self.settle(result)
+    }
+
+    /// Writes the rest of the metadata and closes the file. Raw data may be written before or after, by whoever
+    /// claimed its place; the length is set here.
+    pub fn finish(mut self) -> Result<WrittenFile> {
+        let _library = Library::lock();
+        self.parent = None;
+        let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) else {
+            return Err(Call::of_file(&self.path).error("H5Fclose"));
+        };
+        let before = plan.check(&self.path);
+        if before.is_err() {
+            plan.abandon();
+        } else {
+            plan.begin_close();
+        }
+        let region_len_bytes = self.raw_start;
+        let closed = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
+        before?;
+        let plan = closed?;
+        plan.check(&self.path)?;
+        let usage = plan.usage();
+        Ok(WrittenFile {
+            file: self.file.try_clone().map_err(|source| Hdf5Error::Io {
+                path: self.path.to_path_buf(),
+                operation: "duplicate the descriptor".to_owned(),
+                source,
+            })?,
+            file_len_bytes: usage.end,
+            metadata_len_bytes: usage.front_len_bytes,
+            metadata_region_len_bytes: region_len_bytes,
+            tail_len_bytes: usage.tail_len_bytes,
+            claim_count: usage.claim_count,
+            metadata_write_count: usage.write_count,
+        })
+    }
+
+    // ---- for the other files of this module, which hold the lock ----
+
+    /// The file's identifier.
+    pub(super) fn id(&self, call: Call<'_>) -> Result<i64> {
+        self.id.as_ref().map(Handle::id).ok_or_else(|| call.error("H5Fopen"))
+    }
+
+    /// The file's handle.
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        self.id.as_ref()
+    }
+
+    pub(super) fn plan(&mut self, call: Call<'_>) -> Result<&mut Plan> {
+        self.plan.as_mut().ok_or_else(|| call.error("H5Fopen"))
+    }
+
+    pub(super) fn compat(&self) -> Compat {
+        self.compat
+    }
+
+    pub(super) fn raw_end(&self) -> Option<u64> {
+        self.raw_end
+    }
+
+    /// Fails with [`Hdf5Error::MetadataRegionFull`] unless `needed_len_bytes` of metadata fit.
+    pub(super) fn require(&self, needed_len_bytes: u64) -> Result<()> {
+        let left_len_bytes = self.plan.as_ref().map_or(0, Plan::front_left_bytes);
+        if needed_len_bytes <= left_len_bytes {
+            return Ok(());
+        }
+        Err(Hdf5Error::MetadataRegionFull { path: self.path.to_path_buf(), needed_len_bytes, left_len_bytes })
+    }
+
+    /// What a new link may take in its group.
+    pub(super) fn link_room(&self, link: NewLink<'_>) -> u64 {
+        let (parent, name) = link.split();
+        self.room.needed(parent, name.len())
+    }
+
+    /// The result of calls, or the failure that the driver hid from them.
+    pub(super) fn settle<T>(&self, result: Result<T>) -> Result<T> {
+        self.plan.as_ref().map_or(Ok(()), |plan| plan.check(&self.path))?;
+        result
+    }
+
+    /// Runs `create` with the parent group of `link`, the last part of its path and a link creation list.
+    pub(super) fn linked<T>(
+        &mut self,
+        link: NewLink<'_>,
+        create: impl FnOnce(&mut Self, Call<'_>, i64, &[u8], i64) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.shared_path();
+        let call = Call::of_object(&path, link.path);
+        let (parent_path, name) = link.split();
+        if self.parent.as_ref().is_none_or(|(path, _)| path != parent_path) {
+            let parent_name = call.c_string("H5Gopen2", if parent_path.is_empty() { b"/" } else { parent_path })?;
+            let id = self.id(call)?;
+            // SAFETY: valid handle and name, lock held; the group is ours.
+            let group = unsafe { call.handle("H5Gopen2", H5Gopen2(id, parent_name.as_ptr(), H5P_DEFAULT)) }?;
+            self.parent = Some((parent_path.to_vec(), group));
+        }
+        let Some(parent) = self.parent.as_ref().map(|(_, group)| group.id()) else {
+            return Err(call.error("H5Gopen2"));
+        };
+        let link_list = properties::link_creation(call, link.utf8)?;
+        let created = create(self, call, parent, name, link_list.id())?;
+        self.room.linked(parent_path, name.len());
+        Ok(created)
+    }
+
+    /// A handle of the type, built or opened.
+    pub(super) fn datatype(&self, call: Call<'_>, datatype: &TypeRef) -> Result<Handle> {
+        match datatype {
+            TypeRef::Own(class) => datatype::build(call, class),
+            TypeRef::Committed { path, .. } => {
+                let name = call.c_string("H5Topen2", path)?;
+                // SAFETY: valid handle and name, lock held; the identifier is ours.
+                unsafe { call.handle("H5Topen2", H5Topen2(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }
+            }
+        }
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        let _library = Library::lock();
+        self.parent = None;
+        if let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) {
+            plan.abandon();
+            // Nobody is there to tell; the file is given up anyway.
+            let _ = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
+        }
+    }
+}
+
+/// Closes the file; a plan comes back only when libhdf5 holds it no longer. The caller holds the lock.
+fn close(
+    path: &Path,
+    id: Handle,
+    plan: Plan,
+    stand_ins: &mut StandIns,
+    link_classes: &mut LinkClasses,
+) -> Result<Plan> {
+    let call = Call::of_file(path);
+    // SAFETY: the one reference of the file, given up by `into_raw`; lock held. With the strong close degree, objects
+    // that are still open are closed with it.
+    let closed = call.status("H5Fclose", unsafe { H5Fclose(id.into_raw()) });
+    match closed {
+        Ok(_) => {
+            *stand_ins = StandIns::default();
+            *link_classes = LinkClasses::default();
+            Ok(plan)
+        }
+        Err(error) => {
+            let hidden = plan.check(path);
+            plan.leak();
+            hidden.and(Err(error))
+        }
+    }
+}
