@@ -30,8 +30,7 @@ unsafe extern "C" fn object(root: hid_t, name: *const c_char, info: *const H5O_i
             return 0;
         }
         let dataset = H5Dopen2(root, name, H5P_DEFAULT);
-        let (space, datatype, creation) =
-            (H5Dget_space(dataset), H5Dget_type(dataset), H5Dget_create_plist(dataset));
+        let (space, datatype, creation) = (H5Dget_space(dataset), H5Dget_type(dataset), H5Dget_create_plist(dataset));
         let mut dims = [0; 32];
         H5Sget_simple_extent_dims(space, dims.as_mut_ptr(), std::ptr::null_mut());
         H5Tget_size(datatype);

@@ -501,6 +501,13 @@ pub enum InlineData {
     Canonical(Vec<u8>),
 }
 
+/// HDF5's own default: zeros, shown to readers, storage allocated late.
+impl Default for FillValue {
+    fn default() -> Self {
+        Self { value: None, user_defined: false, undefined: false, allocation_time: 2, write_time: 2 }
+    }
+}
+
 impl InlineData {
     /// The bytes as stored in the file; `None` where only canonical bytes are known.
     pub fn stored(&self) -> Option<&[u8]> {

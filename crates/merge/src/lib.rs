@@ -1,1 +1,31 @@
-//! raddle merge.
+//! Many HDF5 files into one: scan, schema join, plan, execute, commit, verify.
+//!
+//! [`plan`](plan::plan) reads the inputs' metadata and says what the output will be; [`merge`](execute::merge) makes it;
+//! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
+#![forbid(unsafe_code)]
+
+mod commit;
+pub mod error;
+pub mod execute;
+pub mod inputs;
+pub mod join;
+pub mod layout;
+pub mod options;
+pub mod plan;
+pub mod provenance;
+mod publish;
+mod readers;
+mod scan;
+pub mod schema;
+mod tiles;
+mod values;
+pub mod verify;
+
+pub use error::{BadInput, MergeError, Result};
+pub use execute::{MergeReport, merge};
+pub use inputs::{InputOrder, InputSpec, expand};
+pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
+pub use layout::LayoutPolicy;
+pub use options::{Compress, MergeOptions, Watch};
+pub use plan::{MergePlan, plan};
+pub use verify::{Mismatch, VerifyReport, verify};

@@ -4,7 +4,7 @@ use super::{AttributeSpec, NewLink, OutputFile, TypeRef, dataspace, memory, pred
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
 use crate::model::{CreationOrder, Dataspace, FillValue, Filter, TypeClass};
-use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dwrite, H5Dwrite_chunk};
+use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dopen2, H5Dwrite, H5Dwrite_chunk};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_ACCESS, H5Pcreate, H5Pset_chunk_cache};
 use hdf5_metno_sys::h5s::H5S_ALL;
@@ -102,11 +102,39 @@ impl OutputFile {
             Ok((handle, datatype, element_count))
         });
         let (handle, datatype, element_count) = self.settle(result)?;
+        self.opened(link.path, spec, handle, datatype, element_count)
+    }
+
+    /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values later.
+    pub fn open_dataset(&mut self, path: &[u8], spec: &DatasetSpec) -> Result<OutputDataset<'_>> {
+        let _library = Library::lock();
+        let own_path = self.path().to_path_buf();
+        let call = Call::of_object(&own_path, path);
+        let name = call.c_string("H5Dopen2", path)?;
+        let access = access(call, spec)?;
+        // SAFETY: valid handle and name, lock held; the dataset is ours.
+        let handle = unsafe {
+            let id = H5Dopen2(self.id(call)?, name.as_ptr(), access.as_ref().map_or(H5P_DEFAULT, Handle::id));
+            call.handle("H5Dopen2", id)
+        };
+        let handle = self.settle(handle)?;
+        let datatype = self.datatype(call, &spec.datatype)?;
+        self.opened(path, spec, handle, datatype, spec.dataspace.element_count().unwrap_or(u64::MAX))
+    }
+
+    fn opened(
+        &mut self,
+        path: &[u8],
+        spec: &DatasetSpec,
+        handle: Handle,
+        datatype: Handle,
+        element_count: u64,
+    ) -> Result<OutputDataset<'_>> {
         // A committed type opens in its file form; values are given in memory form.
         let class = Arc::clone(spec.datatype.class());
         let datatype = match &spec.datatype {
             TypeRef::Committed { .. } if class.is_file_local() => {
-                super::datatype::build(Call::of_object(self.path(), link.path), &class)?
+                super::datatype::build(Call::of_object(self.path(), path), &class)?
             }
             _ => datatype,
         };
@@ -115,16 +143,7 @@ impl OutputFile {
             Dataspace::Scalar | Dataspace::Null => None,
         };
         let index = predict::IndexRoom::new(self.compat(), spec);
-        Ok(OutputDataset {
-            file: self,
-            path: Arc::from(link.path),
-            handle,
-            datatype,
-            class,
-            dims,
-            element_count,
-            index,
-        })
+        Ok(OutputDataset { file: self, path: path.into(), handle, datatype, class, dims, element_count, index })
     }
 }
 

@@ -50,9 +50,8 @@ fn chunks_are_read_where_they_were_written_after_the_file_was_closed() {
             assert_eq!(std::fs::metadata(&path).unwrap().len(), written.file_len_bytes);
             let back = Readback::open(&path);
             for seed in 0..3 {
-                let expected: Vec<u8> = (0..950)
-                    .flat_map(|i| if (400..500).contains(&i) { [0; 4] } else { row(seed, i) })
-                    .collect();
+                let expected: Vec<u8> =
+                    (0..950).flat_map(|i| if (400..500).contains(&i) { [0; 4] } else { row(seed, i) }).collect();
                 assert_eq!(back.values(&format!("/g/d{seed}")), expected, "{compat:?} {max_rows} {seed}");
                 assert_eq!(back.chunk(&format!("/g/d{seed}"), &[300]).0, payloads[seed as usize * 9].0);
             }
@@ -67,8 +66,9 @@ fn a_contiguous_dataset_lies_where_it_was_placed() {
         let path = folder.path().join("out.h5");
         let mut out = OutputFile::create(&path, &options(compat, 1 << 14)).unwrap();
         let address = out.raw_start();
-        let mut dataset =
-            out.create_dataset(b"/flat", &spec(integer(4, true), &[70_000], &[70_000], OutputLayout::Contiguous)).unwrap();
+        let mut dataset = out
+            .create_dataset(b"/flat", &spec(integer(4, true), &[70_000], &[70_000], OutputLayout::Contiguous))
+            .unwrap();
         dataset.place(address).unwrap();
         drop(dataset);
         let mut small =
@@ -168,9 +168,8 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
         }
         assert!(refused.len() > 20 && refused.len() < 190, "{compat:?}: {}", refused.len());
         // Use up what is left of the region until an operation is refused: nothing of it may remain.
-        let refusal = (0..).find_map(|index| {
-            out.create_group(format!("/g{index:05}").as_bytes(), UNORDERED, UNORDERED).err()
-        });
+        let refusal =
+            (0..).find_map(|index| out.create_group(format!("/g{index:05}").as_bytes(), UNORDERED, UNORDERED).err());
         assert!(matches!(refusal, Some(Hdf5Error::MetadataRegionFull { .. })), "{refusal:?}");
         out.set_raw_end(raw_end);
         assert_eq!(out.metadata_left_bytes(), u64::MAX);

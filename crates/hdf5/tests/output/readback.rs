@@ -52,8 +52,7 @@ impl Readback {
             let space = self.call().handle("H5Dget_space", H5Dget_space(dataset.id())).unwrap();
             let count = H5Sget_simple_extent_npoints(space.id());
             let mut out = vec![0xEE; usize::try_from(count).unwrap() * H5Tget_size(datatype.id())];
-            let status =
-                H5Dread(dataset.id(), datatype.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.as_mut_ptr().cast());
+            let status = H5Dread(dataset.id(), datatype.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.as_mut_ptr().cast());
             self.call().status("H5Dread", status).unwrap();
             out
         }

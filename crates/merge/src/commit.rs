@@ -1,0 +1,348 @@
+//! Making the output's objects: in the order of the schema, while the engine makes tiles, all on one thread.
+//!
+//! An array's dataset is created when its tiles are placed, given its claims, and closed. Values that hold addresses of
+//! their file (variable-length data, references) wait until every object exists, and so do attributes that hold
+//! references. When the metadata region runs full, creation pauses until the raw region is complete and goes on behind
+//! it. Invariant: objects are created in schema order, so creation order and bytes do not depend on the threads.
+
+use crate::error::{MergeError, Result};
+use crate::plan::{MergePlan, Route, Storage};
+use crate::provenance::{self, Provenance};
+use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
+use crate::tiles::{Digests, MergeWork};
+use crate::values::ColumnReader;
+use raddle_core::engine::Claim;
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue, Layout, TypeClass};
+use raddle_hdf5::write::{
+    AttributeSpec, DatasetSpec, MetadataPrediction, NewLink, OutputFile, OutputLayout, OutputOptions, TypeRef,
+    WrittenFile,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Creates the objects of one output.
+pub struct Committer<'p> {
+    plan: &'p MergePlan,
+    output: OutputFile,
+    reader: ColumnReader<'p>,
+    at: Cursor,
+    /// Claims of arrays whose datasets are not complete, in array order. Nearly always empty: only when the metadata
+    /// region is full do arrays queue up here.
+    waiting: Vec<(u32, Vec<Claim>)>,
+    /// Entries whose values are written at the end.
+    late_values: Vec<EntryIndex>,
+    /// Entries whose attributes are written at the end.
+    late_attributes: Vec<EntryIndex>,
+}
+
+/// How far creation has come. Each step either happens or, when the metadata region is full, changes nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cursor {
+    /// The entry being made.
+    entry: EntryIndex,
+    /// It exists.
+    created: bool,
+    /// Chunks that it has been given.
+    inserted: usize,
+    /// Attributes that it has been given.
+    attributes: usize,
+}
+
+impl<'p> Committer<'p> {
+    /// Creates the output file at `path` with a metadata region sized for the plan.
+    pub fn create(plan: &'p MergePlan, path: &Path, work: &MergeWork<'p>) -> Result<Self> {
+        let mut options = OutputOptions {
+            compat: plan.options.compat,
+            metadata_region_len_bytes: predict_metadata(plan),
+            ..OutputOptions::default()
+        };
+        if let Some(root) = plan.schema.entries.first()
+            && let Role::Group { link_order } = root.role
+        {
+            options.root_link_order = link_order;
+            options.root_attribute_order = root.attribute_order;
+        }
+        Ok(Self {
+            plan,
+            output: OutputFile::create(path, &options)?,
+            reader: work.column_reader(),
+            at: Cursor::default(),
+            waiting: Vec::new(),
+            late_values: Vec::new(),
+            late_attributes: Vec::new(),
+        })
+    }
+
+    /// First address for tiles.
+    pub fn raw_start(&self) -> u64 {
+        self.output.raw_start()
+    }
+
+    /// Creates what comes before the dataset of `array`, then the dataset with its claims.
+    pub fn commit(&mut self, array: u32, claims: &[Claim]) -> Result<()> {
+        if !self.waiting.is_empty() {
+            self.waiting.push((array, claims.to_vec()));
+            return Ok(());
+        }
+        match self.commit_now(array, claims) {
+            Err(error) if is_region_full(&error) => {
+                self.waiting.push((array, claims.to_vec()));
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles.
+    pub fn finish(mut self, raw_end: u64, digests: &Digests) -> Result<WrittenFile> {
+        self.output.set_raw_end(raw_end);
+        for (array, claims) in std::mem::take(&mut self.waiting) {
+            self.commit_now(array, &claims)?;
+        }
+        self.create_until(self.plan.schema.entries.len() as EntryIndex, &[])?;
+        for entry in std::mem::take(&mut self.late_values) {
+            self.write_late_values(entry)?;
+        }
+        for entry in std::mem::take(&mut self.late_attributes) {
+            let entry = &self.plan.schema.entries[entry as usize];
+            for attribute in &entry.attributes {
+                self.write_attribute(&entry.path, attribute)?;
+            }
+        }
+        if self.plan.options.provenance {
+            self.write_provenance(&provenance::gather(self.plan, digests))?;
+        }
+        Ok(self.output.finish()?)
+    }
+
+    fn commit_now(&mut self, array: u32, claims: &[Claim]) -> Result<()> {
+        let column = self.plan.column_of_array[array as usize];
+        let entry = self.plan.schema.columns[column as usize].entry;
+        self.create_until(entry, &[])?;
+        self.create_until(entry + 1, claims)
+    }
+
+    /// Creates the entries before `end`. `claims` are those of the last of them; the others have no tiles.
+    fn create_until(&mut self, end: EntryIndex, claims: &[Claim]) -> Result<()> {
+        while self.at.entry < end {
+            let entry = &self.plan.schema.entries[self.at.entry as usize];
+            self.make(entry, claims).map_err(|error| match error {
+                MergeError::Hdf5(error) => MergeError::Hdf5(error.in_object(display_path(&entry.path))),
+                other => other,
+            })?;
+            self.at = Cursor { entry: self.at.entry + 1, ..Cursor::default() };
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, entry: &'p Entry, claims: &[Claim]) -> Result<()> {
+        match &entry.role {
+            Role::Column(column) => self.make_column(entry, *column, claims)?,
+            _ if self.at.created => {}
+            _ => self.make_other(entry)?,
+        }
+        if entry.attributes.iter().any(|attribute| attribute.datatype.class.has_reference()) {
+            self.late_attributes.push(self.at.entry);
+            return Ok(());
+        }
+        while let Some(attribute) = entry.attributes.get(self.at.attributes) {
+            self.write_attribute(&entry.path, attribute)?;
+            self.at.attributes += 1;
+        }
+        Ok(())
+    }
+
+    fn make_other(&mut self, entry: &'p Entry) -> Result<()> {
+        let link = NewLink { path: &entry.path, utf8: entry.utf8 };
+        match &entry.role {
+            Role::Group { .. } if entry.path == b"/" => {}
+            Role::Group { link_order } => self.output.create_group(link, *link_order, entry.attribute_order)?,
+            Role::CommittedDatatype(class) => self.output.commit_datatype(link, class, entry.attribute_order)?,
+            Role::Constant { dataset, committed, value } => {
+                let spec = DatasetSpec {
+                    datatype: type_ref(&dataset.datatype.class, committed.as_ref()),
+                    dataspace: dataset.dataspace.clone(),
+                    layout: match dataset.layout {
+                        Layout::Compact(_) => OutputLayout::Compact,
+                        _ => OutputLayout::Contiguous,
+                    },
+                    filters: Vec::new(),
+                    fill: dataset.fill.clone(),
+                    attribute_order: entry.attribute_order,
+                    has_attributes: !entry.attributes.is_empty(),
+                };
+                let mut created = self.output.create_dataset(link, &spec)?;
+                if dataset.dataspace == Dataspace::Null {
+                } else if dataset.datatype.class.is_file_local() {
+                    self.late_values.push(self.at.entry);
+                } else {
+                    created.write(value)?;
+                }
+            }
+            Role::HardLink { target } => self.output.hard_link(link, target)?,
+            Role::SoftLink(target) => self.output.soft_link(link, target)?,
+            Role::ExternalLink { file, path } => self.output.external_link(link, file, path)?,
+            Role::UserLink { class, data } => self.output.user_link(link, *class, data)?,
+            Role::Column(_) => {}
+        }
+        self.at.created = true;
+        match &entry.comment {
+            Some(comment) => Ok(self.output.set_comment(&entry.path, comment)?),
+            None => Ok(()),
+        }
+    }
+
+    fn make_column(&mut self, entry: &'p Entry, column: u32, claims: &[Claim]) -> Result<()> {
+        let plan: &'p MergePlan = self.plan;
+        let planned = &plan.columns[column as usize];
+        let spec = column_spec(plan, entry, column);
+        let mut dataset = if self.at.created {
+            self.output.open_dataset(&entry.path, &spec)?
+        } else {
+            self.output.create_dataset(NewLink { path: &entry.path, utf8: entry.utf8 }, &spec)?
+        };
+        self.at.created = true;
+        match &planned.route {
+            Route::Encoded { array, .. } | Route::Verbatim { array } => {
+                let tiles = &plan.tiles.arrays[*array as usize];
+                while let Some(claim) = claims.get(self.at.inserted) {
+                    let origin = tiles.tile_origin(claim.tile.index);
+                    dataset.insert(&origin, claim.address, claim.len_bytes, claim.filter_mask)?;
+                    self.at.inserted += 1;
+                }
+            }
+            Route::Direct if self.at.inserted == 0 => {
+                let values = self.reader.whole_column(column)?;
+                dataset.write(&values)?;
+                self.at.inserted = 1;
+            }
+            Route::FileLocal if self.at.inserted == 0 => {
+                self.late_values.push(self.at.entry);
+                self.at.inserted = 1;
+            }
+            Route::Direct | Route::FileLocal | Route::Empty => {}
+        }
+        drop(dataset);
+        match &entry.comment {
+            Some(comment) if self.at.attributes == 0 => Ok(self.output.set_comment(&entry.path, comment)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_late_values(&mut self, index: EntryIndex) -> Result<()> {
+        let plan: &'p MergePlan = self.plan;
+        let entry = &plan.schema.entries[index as usize];
+        let named = |error: Hdf5Error| MergeError::Hdf5(error.in_object(display_path(&entry.path)));
+        match &entry.role {
+            Role::Constant { dataset, committed, value } => {
+                let spec = DatasetSpec {
+                    datatype: type_ref(&dataset.datatype.class, committed.as_ref()),
+                    dataspace: dataset.dataspace.clone(),
+                    layout: OutputLayout::Contiguous,
+                    filters: Vec::new(),
+                    fill: dataset.fill.clone(),
+                    attribute_order: CreationOrder::default(),
+                    has_attributes: false,
+                };
+                let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
+                dataset.write(value).map_err(named)
+            }
+            Role::Column(column) => {
+                let spec = column_spec(plan, entry, *column);
+                let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
+                self.reader.for_each_canonical_block(*column, &mut |start, rows, canonical| {
+                    dataset.write_rows(start, rows, canonical).map_err(named)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_attribute(&mut self, path: &[u8], attribute: &AttributeValue) -> Result<()> {
+        let spec = AttributeSpec {
+            name: &attribute.name,
+            utf8: attribute.utf8,
+            datatype: &type_ref(&attribute.datatype.class, attribute.committed.as_ref()),
+            dataspace: &attribute.dataspace,
+            value: &attribute.value,
+        };
+        self.output.write_attribute(path, &spec).map_err(|error| {
+            let object = format!("{} (attribute {})", display_path(path), display_path(&attribute.name));
+            MergeError::Hdf5(error.in_object(object))
+        })
+    }
+
+    fn write_provenance(&mut self, provenance: &Provenance) -> Result<()> {
+        for group in &provenance.groups {
+            self.output.create_group(group, CreationOrder::default(), CreationOrder::default())?;
+        }
+        for attribute in &provenance.attributes {
+            let spec = AttributeSpec {
+                name: attribute.name.as_bytes(),
+                utf8: false,
+                datatype: &TypeRef::Own(Arc::clone(&attribute.class)),
+                dataspace: &Dataspace::Scalar,
+                value: &attribute.value,
+            };
+            self.output.write_attribute(&provenance.groups[0], &spec)?;
+        }
+        for table in &provenance.tables {
+            let spec = DatasetSpec {
+                datatype: TypeRef::Own(Arc::clone(&table.class)),
+                dataspace: Dataspace::Simple { dims: table.dims.clone(), max_dims: table.dims.clone() },
+                layout: OutputLayout::Contiguous,
+                filters: Vec::new(),
+                fill: FillValue::default(),
+                attribute_order: CreationOrder::default(),
+                has_attributes: false,
+            };
+            let mut dataset = self.output.create_dataset(&table.path, &spec)?;
+            if !table.dims.contains(&0) {
+                dataset.write(&table.value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_region_full(error: &MergeError) -> bool {
+    match error {
+        MergeError::Hdf5(Hdf5Error::MetadataRegionFull { .. }) => true,
+        MergeError::Hdf5(Hdf5Error::InObject { source, .. }) => {
+            matches!(**source, Hdf5Error::MetadataRegionFull { .. })
+        }
+        _ => false,
+    }
+}
+
+fn type_ref(class: &Arc<TypeClass>, committed: Option<&Vec<u8>>) -> TypeRef {
+    match committed {
+        Some(path) => TypeRef::Committed { path: path.clone(), class: Arc::clone(class) },
+        None => TypeRef::Own(Arc::clone(class)),
+    }
+}
+
+fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
+    let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
+    DatasetSpec {
+        datatype: type_ref(&scanned.model().datatype.class, scanned.committed.as_ref()),
+        dataspace: Dataspace::Simple { dims: planned.dims.clone(), max_dims: planned.max_dims.clone() },
+        layout: match &planned.storage {
+            Storage::Compact => OutputLayout::Compact,
+            Storage::Contiguous => OutputLayout::Contiguous,
+            Storage::Chunked(chunk_shape) => OutputLayout::Chunked { chunk_shape: chunk_shape.clone() },
+        },
+        filters: planned.filters.clone(),
+        fill: scanned.model().fill.clone(),
+        attribute_order: entry.attribute_order,
+        has_attributes: !entry.attributes.is_empty(),
+    }
+}
+
+/// Length of the output's metadata, from what the schema has. If it falls short, objects go behind the raw region.
+fn predict_metadata(plan: &MergePlan) -> u64 {
+    let prediction = MetadataPrediction::new(plan.options.compat);
+    let chunks: u64 = plan.tiles.arrays.iter().map(|array| 2048 + 40 * array.tile_count()).sum();
+    prediction.len_bytes() + plan.schema.entries.len() as u64 * 700 + chunks
+}

@@ -1,0 +1,167 @@
+//! Why a merge could not be planned, carried out or confirmed. Every variant says which file or object and what to do.
+
+use crate::join::Difference;
+use raddle_core::engine::EngineError;
+use raddle_core::error::CoreError;
+use raddle_hdf5::Hdf5Error;
+use std::path::{Path, PathBuf};
+
+/// Result of this crate.
+pub type Result<T, E = MergeError> = std::result::Result<T, E>;
+
+/// An input that cannot be used, and why.
+#[derive(Debug)]
+pub struct BadInput {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Cause.
+    pub error: Hdf5Error,
+}
+
+/// An error of merge, rechunk or verify.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// Nothing to do.
+    #[error("no input files: {hint}")]
+    NoInputs {
+        /// What was looked at.
+        hint: String,
+    },
+    /// A path, folder or list that cannot be read.
+    #[error("{}: {source}", path.display())]
+    Input {
+        /// Path as given.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A pattern that is no glob.
+    #[error("{pattern}: not a valid pattern: {source}")]
+    Pattern {
+        /// Pattern as given.
+        pattern: String,
+        /// Cause.
+        source: globset::Error,
+    },
+    /// One file was given twice.
+    #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep", path.display(), other.display())]
+    Duplicate {
+        /// Second path.
+        path: PathBuf,
+        /// First path.
+        other: PathBuf,
+    },
+    /// Inputs that cannot be read; all of them, not only the first.
+    #[error("{} of the inputs cannot be read; the first: {}", bad.len(), first(bad))]
+    BadInputs {
+        /// The inputs, in order.
+        bad: Vec<BadInput>,
+    },
+    /// Inputs whose objects do not fit together; all differences.
+    #[error("the inputs do not fit together: {} difference(s); see the table, or choose --join inner or outer", differences.len())]
+    Differences {
+        /// The differences, by path.
+        differences: Vec<Difference>,
+    },
+    /// The output path cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Output {
+        /// Output path.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Another process writes this output.
+    #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
+    Locked {
+        /// Output path.
+        path: PathBuf,
+        /// Lock file.
+        lock: PathBuf,
+    },
+    /// The operating system refused to write.
+    #[error("{}: {operation} failed: {source}", path.display())]
+    Write {
+        /// File.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A limit given by the user or the machine.
+    #[error("{what}: needs {needed}, the limit is {limit}; {hint}")]
+    Limit {
+        /// What reached the limit.
+        what: &'static str,
+        /// Amount needed.
+        needed: u64,
+        /// Amount allowed.
+        limit: u64,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A dataset that cannot be concatenated as asked.
+    #[error("{object}: {reason}")]
+    Object {
+        /// Path of the object.
+        object: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Reading an input or writing the output through the HDF5 layer failed.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
+    /// A chunk could not be encoded.
+    #[error("{object}: {source}")]
+    Codec {
+        /// Path of the dataset.
+        object: String,
+        /// Cause.
+        source: raddle_codec::CodecError,
+    },
+    /// Stopped by a signal.
+    #[error("stopped before the end; nothing was published")]
+    Cancelled,
+    /// Memory, a plan that contradicts itself, ranks.
+    #[error(transparent)]
+    Core(CoreError),
+    /// The engine stopped for a reason of its own.
+    #[error("{object}: {reason}")]
+    Engine {
+        /// Dataset.
+        object: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<CoreError> for MergeError {
+    fn from(error: CoreError) -> Self {
+        match error {
+            CoreError::Cancelled => Self::Cancelled,
+            other => Self::Core(other),
+        }
+    }
+}
+
+fn first(bad: &[BadInput]) -> String {
+    bad.first().map(|bad| bad.error.to_string()).unwrap_or_default()
+}
+
+impl MergeError {
+    /// The engine's error in terms of this crate; `output` is the file that the engine writes.
+    pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
+        match error {
+            EngineError::Tile { source, .. } | EngineError::Worker { source } | EngineError::Commit { source, .. } => {
+                source
+            }
+            EngineError::Write { source, .. } => {
+                Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
+            }
+            EngineError::Core(error) => error.into(),
+            other => Self::Engine { object: output.display().to_string(), reason: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which files to merge, in which order: paths, folders, globs and lists become one ordered list of inputs.
+//!
+//! Not for reading the files: only names and file metadata are looked at.
+//! Invariant: the list names every file once, unless duplicates were asked for.
+
+use crate::error::{MergeError, Result};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Endings of files that a folder contributes: HDF5 and the formats that are HDF5 inside.
+pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
+
+/// Something that names inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputSpec {
+    /// A file; a folder (its HDF5 files, not those of folders inside); or a glob pattern where no such file exists.
+    Path(PathBuf),
+    /// A text file with one path per line; empty lines and lines that begin with `#` are skipped.
+    List(PathBuf),
+    /// Paths read elsewhere, in their order.
+    Listed(Vec<PathBuf>),
+}
+
+/// Order of the inputs, which is the order of rows in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub enum InputOrder {
+    /// Lists keep their order; everything else is sorted as people read numbers (`run2` before `run10`).
+    #[default]
+    Natural,
+    /// As given.
+    Given,
+}
+
+/// Expands `specs` to the list of input files.
+///
+/// # Errors
+/// A path that does not exist, a glob without a match, a folder without HDF5 files, the same file twice.
+pub fn expand(specs: &[InputSpec], order: InputOrder, keep_duplicates: bool) -> Result<Vec<PathBuf>> {
+    let mut sorted = Vec::new();
+    let mut inputs = Vec::new();
+    for spec in specs {
+        match spec {
+            InputSpec::Path(path) => {
+                let mut found = expand_path(path)?;
+                match order {
+                    InputOrder::Natural => sorted.append(&mut found),
+                    InputOrder::Given => inputs.append(&mut found),
+                }
+            }
+            InputSpec::List(path) => inputs.extend(read_list(path)?),
+            InputSpec::Listed(paths) => inputs.extend(paths.iter().cloned()),
+        }
+    }
+    sorted.sort_by(|left, right| natural(left, right));
+    sorted.append(&mut inputs);
+    if sorted.is_empty() {
+        return Err(MergeError::NoInputs { hint: "name files, folders, patterns or @list".to_owned() });
+    }
+    if !keep_duplicates {
+        refuse_duplicates(&sorted)?;
+    }
+    Ok(sorted)
+}
+
+/// Splits the bytes of a list into paths: one per line, or separated by zero bytes.
+pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
+    let separator = if zero_separated { 0 } else { b'\n' };
+    bytes
+        .split(|&byte| byte == separator)
+        .map(|line| if zero_separated { line } else { line.strip_suffix(b"\r").unwrap_or(line) })
+        .filter(|line| !line.is_empty() && (zero_separated || line[0] != b'#'))
+        .map(|line| PathBuf::from(std::ffi::OsString::from_vec(line.to_vec())))
+        .collect()
+}
+
+fn read_list(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    Ok(parse_list(&bytes, false))
+}
+
+fn expand_path(path: &Path) -> Result<Vec<PathBuf>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => list_folder(path),
+        Ok(_) => Ok(vec![path.to_path_buf()]),
+        Err(_) if is_pattern(path) => expand_pattern(path),
+        Err(source) => Err(MergeError::Input { path: path.to_path_buf(), source }),
+    }
+}
+
+fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files: Vec<PathBuf> = read_folder(folder)?
+        .into_iter()
+        .filter(|path| {
+            path.extension().and_then(OsStr::to_str).is_some_and(|ending| HDF5_ENDINGS.contains(&ending))
+                && path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b"."))
+                && path.is_file()
+        })
+        .collect();
+    if files.is_empty() {
+        let hint = format!("folder {} has no file ending in {}", folder.display(), HDF5_ENDINGS.join(", "));
+        return Err(MergeError::NoInputs { hint });
+    }
+    Ok(files)
+}
+
+fn read_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let input = |source| MergeError::Input { path: folder.to_path_buf(), source };
+    std::fs::read_dir(folder).map_err(input)?.map(|entry| Ok(entry.map_err(input)?.path())).collect()
+}
+
+fn is_pattern(path: &Path) -> bool {
+    path.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte))
+}
+
+/// Walks the folders that a pattern names, component by component.
+fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let name = Path::new(component.as_os_str());
+        if !is_pattern(name) {
+            found.iter_mut().for_each(|path| path.push(name));
+            continue;
+        }
+        let text = name.to_string_lossy().into_owned();
+        let glob = globset::GlobBuilder::new(&text).literal_separator(true).build();
+        let matcher = glob.map_err(|source| MergeError::Pattern { pattern: text, source })?.compile_matcher();
+        let mut next = Vec::new();
+        for folder in found {
+            let looked_at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder.as_path() };
+            if looked_at.is_dir() {
+                let names = read_folder(looked_at)?;
+                let names = names.iter().filter_map(|path| path.file_name());
+                next.extend(names.filter(|name| matcher.is_match(name)).map(|name| folder.join(name)));
+            }
+        }
+        found = next;
+    }
+    found.retain(|path| path.is_file());
+    if found.is_empty() {
+        return Err(MergeError::NoInputs { hint: format!("pattern {} matches no file", pattern.display()) });
+    }
+    Ok(found)
+}
+
+/// Order in which people read names with numbers; ties by bytes so that the order is total.
+fn natural(left: &Path, right: &Path) -> std::cmp::Ordering {
+    natord::compare(&left.to_string_lossy(), &right.to_string_lossy()).then_with(|| left.cmp(right))
+}
+
+fn refuse_duplicates(inputs: &[PathBuf]) -> Result<()> {
+    let mut seen: HashMap<(u64, u64), &PathBuf> = HashMap::new();
+    for path in inputs {
+        // A file that cannot be looked at is reported by the scan, together with the other bad ones.
+        let Ok(metadata) = std::fs::metadata(path) else { continue };
+        if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
+            return Err(MergeError::Duplicate { path: path.clone(), other: other.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_with(names: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        names.iter().for_each(|name| std::fs::write(folder.path().join(name), name).unwrap());
+        folder
+    }
+
+    fn names(paths: &[PathBuf]) -> Vec<&str> {
+        paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn folders_and_globs_are_in_natural_order() {
+        let folder = folder_with(&["run10.h5", "run2.h5", "notes.txt", ".hidden.h5"]);
+        let spec = InputSpec::Path(folder.path().to_path_buf());
+        assert_eq!(names(&expand(&[spec], InputOrder::Natural, false).unwrap()), ["run2.h5", "run10.h5"]);
+        let spec = InputSpec::Path(folder.path().join("run*.h5"));
+        assert_eq!(names(&expand(&[spec], InputOrder::Natural, false).unwrap()), ["run2.h5", "run10.h5"]);
+    }
+
+    #[test]
+    fn lists_keep_their_order_and_skip_comments() {
+        let paths = parse_list(b"# first\nb.h5\n\na file.h5\r\n", false);
+        assert_eq!(paths, [PathBuf::from("b.h5"), PathBuf::from("a file.h5")]);
+        assert_eq!(parse_list(b"b\n1.h5\0a.h5\0", true), [PathBuf::from("b\n1.h5"), PathBuf::from("a.h5")]);
+    }
+
+    #[test]
+    fn a_file_given_twice_is_refused_under_any_name() {
+        let folder = folder_with(&["a.h5"]);
+        std::os::unix::fs::symlink(folder.path().join("a.h5"), folder.path().join("b.h5")).unwrap();
+        let spec = InputSpec::Path(folder.path().to_path_buf());
+        assert!(matches!(
+            expand(std::slice::from_ref(&spec), InputOrder::Natural, false),
+            Err(MergeError::Duplicate { .. })
+        ));
+        assert_eq!(expand(&[spec], InputOrder::Natural, true).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_names_nothing_is_an_error() {
+        let folder = folder_with(&[]);
+        for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("none.h5")] {
+            assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, false).is_err());
+        }
+    }
+}

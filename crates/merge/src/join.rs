@@ -1,0 +1,517 @@
+//! Joining the inputs' structures by path: what is the same, what differs, what the output has.
+//!
+//! The first input in which a path appears is its model. Others are compared with the model: what concatenation cannot
+//! bridge is a [`Difference`] and all of them are reported together; differing attributes are warnings.
+//! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
+
+use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
+use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What to do with objects that only some inputs have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Join {
+    /// Every input must have the same objects.
+    #[default]
+    Exact,
+    /// Keep the objects that all inputs have.
+    Inner,
+    /// Keep every object; where an input lacks a column of a table, its rows hold the fill value.
+    Outer,
+}
+
+/// What to do with attributes that differ between inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum AttributePolicy {
+    /// The first input's, with a warning that counts the differing ones.
+    #[default]
+    First,
+    /// Only those that are identical in all inputs.
+    Identical,
+    /// A difference is an error.
+    Error,
+}
+
+/// What to do with scalar datasets that differ between inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ScalarPolicy {
+    /// A difference is an error.
+    #[default]
+    Equal,
+    /// The first input's value.
+    First,
+}
+
+/// Kind of a difference between inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DifferenceKind {
+    /// Present in the model's input, absent in others.
+    Missing,
+    /// Absent in the first input, present in others.
+    Extra,
+    /// A group here, a dataset there, and the like.
+    Kind,
+    /// Datatypes differ.
+    Datatype,
+    /// Ranks differ.
+    Rank,
+    /// Dimensions other than the first differ.
+    TrailingDimensions,
+    /// A link leads elsewhere.
+    LinkTarget,
+    /// A scalar or null dataset has another value.
+    Value,
+    /// Attributes differ.
+    Attributes,
+}
+
+impl DifferenceKind {
+    /// The kind in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Extra => "only in some inputs",
+            Self::Kind => "another kind of object",
+            Self::Datatype => "another datatype",
+            Self::Rank => "another rank",
+            Self::TrailingDimensions => "other trailing dimensions",
+            Self::LinkTarget => "another link target",
+            Self::Value => "another value",
+            Self::Attributes => "other attributes",
+        }
+    }
+}
+
+/// A difference, with every input in which it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Path of the object, escaped for display.
+    pub path: String,
+    /// Kind.
+    pub kind: DifferenceKind,
+    /// What the model has.
+    pub expected: String,
+    /// What the inputs below have.
+    pub found: String,
+    /// Numbers of the inputs, ascending.
+    pub inputs: Vec<u32>,
+}
+
+/// Result of a join.
+#[derive(Debug, Default)]
+pub struct Joined {
+    /// Structure of the output.
+    pub schema: Schema,
+    /// What cannot be bridged under the policies asked for.
+    pub differences: Vec<Difference>,
+    /// What was bridged and should be said.
+    pub warnings: Vec<Difference>,
+}
+
+/// Policies of a join.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JoinOptions {
+    /// Objects that only some inputs have.
+    pub join: Join,
+    /// Differing attributes.
+    pub attributes: AttributePolicy,
+    /// Differing scalars.
+    pub scalars: ScalarPolicy,
+}
+
+/// Joins the inputs one by one; see [`Joiner::add`].
+#[derive(Debug)]
+pub struct Joiner {
+    options: JoinOptions,
+    entries: Vec<JoinedEntry>,
+    by_path: HashMap<Vec<u8>, usize>,
+    found: BTreeMap<Found, Vec<u32>>,
+    inputs: u32,
+}
+
+#[derive(Debug)]
+struct JoinedEntry {
+    entry: Entry,
+    column: Option<Column>,
+    first_input: u32,
+    present: u32,
+    dropped_attributes: HashSet<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    path: Vec<u8>,
+    kind: DifferenceKind,
+    expected: String,
+    found: String,
+}
+
+impl Joiner {
+    /// A joiner without inputs.
+    pub fn new(options: JoinOptions) -> Self {
+        Self { options, entries: Vec::new(), by_path: HashMap::new(), found: BTreeMap::new(), inputs: 0 }
+    }
+
+    /// Adds the next input, in input order.
+    pub fn add(&mut self, scanned: Vec<ScannedEntry>) {
+        let input = self.inputs;
+        self.inputs += 1;
+        // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
+        let mut expected = 0;
+        for entry in scanned {
+            let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == entry.path);
+            let index = if hit { Some(expected) } else { self.by_path.get(&entry.path).copied() };
+            match index {
+                Some(index) => {
+                    expected = index + 1;
+                    self.compare(index, entry, input);
+                }
+                None => self.insert(entry, input),
+            }
+        }
+    }
+
+    fn insert(&mut self, scanned: ScannedEntry, input: u32) {
+        let (role, column) = match scanned.role {
+            ScannedRole::Column { template, fact, committed } => {
+                let mut column = Column { entry: 0, templates: vec![template], committed, facts: Vec::new() };
+                column.facts.resize(input as usize, ColumnFact::absent(0));
+                column.facts.push(fact);
+                (Role::Column(0), Some(column))
+            }
+            ScannedRole::Other(role) => (role, None),
+        };
+        let entry = Entry {
+            path: scanned.path,
+            utf8: scanned.utf8,
+            role,
+            attributes: scanned.attributes,
+            attribute_order: scanned.attribute_order,
+            comment: scanned.comment,
+        };
+        self.by_path.insert(entry.path.clone(), self.entries.len());
+        self.entries.push(JoinedEntry {
+            entry,
+            column,
+            first_input: input,
+            present: 1,
+            dropped_attributes: HashSet::new(),
+        });
+    }
+
+    fn compare(&mut self, index: usize, scanned: ScannedEntry, input: u32) {
+        let joined = &mut self.entries[index];
+        joined.present += 1;
+        let mut report = |kind, expected: String, found: String| {
+            let found = Found { path: joined.entry.path.clone(), kind, expected, found };
+            self.found.entry(found).or_default().push(input);
+        };
+        compare_attributes(&joined.entry.attributes, &scanned.attributes, &mut joined.dropped_attributes, &mut report);
+        match (scanned.role, &mut joined.column) {
+            (ScannedRole::Column { template, mut fact, .. }, Some(column)) => {
+                if let Some((kind, expected, found)) = compare_datasets(column.model(), &template) {
+                    report(kind, expected, found);
+                }
+                fact.template = match column.templates.iter().position(|known| *known == template) {
+                    Some(known) => known as u32,
+                    None => {
+                        column.templates.push(template);
+                        column.templates.len() as u32 - 1
+                    }
+                };
+                column.facts.resize(input as usize, ColumnFact::absent(0));
+                column.facts.push(fact);
+            }
+            (ScannedRole::Other(role), None) => {
+                if let Some((kind, expected, found)) = compare_roles(&joined.entry.role, &role) {
+                    report(kind, expected, found);
+                }
+            }
+            (ScannedRole::Other(role), Some(_)) => {
+                report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
+            }
+            (ScannedRole::Column { .. }, None) => {
+                report(DifferenceKind::Kind, joined.entry.role.word().to_owned(), "dataset".to_owned());
+            }
+        }
+    }
+
+    /// Ends the join.
+    pub fn finish(mut self) -> Joined {
+        let inputs = self.inputs;
+        self.report_absences();
+        if self.options.join == Join::Inner {
+            self.entries.retain(|joined| joined.present == inputs);
+        }
+        for joined in &mut self.entries {
+            if let Some(column) = &mut joined.column {
+                column.facts.resize(inputs as usize, ColumnFact::absent(0));
+            }
+            if self.options.attributes == AttributePolicy::Identical {
+                let dropped = &joined.dropped_attributes;
+                joined.entry.attributes.retain(|attribute| !dropped.contains(&attribute.name));
+            }
+        }
+        if self.options.join == Join::Outer {
+            fill_absent_rows(&mut self.entries, inputs);
+        }
+        let (mut differences, mut warnings) = (Vec::new(), Vec::new());
+        for (found, inputs) in std::mem::take(&mut self.found) {
+            let difference = Difference {
+                path: display_path(&found.path),
+                kind: found.kind,
+                expected: found.expected,
+                found: found.found,
+                inputs,
+            };
+            if self.is_bridged(found.kind) { warnings.push(difference) } else { differences.push(difference) }
+        }
+        let mut schema = Schema::default();
+        for joined in sort_parents_first(self.entries) {
+            let JoinedEntry { mut entry, column, .. } = joined;
+            if let Some(mut column) = column {
+                entry.role = Role::Column(schema.columns.len() as u32);
+                column.entry = schema.entries.len() as u32;
+                schema.columns.push(column);
+            }
+            schema.entries.push(entry);
+        }
+        Joined { schema, differences, warnings }
+    }
+
+    fn is_bridged(&self, kind: DifferenceKind) -> bool {
+        match kind {
+            DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,
+            DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
+            DifferenceKind::Value => self.options.scalars == ScalarPolicy::First,
+            _ => false,
+        }
+    }
+
+    /// Reports objects that some inputs lack. Children of an absent group are not listed one by one.
+    fn report_absences(&mut self) {
+        let absent_parents: HashSet<&[u8]> = self
+            .entries
+            .iter()
+            .filter(|joined| joined.present < self.inputs && matches!(joined.entry.role, Role::Group { .. }))
+            .map(|joined| joined.entry.path.as_slice())
+            .collect();
+        for joined in &self.entries {
+            let parent = parent_path(&joined.entry.path);
+            if joined.present == self.inputs || absent_parents.contains(parent) {
+                continue;
+            }
+            let (kind, expected, found) = if joined.first_input == 0 {
+                (DifferenceKind::Missing, joined.entry.role.word(), "nothing")
+            } else {
+                (DifferenceKind::Extra, "nothing", joined.entry.role.word())
+            };
+            let count = format!("{found} ({} of {} inputs have it)", joined.present, self.inputs);
+            let found = Found { path: joined.entry.path.clone(), kind, expected: expected.to_owned(), found: count };
+            self.found.insert(found, vec![joined.first_input]);
+        }
+    }
+}
+
+/// Entries in creation order: objects first seen in a later input come after the children their parent already has.
+fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
+    let mut children: HashMap<Vec<u8>, Vec<JoinedEntry>> = HashMap::new();
+    let mut roots = Vec::new();
+    for joined in entries {
+        if joined.entry.path == b"/" {
+            roots.push(joined);
+        } else {
+            children.entry(parent_path(&joined.entry.path).to_vec()).or_default().push(joined);
+        }
+    }
+    let mut sorted = Vec::new();
+    let mut stack = roots;
+    while let Some(joined) = stack.pop() {
+        if let Some(inside) = children.remove(&joined.entry.path) {
+            stack.extend(inside.into_iter().rev());
+        }
+        sorted.push(joined);
+    }
+    sorted
+}
+
+/// Parent of an absolute path; the root is its own parent.
+pub fn parent_path(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(0) | None => b"/",
+        Some(slash) => &path[..slash],
+    }
+}
+
+/// Gives absent columns as many rows of fill value as their table has in the same input.
+fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) {
+    let mut tables: HashMap<Vec<u8>, Vec<TableRows>> = HashMap::new();
+    for joined in entries.iter() {
+        let Some(column) = &joined.column else { continue };
+        let rows = tables
+            .entry(parent_path(&joined.entry.path).to_vec())
+            .or_insert_with(|| vec![TableRows::Unknown; inputs as usize]);
+        for (known, fact) in rows.iter_mut().zip(&column.facts) {
+            if fact.template != crate::schema::ABSENT {
+                *known = known.with(fact.rows);
+            }
+        }
+    }
+    for joined in entries {
+        let Some(column) = &mut joined.column else { continue };
+        let rows = &tables[parent_path(&joined.entry.path)];
+        for (fact, rows) in column.facts.iter_mut().zip(rows) {
+            if fact.template == crate::schema::ABSENT
+                && let TableRows::All(rows) = rows
+            {
+                fact.rows = *rows;
+            }
+        }
+    }
+}
+
+/// Rows of a table in one input.
+#[derive(Debug, Clone, Copy)]
+enum TableRows {
+    Unknown,
+    All(u64),
+    Differing,
+}
+
+impl TableRows {
+    fn with(self, rows: u64) -> Self {
+        match self {
+            Self::Unknown => Self::All(rows),
+            Self::All(known) if known == rows => self,
+            _ => Self::Differing,
+        }
+    }
+}
+
+fn compare_attributes(
+    expected: &[AttributeValue],
+    found: &[AttributeValue],
+    dropped: &mut HashSet<Vec<u8>>,
+    report: &mut impl FnMut(DifferenceKind, String, String),
+) {
+    if expected == found {
+        return;
+    }
+    let names = |names: &[&AttributeValue]| {
+        let names: Vec<String> = names.iter().map(|attribute| display_path(&attribute.name)).collect();
+        if names.is_empty() { "the same names".to_owned() } else { names.join(", ") }
+    };
+    let lacks =
+        |list: &[AttributeValue], attribute: &AttributeValue| !list.iter().any(|other| other.name == attribute.name);
+    let differing: Vec<&AttributeValue> = expected.iter().filter(|attribute| !found.contains(attribute)).collect();
+    let added: Vec<&AttributeValue> = found.iter().filter(|attribute| lacks(expected, attribute)).collect();
+    if differing.is_empty() && added.is_empty() {
+        return; // the same attributes in another order
+    }
+    dropped.extend(differing.iter().map(|attribute| attribute.name.clone()));
+    let gone: Vec<&AttributeValue> = differing.iter().copied().filter(|attribute| lacks(found, attribute)).collect();
+    let change = match (gone.is_empty(), added.is_empty()) {
+        (true, true) => "another value".to_owned(),
+        (false, true) => format!("without {}", names(&gone)),
+        (true, false) => format!("also {}", names(&added)),
+        (false, false) => format!("without {}, also {}", names(&gone), names(&added)),
+    };
+    report(DifferenceKind::Attributes, names(&differing), change);
+}
+
+type Mismatch = Option<(DifferenceKind, String, String)>;
+
+fn compare_datasets(expected: &Dataset, found: &Dataset) -> Mismatch {
+    if expected.datatype != found.datatype {
+        let words = |dataset: &Dataset| describe(&dataset.datatype.class);
+        return Some((DifferenceKind::Datatype, words(expected), words(found)));
+    }
+    let (left, right) = (expected.dataspace.dims(), found.dataspace.dims());
+    if left.len() != right.len() {
+        return Some((DifferenceKind::Rank, left.len().to_string(), right.len().to_string()));
+    }
+    if left[1..] != right[1..] {
+        let words =
+            |dims: &[u64]| format!("(rows, {})", dims[1..].iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
+        return Some((DifferenceKind::TrailingDimensions, words(left), words(right)));
+    }
+    None
+}
+
+fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
+    let kind = |kind| Some((kind, expected.word().to_owned(), found.word().to_owned()));
+    match (expected, found) {
+        (Role::Group { .. }, Role::Group { .. }) => None,
+        (Role::Constant { dataset: left, value: a, .. }, Role::Constant { dataset: right, value: b, .. }) => {
+            let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
+            if is_null(left) != is_null(right) {
+                kind(DifferenceKind::Kind)
+            } else if left.datatype != right.datatype {
+                let words = |dataset: &Dataset| describe(&dataset.datatype.class);
+                Some((DifferenceKind::Datatype, words(left), words(right)))
+            } else {
+                (a != b)
+                    .then(|| (DifferenceKind::Value, "the first input's value".to_owned(), "another value".to_owned()))
+            }
+        }
+        (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => {
+            (left != right).then(|| (DifferenceKind::Datatype, describe(left), describe(right)))
+        }
+        (Role::HardLink { target: left }, Role::HardLink { target: right })
+        | (Role::SoftLink(left), Role::SoftLink(right)) => {
+            (left != right).then(|| (DifferenceKind::LinkTarget, display_path(left), display_path(right)))
+        }
+        (left, right) if std::mem::discriminant(left) != std::mem::discriminant(right) => kind(DifferenceKind::Kind),
+        (left, right) => {
+            if left == right {
+                None
+            } else {
+                kind(DifferenceKind::LinkTarget)
+            }
+        }
+    }
+}
+
+/// A datatype in a few words, for tables.
+pub fn describe(class: &TypeClass) -> String {
+    use raddle_hdf5::model::ByteOrder;
+    let order = |order: &ByteOrder| match order {
+        ByteOrder::Little => "little-endian",
+        ByteOrder::Big => "big-endian",
+        ByteOrder::Vax => "VAX-order",
+    };
+    match class {
+        TypeClass::Integer { len_bytes, order: bytes, signed, bits, .. } => {
+            let sign = if *signed { "int" } else { "uint" };
+            let precision =
+                if bits.count == len_bytes * 8 { String::new() } else { format!(" ({} bits used)", bits.count) };
+            format!("{sign}{} {}{precision}", len_bytes * 8, order(bytes))
+        }
+        TypeClass::Float { len_bytes, order: bytes, .. } => format!("float{} {}", len_bytes * 8, order(bytes)),
+        TypeClass::Time { len_bytes, .. } => format!("time of {len_bytes} bytes"),
+        TypeClass::FixedString { len_bytes, .. } => format!("string of {len_bytes} bytes"),
+        TypeClass::Bitfield { len_bytes, .. } => format!("bitfield of {len_bytes} bytes"),
+        TypeClass::Opaque { len_bytes, tag } => format!("opaque of {len_bytes} bytes, tag \"{}\"", display_path(tag)),
+        TypeClass::Compound { members, .. } => {
+            let member = |member: &raddle_hdf5::model::Member| {
+                format!("{}: {}", display_path(&member.name), describe(&member.class))
+            };
+            format!("compound {{{}}}", members.iter().map(member).collect::<Vec<_>>().join(", "))
+        }
+        TypeClass::Reference(kind) => format!("reference ({kind:?})").to_lowercase(),
+        TypeClass::Enum { base, symbols } => format!("enum of {} names over {}", symbols.len(), describe(base)),
+        TypeClass::Sequence { base, .. } => format!("variable-length sequence of {}", describe(base)),
+        TypeClass::VariableString { charset, .. } => {
+            format!("variable-length string ({})", if *charset == 1 { "UTF-8" } else { "ASCII" })
+        }
+        TypeClass::Array { base, dims } => format!("array {dims:?} of {}", describe(base)),
+        TypeClass::Complex { base, .. } => format!("complex of {}", describe(base)),
+        _ => "a datatype unknown to raddle".to_owned(),
+    }
+}

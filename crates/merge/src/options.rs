@@ -1,0 +1,110 @@
+//! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
+
+use crate::join::JoinOptions;
+use crate::layout::LayoutPolicy;
+use raddle_codec::Effort;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Observer;
+use raddle_hdf5::write::Compat;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How chunks of the output are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Compress {
+    /// As fast as possible at a useful ratio.
+    Fast,
+    /// About gzip 6 in size, several times faster.
+    #[default]
+    Balanced,
+    /// As small as deflate gets.
+    Small,
+    /// Deflate at this level, 0 to 9.
+    Gzip(u8),
+    /// Each dataset's own filters; chunks are moved as stored where that is right.
+    Keep,
+    /// No compression.
+    None,
+}
+
+impl Compress {
+    /// The codec's effort; `None` where nothing is deflated.
+    pub fn effort(self) -> Option<Effort> {
+        match self {
+            Self::Fast => Some(Effort::Fast),
+            Self::Balanced | Self::Keep => Some(Effort::Balanced),
+            Self::Small => Some(Effort::Small),
+            Self::Gzip(0) | Self::None => None,
+            Self::Gzip(level) => Some(Effort::Gzip(level)),
+        }
+    }
+}
+
+/// Options of a merge or rechunk.
+#[derive(Debug, Clone)]
+pub struct MergeOptions {
+    /// Output path.
+    pub output: PathBuf,
+    /// Replace an existing output.
+    pub force: bool,
+    /// Worker threads, at least 1.
+    pub jobs: usize,
+    /// Memory budget in bytes.
+    pub memory_limit_bytes: u64,
+    /// How the output will be read.
+    pub layout: LayoutPolicy,
+    /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
+    pub chunk: Option<Vec<u64>>,
+    /// Compression.
+    pub compress: Compress,
+    /// Oldest HDF5 that must read the output.
+    pub compat: Compat,
+    /// How differing inputs are joined.
+    pub join: JoinOptions,
+    /// Write `/_raddle`.
+    pub provenance: bool,
+    /// Go on without inputs that cannot be read.
+    pub skip_bad: bool,
+    /// The same bytes for any number of threads (else tiles are placed as they are ready).
+    pub ordered: bool,
+    /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
+    /// whichever is more (deflate gains at most 1,032 times: more than that is a sparse or hostile file).
+    pub max_output_len_bytes: Option<u64>,
+    /// Executable that runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
+    pub reader_executable: Option<PathBuf>,
+    /// Virtual datasets and external storage may lead to files outside of the input's folder.
+    pub follow_foreign_files: bool,
+}
+
+impl MergeOptions {
+    /// The defaults for an output path.
+    pub fn new(output: impl Into<PathBuf>) -> Self {
+        Self {
+            output: output.into(),
+            force: false,
+            jobs: raddle_core::engine::default_jobs(),
+            memory_limit_bytes: 1 << 30,
+            layout: LayoutPolicy::default(),
+            chunk: None,
+            compress: Compress::default(),
+            compat: Compat::default(),
+            join: JoinOptions::default(),
+            provenance: true,
+            skip_bad: false,
+            ordered: true,
+            max_output_len_bytes: None,
+            reader_executable: None,
+            follow_foreign_files: false,
+        }
+    }
+}
+
+/// Who watches a run and who may stop it.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Receives progress events.
+    pub observer: &'a dyn Observer,
+    /// Stops the run when cancelled.
+    pub cancel: &'a CancelToken,
+}

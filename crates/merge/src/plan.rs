@@ -1,0 +1,419 @@
+//! The plan of a merge: which objects the output has, how each dataset is cut, filtered and filled, and what it will cost.
+//!
+//! Plain values, made from scanned inputs and options; nothing is written while planning.
+//! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
+
+use crate::error::{BadInput, MergeError, Result};
+use crate::join::{Difference, Joiner};
+use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
+use crate::options::{Compress, MergeOptions, Watch};
+use crate::scan;
+use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path, row_len_bytes};
+use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
+use raddle_core::plan::{ArrayPlan, Plan, Segment};
+use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::model::{Dataset, Layout};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::source::FileIdentity;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
+const DIRECT_LIMIT_BYTES: u64 = 4096;
+/// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
+const COMPACT_LIMIT_BYTES: u64 = 64_000;
+/// Filter numbers of HDF5 that a merge treats by name.
+const SHUFFLE: u16 = 2;
+const FLETCHER32: u16 = 3;
+const DEFLATE: u16 = 1;
+
+/// An input of the plan.
+#[derive(Debug, Clone)]
+pub struct PlannedInput {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Identity at the time of the scan.
+    pub identity: FileIdentity,
+    /// Sizes that readers of the file need.
+    pub encoding: Encoding,
+    /// Bytes before the superblock, which are not merged.
+    pub userblock_len_bytes: u64,
+}
+
+/// Everything that executing a merge needs.
+#[derive(Debug)]
+pub struct MergePlan {
+    /// Inputs, in the order of their rows.
+    pub inputs: Vec<PlannedInput>,
+    /// Inputs left out because they cannot be read.
+    pub skipped: Vec<BadInput>,
+    /// Objects of the output.
+    pub schema: Schema,
+    /// How each column of the schema is written.
+    pub columns: Vec<ColumnPlan>,
+    /// The tiled columns as the engine sees them.
+    pub tiles: Plan,
+    /// Column of each array in `tiles`.
+    pub column_of_array: Vec<ColumnIndex>,
+    /// Differences that were bridged.
+    pub warnings: Vec<Difference>,
+    /// Chunks in all inputs.
+    pub input_chunk_count: u64,
+    /// Wall time of scan and planning.
+    pub elapsed_s: f64,
+    /// Wall time of the scan.
+    pub scan_s: f64,
+    /// What the user asked for.
+    pub options: MergeOptions,
+}
+
+/// How a column is written.
+#[derive(Debug)]
+pub struct ColumnPlan {
+    /// Dimensions in the output.
+    pub dims: Vec<u64>,
+    /// Maximum dimensions in the output.
+    pub max_dims: Vec<u64>,
+    /// Storage in the output.
+    pub storage: Storage,
+    /// Filter pipeline in the output.
+    pub filters: Vec<Filter>,
+    /// How values get there.
+    pub route: Route,
+    /// Decoders of the templates, in their order; `None` where a filter is unknown and chunks are moved as stored.
+    pub pipelines: Vec<Option<Pipeline>>,
+}
+
+/// Storage of an output dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In the object header.
+    Compact,
+    /// In one run.
+    Contiguous,
+    /// In chunks of this shape.
+    Chunked(Vec<u64>),
+}
+
+/// The way of a column's values into the output.
+#[derive(Debug)]
+pub enum Route {
+    /// No element: nothing to write.
+    Empty,
+    /// Through the engine, decoded and encoded.
+    Encoded {
+        /// Array of the engine's plan.
+        array: u32,
+        /// Encoder.
+        encoder: Encoder,
+    },
+    /// Through the engine, chunks as stored.
+    Verbatim {
+        /// Array of the engine's plan.
+        array: u32,
+    },
+    /// Whole, through libhdf5: small and unchunked.
+    Direct,
+    /// Through libhdf5, row block by row block: elements hold addresses of their file.
+    FileLocal,
+}
+
+impl ColumnPlan {
+    /// Uncompressed bytes of the column, descriptors only for file-local types.
+    pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
+        self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
+    }
+}
+
+/// Scans `inputs` and plans their merge.
+///
+/// # Errors
+/// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
+/// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
+pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
+    let started = std::time::Instant::now();
+    let mut joiner = Joiner::new(options.join);
+    let mut planned = Vec::new();
+    let mut input_chunk_count = 0;
+    let skipped = scan::scan(inputs, options, watch, |place, scanned| {
+        planned.push(PlannedInput {
+            path: inputs[place].clone(),
+            identity: scanned.identity,
+            encoding: scanned.encoding,
+            userblock_len_bytes: scanned.userblock_len_bytes,
+        });
+        input_chunk_count += scanned.chunk_count;
+        joiner.add(scanned.entries);
+    })?;
+    let scan_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
+    let joined = joiner.finish();
+    if !joined.differences.is_empty() {
+        return Err(MergeError::Differences { differences: joined.differences });
+    }
+    let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
+    let table_rows = table_rows(&joined.schema, options.layout);
+    let mut columns = Vec::with_capacity(joined.schema.columns.len());
+    for (index, column) in joined.schema.columns.iter().enumerate() {
+        let path = joined.schema.column_path(index as ColumnIndex);
+        let rows = table_rows.get(crate::join::parent_path(path)).copied().unwrap_or(1);
+        columns.push(planner.column(index as ColumnIndex, column, path, rows)?);
+    }
+    let Planner { tiles, column_of_array, .. } = planner;
+    let tiles = Plan { arrays: tiles };
+    tiles.validate()?;
+    let plan = MergePlan {
+        inputs: planned,
+        skipped,
+        schema: joined.schema,
+        columns,
+        tiles,
+        column_of_array,
+        warnings: joined.warnings,
+        input_chunk_count,
+        elapsed_s: started.elapsed().as_secs_f64(),
+        scan_s,
+        options: options.clone(),
+    };
+    plan.check_output_len()?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - scan_s });
+    Ok(plan)
+}
+
+/// Rows per chunk of the tables, by path of their group; only [`LayoutPolicy::Events`] needs them.
+fn table_rows(schema: &Schema, policy: LayoutPolicy) -> HashMap<Vec<u8>, u64> {
+    if policy != LayoutPolicy::Events {
+        return HashMap::new();
+    }
+    let mut tables: HashMap<&[u8], Vec<ColumnIndex>> = HashMap::new();
+    for index in 0..schema.columns.len() as ColumnIndex {
+        tables.entry(crate::join::parent_path(schema.column_path(index))).or_default().push(index);
+    }
+    let rows_of = |columns: &Vec<ColumnIndex>| {
+        let shapes = columns.iter().map(|&index| {
+            let model = schema.columns[index as usize].model();
+            Shape {
+                dims: model.dataspace.dims(),
+                element_len_bytes: model.datatype.class.len_bytes(),
+                input_chunk: None,
+            }
+        });
+        table_rows_per_chunk(shapes)
+    };
+    tables.iter().map(|(group, columns)| (group.to_vec(), rows_of(columns))).collect()
+}
+
+struct Planner<'o> {
+    options: &'o MergeOptions,
+    tiles: Vec<ArrayPlan>,
+    column_of_array: Vec<ColumnIndex>,
+}
+
+impl Planner<'_> {
+    fn column(&mut self, index: ColumnIndex, column: &Column, path: &[u8], table_rows: u64) -> Result<ColumnPlan> {
+        let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
+        let model = column.model();
+        let (dims, max_dims) = output_dims(column);
+        let element_len_bytes = model.datatype.class.len_bytes();
+        let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
+        let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
+        let shape = Shape { dims: &dims, element_len_bytes, input_chunk };
+        let is_empty = dims.contains(&0);
+        let len_bytes = dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
+        let unchunked = column.templates.iter().all(|template| chunk_shape_of(template).is_none());
+        let pipelines: Vec<std::result::Result<Pipeline, _>> = column
+            .templates
+            .iter()
+            .map(|template| Pipeline::new(&template.filters, element_len_bytes as usize))
+            .collect();
+        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
+
+        let mut chunk = match &self.options.chunk {
+            Some(asked) if asked.len() == dims.len() && asked.len() > 1 => asked.clone(),
+            Some(asked) if asked.len() == 1 => {
+                let mut chunk = chunk_shape(LayoutPolicy::Scan, shape, table_rows);
+                chunk[0] = asked[0];
+                chunk
+            }
+            _ => chunk_shape(self.options.layout, shape, table_rows),
+        };
+        let storage = |chunk: Vec<u64>| match (unchunked && !extendible, &model.layout) {
+            (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
+            (true, _) if is_empty || len_bytes <= DIRECT_LIMIT_BYTES => Storage::Contiguous,
+            _ => Storage::Chunked(chunk),
+        };
+        let mut filters = Vec::new();
+        let (storage, route) = if column.is_file_local() {
+            if let Some(error) = unknown {
+                return Err(refuse(format!("{error}; its values cannot be read")));
+            }
+            clamp(&mut chunk, &dims, &max_dims);
+            let storage = match (unchunked && !extendible, &model.layout) {
+                (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
+                (true, _) => Storage::Contiguous,
+                _ => Storage::Chunked(chunk),
+            };
+            if matches!(storage, Storage::Chunked(_)) {
+                filters = library_filters(&model.filters);
+            }
+            (storage, if is_empty { Route::Empty } else { Route::FileLocal })
+        } else if let Some(chunk) = self.verbatim_chunk(column, unknown.is_some()) {
+            filters.clone_from(&model.filters);
+            let route = if is_empty {
+                Route::Empty
+            } else {
+                Route::Verbatim { array: self.array(index, column, &dims, &chunk) }
+            };
+            (Storage::Chunked(chunk), route)
+        } else if let Some(error) = unknown {
+            return Err(refuse(format!(
+                "{error}, and its chunks cannot be moved as stored because they do not meet the rows of the inputs; \
+                 rewrite the inputs without this filter (h5repack -f {path}:NONE)",
+                path = display_path(path)
+            )));
+        } else {
+            clamp(&mut chunk, &dims, &max_dims);
+            let storage = storage(chunk);
+            let has = |id: u16| model.filters.iter().any(|filter| filter.id == id);
+            match &storage {
+                Storage::Chunked(chunk) => {
+                    let encoder = Encoder::new(&EncoderOptions {
+                        effort: self.effort(model),
+                        shuffle: has(SHUFFLE),
+                        fletcher32: has(FLETCHER32),
+                        element_len_bytes: element_len_bytes as usize,
+                    });
+                    filters = encoder.filters();
+                    let route = if is_empty {
+                        Route::Empty
+                    } else {
+                        Route::Encoded { array: self.array(index, column, &dims, chunk), encoder }
+                    };
+                    (storage, route)
+                }
+                _ => (storage, if is_empty { Route::Empty } else { Route::Direct }),
+            }
+        };
+        let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+        Ok(ColumnPlan { dims, max_dims, storage, filters, route, pipelines })
+    }
+
+    fn effort(&self, model: &Dataset) -> Option<raddle_codec::Effort> {
+        match (self.options.compress, model.filters.iter().find(|filter| filter.id == DEFLATE)) {
+            (Compress::Keep, Some(deflate)) => {
+                let level = deflate.parameters.first().copied().unwrap_or(6).min(9);
+                Compress::Gzip(level as u8).effort()
+            }
+            (Compress::Keep, None) if model.filters.is_empty() => None,
+            (compress, _) => compress.effort(),
+        }
+    }
+
+    /// The chunk shape under which every stored chunk of every input is a chunk of the output; only asked for where
+    /// the user wants stored chunks kept or a filter is unknown.
+    fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
+        if !has_unknown_filter && self.options.compress != Compress::Keep {
+            return None;
+        }
+        let model = column.model();
+        let chunk = chunk_shape_of(model)?;
+        let same = column.templates.iter().all(|template| {
+            let partial = match template.layout {
+                Layout::Chunked { partial_chunks_unfiltered, .. } => partial_chunks_unfiltered,
+                _ => true,
+            };
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && !partial
+        });
+        let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
+        let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();
+        let aligned = holders.split_last().is_none_or(|(_, before)| before.iter().all(|rows| rows % chunk[0] == 0));
+        let present = column.facts.iter().all(|fact| fact.template != ABSENT || fact.rows == 0);
+        (same && aligned && present && !asked_otherwise).then(|| chunk.to_vec())
+    }
+
+    fn array(&mut self, index: ColumnIndex, column: &Column, dims: &[u64], chunk: &[u64]) -> u32 {
+        let mut start = 0;
+        let mut segments = Vec::new();
+        for (input, fact) in column.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
+            segments.push(Segment { input: input as u32, start, rows: fact.rows });
+            start += fact.rows;
+        }
+        self.tiles.push(ArrayPlan {
+            shape: dims.to_vec(),
+            tile_shape: chunk.to_vec(),
+            element_len_bytes: column.model().datatype.class.len_bytes(),
+            segments,
+        });
+        self.column_of_array.push(index);
+        self.tiles.len() as u32 - 1
+    }
+}
+
+/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow if it could in an input.
+fn output_dims(column: &Column) -> (Vec<u64>, Vec<u64>) {
+    let raddle_hdf5::model::Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
+        return (Vec::new(), Vec::new());
+    };
+    let (mut dims, mut max_dims) = (dims.clone(), max_dims.clone());
+    dims[0] = column.rows();
+    let unlimited = column.templates.iter().any(|template| match &template.dataspace {
+        raddle_hdf5::model::Dataspace::Simple { max_dims, .. } => max_dims[0] == u64::MAX,
+        _ => false,
+    });
+    max_dims[0] = if unlimited { u64::MAX } else { dims[0] };
+    for (max, dim) in max_dims.iter_mut().zip(&dims) {
+        *max = (*max).max(*dim);
+    }
+    (dims, max_dims)
+}
+
+fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {
+    match &dataset.layout {
+        Layout::Chunked { chunk_shape, .. } => Some(chunk_shape),
+        _ => None,
+    }
+}
+
+/// HDF5 refuses chunks longer than a fixed dimension, and chunks of 4 GiB or 2^32 elements.
+fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
+    for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
+        *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });
+    }
+}
+
+/// Filters that libhdf5 itself can write; others are left off file-local data, whose values do not change by it.
+fn library_filters(filters: &[Filter]) -> Vec<Filter> {
+    filters.iter().filter(|filter| [DEFLATE, SHUFFLE, FLETCHER32].contains(&filter.id)).cloned().collect()
+}
+
+impl MergePlan {
+    /// Uncompressed bytes of the output's datasets.
+    pub fn logical_len_bytes(&self) -> u64 {
+        let columns = self.columns.iter().zip(&self.schema.columns);
+        columns.fold(0, |sum: u64, (plan, column)| {
+            sum.saturating_add(plan.logical_len_bytes(column.model().datatype.class.len_bytes()))
+        })
+    }
+
+    /// Bytes of all input files.
+    pub fn input_len_bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.identity.len_bytes).sum()
+    }
+
+    /// Refuses outputs that no honest input makes: sparse or hostile dimensions.
+    fn check_output_len(&self) -> Result<()> {
+        let automatic = (1_u64 << 40).max(self.input_len_bytes().saturating_mul(2000));
+        let limit = self.options.max_output_len_bytes.unwrap_or(automatic);
+        let (needed, hint) =
+            (self.logical_len_bytes(), "raise it with --max-output if the dimensions are meant to be that large");
+        if needed > limit {
+            return Err(MergeError::Limit { what: "the uncompressed output", needed, limit, hint });
+        }
+        Ok(())
+    }
+
+    /// Bytes of one row of a column.
+    pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
+        row_len_bytes(self.schema.columns[column as usize].model())
+    }
+}

@@ -1,0 +1,212 @@
+//! Giving the output its name: a lock, a temporary file in the target folder, fsync, rename.
+//!
+//! Invariant: under the final name there is what was there before, or the whole new file; never a part of one.
+
+use crate::error::{MergeError, Result};
+use rustix::fs::{FlockOperation, RenameFlags};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The right to write one output, held until it is published or dropped.
+#[derive(Debug)]
+pub struct Publication {
+    output: PathBuf,
+    temporary: PathBuf,
+    lock_path: PathBuf,
+    lock: File,
+    replace: bool,
+    published: bool,
+}
+
+impl Publication {
+    /// Takes the lock on `output` and clears what a killed run left behind. `inputs` must not be the output under any
+    /// name; an existing output is refused unless `replace`.
+    pub fn begin(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<Self> {
+        let refuse = |reason: &str| MergeError::Output { path: output.to_path_buf(), reason: reason.to_owned() };
+        let name = output.file_name().ok_or_else(|| refuse("is not a file name; give -o FILE"))?;
+        let folder = folder_of(output);
+        if !folder.is_dir() {
+            return Err(refuse(&format!("folder {} does not exist; create it first", folder.display())));
+        }
+        check_output(output, inputs, replace)?;
+        let beside = |suffix: &str| {
+            let mut hidden = OsString::from(".");
+            hidden.push(name);
+            hidden.push(suffix);
+            folder.join(hidden)
+        };
+        let (temporary, lock_path) = (beside(".raddle-part"), beside(".raddle-lock"));
+        let lock = take_lock(output, &lock_path)?;
+        let publication = Self { output: output.to_path_buf(), temporary, lock_path, lock, replace, published: false };
+        publication.remove_temporary()?;
+        // Another process may have published while we waited for nothing: look again under the lock.
+        check_output(output, inputs, replace)?;
+        Ok(publication)
+    }
+
+    /// Path of the temporary file; the writer creates it.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Makes the temporary file durable and gives it the output's name.
+    pub fn publish(mut self) -> Result<()> {
+        let write = |path: &Path, operation: &'static str| {
+            let path = path.to_path_buf();
+            move |source: std::io::Error| MergeError::Write { path, operation, source }
+        };
+        let file = File::open(&self.temporary).map_err(write(&self.temporary, "open"))?;
+        file.sync_all().map_err(write(&self.temporary, "fsync"))?;
+        let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let (from, to) = (&self.temporary, &self.output);
+        match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
+            Ok(()) => {}
+            // File systems without RENAME_NOREPLACE: a hard link fails the same way if the name is taken.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !self.replace => {
+                std::fs::hard_link(from, to).map_err(write(to, "link"))?;
+                std::fs::remove_file(from).map_err(write(from, "remove"))?;
+            }
+            Err(error) => return Err(write(to, "rename")(error.into())),
+        }
+        self.published = true;
+        let folder = folder_of(&self.output);
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(write(folder, "fsync"))
+    }
+
+    fn remove_temporary(&self) -> Result<()> {
+        match std::fs::remove_file(&self.temporary) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(MergeError::Write { path: self.temporary.clone(), operation: "remove an old part", source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        if !self.published {
+            // A failure to clean up must not hide the error that led here; the next run removes the part.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+        // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
+        let _ = std::fs::remove_file(&self.lock_path);
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+fn folder_of(output: &Path) -> &Path {
+    match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn take_lock(output: &Path, lock_path: &Path) -> Result<File> {
+    let write = |operation| {
+        move |source: std::io::Error| MergeError::Write { path: lock_path.to_path_buf(), operation, source }
+    };
+    loop {
+        let lock = OpenOptions::new().create(true).append(true).open(lock_path).map_err(write("create"))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(MergeError::Locked { path: output.to_path_buf(), lock: lock_path.to_path_buf() });
+            }
+            Err(error) => return Err(write("lock")(error.into())),
+        }
+        let ours = lock.metadata().map_err(write("stat"))?;
+        match std::fs::metadata(lock_path) {
+            Ok(named) if (named.dev(), named.ino()) == (ours.dev(), ours.ino()) => return Ok(lock),
+            _ => {} // the holder before us removed the name between our open and our lock
+        }
+    }
+}
+
+/// Refuses an output that is an input, a folder or a special file, or exists and must not be replaced.
+fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
+    let refuse = |reason: String| Err(MergeError::Output { path: output.to_path_buf(), reason });
+    let Ok(metadata) = std::fs::metadata(output) else {
+        return match std::fs::symlink_metadata(output) {
+            Ok(_) => refuse("is a link that leads nowhere; remove it or name another output".to_owned()),
+            Err(_) => Ok(()),
+        };
+    };
+    if metadata.is_dir() {
+        return refuse("is a folder; give the name of a file".to_owned());
+    }
+    let kind = metadata.file_type();
+    if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
+        return refuse("is not a regular file; HDF5 files cannot be written there".to_owned());
+    }
+    for input in inputs {
+        if let Ok(input_metadata) = std::fs::metadata(input)
+            && (input_metadata.dev(), input_metadata.ino()) == (metadata.dev(), metadata.ino())
+        {
+            return refuse(format!("is also an input ({}); name another output", input.display()));
+        }
+    }
+    if !replace {
+        return refuse("exists; use --force to replace it, or name another output".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publishes_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.h5");
+        let publication = Publication::begin(&output, &[], false).unwrap();
+        std::fs::write(publication.temporary(), b"half").unwrap();
+        drop(publication);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a dropped publication leaves nothing");
+        let publication = Publication::begin(&output, &[], false).unwrap();
+        std::fs::write(publication.temporary(), b"whole").unwrap();
+        publication.publish().unwrap();
+        assert_eq!(std::fs::read(&output).unwrap(), b"whole");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no lock and no part remain");
+    }
+
+    #[test]
+    fn a_second_writer_is_told_of_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.h5");
+        let _first = Publication::begin(&output, &[], false).unwrap();
+        assert!(matches!(Publication::begin(&output, &[], false), Err(MergeError::Locked { .. })));
+    }
+
+    #[test]
+    fn an_existing_output_is_replaced_only_when_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.h5");
+        std::fs::write(&output, b"old").unwrap();
+        assert!(matches!(Publication::begin(&output, &[], false), Err(MergeError::Output { .. })));
+        let publication = Publication::begin(&output, &[], true).unwrap();
+        std::fs::write(publication.temporary(), b"new").unwrap();
+        publication.publish().unwrap();
+        assert_eq!(std::fs::read(&output).unwrap(), b"new");
+    }
+
+    #[test]
+    fn an_output_that_is_an_input_is_refused_under_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, link, hard) =
+            (folder.path().join("in.h5"), folder.path().join("link.h5"), folder.path().join("hard.h5"));
+        std::fs::write(&input, b"data").unwrap();
+        std::os::unix::fs::symlink(&input, &link).unwrap();
+        std::fs::hard_link(&input, &hard).unwrap();
+        for output in [&input, &link, &hard] {
+            let refused = Publication::begin(output, std::slice::from_ref(&input), true);
+            assert!(refused.unwrap_err().to_string().contains("is also an input"), "{}", output.display());
+        }
+        assert!(Publication::begin(Path::new("/dev/full"), &[], true).is_err());
+        assert!(Publication::begin(folder.path(), &[], true).is_err());
+        assert!(Publication::begin(&folder.path().join("none/out.h5"), &[], true).is_err());
+    }
+}

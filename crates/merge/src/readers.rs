@@ -1,0 +1,62 @@
+//! The readers of one thread: our own, and libhdf5 in child processes where the run may start them.
+//!
+//! Invariant: libhdf5 never sees an input in this process.
+
+use crate::options::MergeOptions;
+use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ObjectName, READER_ARGUMENT};
+use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
+use raddle_hdf5::model::{FileTree, Object};
+use raddle_hdf5::{Hdf5Error, Result};
+use std::ops::Range;
+use std::path::Path;
+
+/// Reads metadata of inputs, and values that only libhdf5 can find.
+#[derive(Debug)]
+pub struct InputReader {
+    native: NativeReader,
+    composed: Option<Reader>,
+}
+
+impl InputReader {
+    /// The readers that `options` allow.
+    pub fn new(options: &MergeOptions) -> Self {
+        let native = NativeReader::default();
+        let composed = options.reader_executable.as_ref().map(|executable| {
+            let foreign_files =
+                if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
+            let child_options = ChildOptions { foreign_files, ..ChildOptions::default() };
+            let child = ChildReader::with_options(executable.clone(), vec![READER_ARGUMENT.into()], child_options);
+            Reader::new(native, child)
+        });
+        Self { native, composed }
+    }
+
+    /// The metadata of a file.
+    pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        match &self.composed {
+            Some(reader) => reader.read_tree(path),
+            None => self.native.read_tree(path),
+        }
+    }
+
+    /// One object through libhdf5.
+    pub fn read_object(&self, path: &Path, address: u64) -> Result<Object> {
+        let mut objects = self.child(path, address)?.read_objects(path, &[address])?;
+        objects.pop().ok_or_else(|| unsupported(path, address, "libhdf5 does not find the object"))
+    }
+
+    /// Values through libhdf5: stored bytes of fixed types, canonical bytes of file-local ones. `rows` of axis 0, or
+    /// all.
+    pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
+        self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
+    }
+
+    fn child(&self, path: &Path, address: u64) -> Result<&ChildReader> {
+        let child = self.composed.as_ref().map(Reader::child);
+        child.ok_or_else(|| unsupported(path, address, "needs libhdf5 in a child process, which this run has not"))
+    }
+}
+
+fn unsupported(path: &Path, address: u64, what: &str) -> Hdf5Error {
+    Hdf5Error::Unsupported { path: path.to_path_buf(), address, what: what.to_owned() }
+}

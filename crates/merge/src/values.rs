@@ -1,0 +1,435 @@
+//! Values of the inputs' datasets, wherever they lie: decoded by our own reader, or by libhdf5 in a child process for
+//! layouts that lead to other files.
+//!
+//! One [`ColumnReader`] per thread; it keeps the last dataset it read, so that consecutive tiles pay nothing to find it.
+//! Invariant: what is read is complete and exact, or an error that names file and object.
+
+use crate::error::{MergeError, Result};
+use crate::plan::MergePlan;
+use crate::readers::InputReader;
+use crate::schema::{ABSENT, AddressKind, address_kind, complete, display_path};
+use raddle_codec::Pipeline;
+use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
+use raddle_core::progress::Stage;
+use raddle_core::report::{StageTable, StageTotals};
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::logical::Resolver;
+use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, InlineData, Layout, ObjectKind};
+use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
+use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
+use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of file-local elements that are read at once: bounds the memory of variable-length data by descriptor size.
+const CANONICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
+/// Cached metadata while one object header is read.
+const HEADER_VIEW_LIMIT_BYTES: u64 = 256 << 10;
+
+/// Open input files kept at once; far below the usual limit of 1,024 descriptors, above the inputs of most tiles.
+const OPEN_INPUTS: usize = 256;
+
+/// A pool of the inputs of `plan`, each of which must still be the file that was scanned.
+pub fn open_pool(plan: &MergePlan) -> InputPool {
+    let paths = plan.inputs.iter().map(|input| input.path.clone()).collect();
+    let identities = plan.inputs.iter().map(|input| Some(input.identity)).collect();
+    InputPool::new(paths, identities, OPEN_INPUTS.min(descriptor_limit() / 4).max(1))
+}
+
+/// Soft limit on open files; the usual default where it cannot be asked.
+fn descriptor_limit() -> usize {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(1 << 20, |limit| limit as usize)
+}
+
+/// The fill value of a column as bytes of one element.
+#[derive(Debug, Clone)]
+pub struct FillPattern {
+    /// One element.
+    pub pattern: Vec<u8>,
+    /// Whether readers show it for chunks that are not stored. Where it is undefined or never written, HDF5 leaves the
+    /// reader's memory as it was, so such chunks must be stored.
+    pub is_shown_by_readers: bool,
+}
+
+/// `H5D_FILL_TIME_NEVER`.
+const FILL_TIME_NEVER: u8 = 1;
+
+impl FillPattern {
+    /// The fill value of `dataset`; zeros where none is defined.
+    pub fn of(dataset: &Dataset) -> Self {
+        let len_bytes = dataset.datatype.class.len_bytes() as usize;
+        let fill = &dataset.fill;
+        let stored = match &fill.value {
+            Some(InlineData::Stored(bytes)) if bytes.len() == len_bytes && !fill.undefined => Some(bytes.clone()),
+            _ => None,
+        };
+        Self {
+            pattern: stored.unwrap_or_else(|| vec![0; len_bytes.max(1)]),
+            is_shown_by_readers: !fill.undefined && fill.write_time != FILL_TIME_NEVER,
+        }
+    }
+
+    /// Fills a box of `target` of `count` elements.
+    pub fn fill_box(&self, target: BoxTarget<'_>, count: &[u64]) -> Result<()> {
+        let elements = count.iter().product::<u64>() as usize;
+        let mut values = vec![0; elements * self.pattern.len()];
+        fill_with(&mut values, &self.pattern);
+        let origin = vec![0; count.len()];
+        let source = BoxSource { bytes: &values, shape: count, origin: &origin };
+        Ok(copy_box(source, target, count, self.pattern.len())?)
+    }
+}
+
+/// Reads values of one file's datasets outside of a plan, as the scan does for scalars.
+pub struct ValueSource<'a> {
+    file: &'a InputFile,
+    encoding: Encoding,
+    library: &'a InputReader,
+}
+
+impl<'a> ValueSource<'a> {
+    /// Values of `file`.
+    pub fn new(file: &'a InputFile, encoding: Encoding, library: &'a InputReader) -> Self {
+        Self { file, encoding, library }
+    }
+
+    /// Canonical bytes of all elements of a small dataset.
+    pub fn all_values(
+        &mut self,
+        dataset: &Dataset,
+        path: &[u8],
+        resolver: &mut Resolver<'_>,
+    ) -> raddle_hdf5::Result<Vec<u8>> {
+        if let Layout::Compact(InlineData::Canonical(bytes)) = &dataset.layout {
+            return Ok(bytes.clone());
+        }
+        let dims = dataset.dataspace.dims();
+        if is_foreign(&dataset.layout) {
+            return self.library.read_values(self.file.path(), path, None);
+        }
+        let class = &dataset.datatype.class;
+        let element_len_bytes = class.len_bytes();
+        let pipeline = Pipeline::new(&dataset.filters, element_len_bytes as usize).map_err(|error| {
+            Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address: 0, what: error.to_string() }
+        })?;
+        let source = DatasetSource { file: self.file, encoding: self.encoding, dataset, pipeline: &pipeline };
+        let start = vec![0; dims.len()];
+        let target = BoxRead { start: &start, count: dims, out_shape: dims, out_origin: &start };
+        let elements = dataset.dataspace.element_count().unwrap_or(0);
+        let mut stored = vec![0; (elements * element_len_bytes) as usize];
+        DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut stored)?;
+        if !class.is_file_local() {
+            return Ok(stored);
+        }
+        let mut canonical = Vec::new();
+        for element in stored.chunks_exact(element_len_bytes as usize) {
+            resolver.canonical(self.file, class, element, &mut canonical)?;
+        }
+        Ok(canonical)
+    }
+}
+
+/// Whether values lie where only libhdf5 finds them.
+fn is_foreign(layout: &Layout) -> bool {
+    match layout {
+        Layout::Virtual | Layout::External { .. } => true,
+        Layout::Chunked { index, .. } => matches!(index, ChunkIndex::ThroughLibrary),
+        _ => false,
+    }
+}
+
+/// Reads pieces of a plan's columns. One per thread.
+pub struct ColumnReader<'p> {
+    plan: &'p MergePlan,
+    pool: &'p InputPool,
+    reader: DatasetReader,
+    library: InputReader,
+    current: Option<Current>,
+    superblocks: HashMap<u32, Superblock>,
+    counts: ReadCounts,
+}
+
+/// The dataset that was read last.
+struct Current {
+    column: u32,
+    input: u32,
+    file: Arc<InputFile>,
+    dataset: Dataset,
+}
+
+impl<'p> ColumnReader<'p> {
+    /// What a reader may come to hold: read buffer, one chunk, kept chunks.
+    pub const LEN_BYTES: u64 = 12 << 20;
+
+    /// A reader for the columns of `plan`.
+    pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
+        Self {
+            plan,
+            pool,
+            reader: DatasetReader::new(ReaderLimits::default()),
+            library: InputReader::new(&plan.options),
+            current: None,
+            superblocks: HashMap::new(),
+            counts: ReadCounts::default(),
+        }
+    }
+
+    /// Adds what was counted to `stages`.
+    pub fn retire(self, stages: &mut StageTable) {
+        let totals = |seconds: f64, bytes| {
+            let wall_ns = (seconds * 1e9) as u64;
+            StageTotals { wall_ns, cpu_ns: wall_ns, bytes, calls: self.counts.chunks }
+        };
+        stages.get_mut(Stage::Read).add(&totals(self.counts.read_s, self.counts.stored_len_bytes));
+        stages.get_mut(Stage::Decode).add(&totals(self.counts.decode_s, 0));
+    }
+
+    /// Reads a box of an input's part of a column.
+    pub fn read_piece(&mut self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
+        self.find(column, input)?;
+        self.read_found(column, input, source, target).map_err(|error| self.named(column, error))
+    }
+
+    fn read_found(
+        &mut self,
+        column: u32,
+        input: u32,
+        source: &Extent,
+        target: BoxTarget<'_>,
+    ) -> std::result::Result<(), MergeError> {
+        let Some(current) = &self.current else { return Ok(()) };
+        if is_foreign(&current.dataset.layout) {
+            let rows = source.start[0]..source.end(0);
+            let path = self.plan.schema.column_path(column);
+            let values = self.library.read_values(current.file.path(), path, Some(rows.clone()))?;
+            let mut shape = current.dataset.dataspace.dims().to_vec();
+            shape[0] = rows.end - rows.start;
+            let mut origin = source.start.to_vec();
+            origin[0] = 0;
+            let from = BoxSource { bytes: &values, shape: &shape, origin: &origin };
+            return Ok(copy_box(from, target, &source.count, current.dataset.datatype.class.len_bytes() as usize)?);
+        }
+        let from = DatasetSource {
+            file: &current.file,
+            encoding: self.plan.inputs[input as usize].encoding,
+            dataset: &current.dataset,
+            pipeline: pipeline(self.plan, column, input)?,
+        };
+        let to =
+            BoxRead { start: &source.start, count: &source.count, out_shape: target.shape, out_origin: target.origin };
+        self.counts += self.reader.read_box(&from, &to, target.bytes)?;
+        Ok(())
+    }
+
+    /// Appends the stored bytes of an input's chunk; `None` where it was never written.
+    pub fn stored_chunk(
+        &mut self,
+        column: u32,
+        input: u32,
+        origin: &[u64],
+        stored: &mut Vec<u8>,
+    ) -> Result<Option<u32>> {
+        self.find(column, input)?;
+        let Some(current) = &self.current else { return Ok(None) };
+        // Chunks are moved as stored: the pipeline is not run, so an unknown filter has none.
+        let unfiltered = Pipeline::new(&[], 1);
+        let pipeline =
+            match (&self.plan.columns[column as usize].pipelines[template(self.plan, column, input)], &unfiltered) {
+                (Some(pipeline), _) | (None, Ok(pipeline)) => pipeline,
+                (None, Err(_)) => return Ok(None),
+            };
+        let from = DatasetSource {
+            file: &current.file,
+            encoding: self.plan.inputs[input as usize].encoding,
+            dataset: &current.dataset,
+            pipeline,
+        };
+        let found = self.reader.stored_chunk(&from, origin, stored);
+        let found = found.map_err(|error| self.named(column, error.into()))?;
+        self.counts.chunks += 1;
+        Ok(found.map(|chunk| chunk.filter_mask))
+    }
+
+    /// All values of a column, of all inputs; only for columns known to be small.
+    pub fn whole_column(&mut self, column: u32) -> Result<Vec<u8>> {
+        let planned = &self.plan.columns[column as usize];
+        let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+        let mut values = vec![0; planned.logical_len_bytes(element_len_bytes) as usize];
+        self.read_rows(column, 0..planned.dims[0], &mut values)?;
+        Ok(values)
+    }
+
+    /// Reads rows of the concatenated column, from however many inputs hold them. `out` takes exactly these rows.
+    pub fn read_rows(&mut self, column: u32, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let mut shape = plan.columns[column as usize].dims.clone();
+        shape[0] = rows.end - rows.start;
+        let mut first = 0;
+        for (input, fact) in scanned.facts.iter().enumerate() {
+            let (start, end) = (rows.start.max(first), rows.end.min(first + fact.rows));
+            if start < end {
+                let mut count = shape.clone();
+                count[0] = end - start;
+                let mut origin = vec![0; shape.len()];
+                origin[0] = start - rows.start;
+                let target = BoxTarget { bytes: &mut *out, shape: &shape, origin: &origin };
+                if fact.template == ABSENT {
+                    FillPattern::of(scanned.model()).fill_box(target, &count)?;
+                } else {
+                    let mut source = Extent::whole(&count);
+                    source.start[0] = start - first;
+                    self.read_piece(column, input as u32, &source, target)?;
+                }
+            }
+            first += fact.rows;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order.
+    pub fn for_each_canonical_block(
+        &mut self,
+        column: u32,
+        visit: &mut dyn FnMut(u64, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let class = scanned.model().datatype.class.clone();
+        let dims = plan.columns[column as usize].dims.clone();
+        let row_elements: u64 = dims[1..].iter().product();
+        let block_rows = (CANONICAL_BLOCK_LEN_BYTES / (row_elements * class.len_bytes()).max(1)).max(1);
+        let mut out_row = 0;
+        for (input, fact) in scanned.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
+            let input = input as u32;
+            if fact.template == ABSENT {
+                return Err(MergeError::Object {
+                    object: display_path(plan.schema.column_path(column)),
+                    reason:
+                        "holds variable-length data or references and is missing in an input; rows cannot be filled"
+                            .to_owned(),
+                });
+            }
+            let mut row = 0;
+            while row < fact.rows {
+                let rows = block_rows.min(fact.rows - row);
+                let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
+                let canonical = if class.has_reference() {
+                    let shift = |path: &[u8]| row_offset(plan, path, input);
+                    raddle_hdf5::logical::shift_regions(&class, &canonical, &shift)
+                        .map_err(|error| self.named(column, error.into()))?
+                } else {
+                    canonical
+                };
+                visit(out_row, rows, &canonical)?;
+                row += rows;
+                out_row += rows;
+            }
+        }
+        Ok(())
+    }
+
+    /// Canonical bytes of rows of an input's part of a column.
+    pub fn canonical_rows(&mut self, column: u32, input: u32, row: u64, rows: u64, dims: &[u64]) -> Result<Vec<u8>> {
+        let plan = self.plan;
+        self.find(column, input)?;
+        let path = plan.schema.column_path(column);
+        let class = plan.schema.columns[column as usize].model().datatype.class.clone();
+        if let Some(current) = &self.current
+            && is_foreign(&current.dataset.layout)
+        {
+            let values = self.library.read_values(current.file.path(), path, Some(row..row + rows));
+            return values.map_err(|error| self.named(column, error.into()));
+        }
+        let mut count = dims.to_vec();
+        count[0] = rows;
+        let mut start = vec![0; dims.len()];
+        let origin = start.clone();
+        start[0] = row;
+        let elements: u64 = count.iter().product();
+        let mut stored = vec![0; (elements * class.len_bytes()) as usize];
+        let target = BoxTarget { bytes: &mut stored, shape: &count, origin: &origin };
+        self.read_piece(column, input, &Extent::new(&start, &count), target)?;
+        if !class.is_file_local() {
+            return Ok(stored);
+        }
+        self.canonical_of(column, input, &stored)
+    }
+
+    fn canonical_of(&mut self, column: u32, input: u32, stored: &[u8]) -> Result<Vec<u8>> {
+        let class = self.plan.schema.columns[column as usize].model().datatype.class.clone();
+        let file = self.pool.get(input)?;
+        // References need every object's path: the tree is read again. Only files with references pay for it.
+        let tree = self.library.read_tree(file.path())?;
+        let mut resolver = Resolver::of_tree(&tree);
+        let mut canonical = Vec::new();
+        for element in stored.chunks_exact(class.len_bytes() as usize) {
+            resolver
+                .canonical(&file, &class, element, &mut canonical)
+                .map_err(|error| self.named(column, error.into()))?;
+        }
+        Ok(canonical)
+    }
+
+    /// Makes `current` the dataset of `column` in `input`.
+    fn find(&mut self, column: u32, input: u32) -> Result<()> {
+        if self.current.as_ref().is_some_and(|current| current.column == column && current.input == input) {
+            return Ok(());
+        }
+        let scanned = &self.plan.schema.columns[column as usize];
+        let fact = &scanned.facts[input as usize];
+        let known = &scanned.templates[fact.template as usize];
+        let file = self.pool.get(input)?;
+        let dataset = match address_kind(&known.layout) {
+            AddressKind::Data => complete(known, fact),
+            AddressKind::Header if is_foreign(&known.layout) => complete(known, fact),
+            AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,
+        };
+        self.current = Some(Current { column, input, file, dataset });
+        Ok(())
+    }
+
+    fn read_header(&mut self, file: &InputFile, input: u32, address: u64) -> Result<Dataset> {
+        let superblock = match self.superblocks.entry(input) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(unknown) => unknown.insert(Superblock::read(file)?),
+        };
+        let mut view = MetadataView::new(file, HEADER_VIEW_LIMIT_BYTES);
+        let object = match read_object(&mut view, superblock, address, &ReadLimits::default()) {
+            Ok(object) => object,
+            Err(error) if error.is_unsupported() => self.library.read_object(file.path(), address)?,
+            Err(error) => return Err(error.into()),
+        };
+        match object.kind {
+            ObjectKind::Dataset(dataset) => Ok(*dataset),
+            _ => Err(Hdf5Error::Changed { path: file.path().to_path_buf(), what: "a dataset is gone" }.into()),
+        }
+    }
+
+    fn named(&self, column: u32, error: MergeError) -> MergeError {
+        match error {
+            MergeError::Hdf5(error) => {
+                MergeError::Hdf5(error.in_object(display_path(self.plan.schema.column_path(column))))
+            }
+            other => other,
+        }
+    }
+}
+
+fn template(plan: &MergePlan, column: u32, input: u32) -> usize {
+    plan.schema.columns[column as usize].facts[input as usize].template as usize
+}
+
+fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
+    plan.columns[column as usize].pipelines[template(plan, column, input)].as_ref().ok_or_else(|| MergeError::Object {
+        object: display_path(plan.schema.column_path(column)),
+        reason: "a filter is unknown, so its values cannot be decoded".to_owned(),
+    })
+}
+
+/// Rows that come before `input`'s in the dataset at `path` of the output; 0 for anything else.
+fn row_offset(plan: &MergePlan, path: &[u8], input: u32) -> u64 {
+    let column = plan.schema.columns.iter().find(|column| plan.schema.entries[column.entry as usize].path == path);
+    column.map_or(0, |column| column.facts[..input as usize].iter().map(|fact| fact.rows).sum())
+}

@@ -1,0 +1,291 @@
+//! Is the output the inputs? Every object is compared, every value read back from both sides and compared byte by byte.
+//!
+//! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
+//! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
+
+use crate::error::{MergeError, Result};
+use crate::join::describe;
+use crate::layout::LayoutPolicy;
+use crate::options::{Compress, MergeOptions, Watch};
+use crate::plan::{MergePlan, plan};
+use crate::schema::{Column, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Event, Stage};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Something that is not the same in the output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// Path of the object, escaped for display.
+    pub path: String,
+    /// What differs.
+    pub what: String,
+    /// First differing row of the output, for values.
+    pub row: Option<u64>,
+    /// Input that holds this row.
+    pub input: Option<PathBuf>,
+}
+
+/// Outcome of a verification.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// Datasets compared value by value.
+    pub datasets: u64,
+    /// Other objects, links and attributes compared.
+    pub objects: u64,
+    /// Bytes of values compared, on each side.
+    pub compared_len_bytes: u64,
+    /// What differs; empty means equal.
+    pub mismatches: Vec<Mismatch>,
+    /// Wall time.
+    pub elapsed_s: f64,
+}
+
+/// Bytes of values compared at once; rounded to whole rows.
+const BLOCK_LEN_BYTES: u64 = 4 << 20;
+
+/// Compares `output` with the concatenation of `inputs` under the join of `options`.
+///
+/// # Errors
+/// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
+pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
+    let started = std::time::Instant::now();
+    let expected = plan(inputs, options, watch)?;
+    let as_is = MergeOptions {
+        layout: LayoutPolicy::Keep,
+        compress: Compress::Balanced,
+        chunk: None,
+        max_output_len_bytes: Some(u64::MAX),
+        skip_bad: false,
+        ..options.clone()
+    };
+    let found = plan(&[output.to_path_buf()], &as_is, watch)?;
+    let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
+    watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
+    let mut comparison = Comparison::new(&expected, &found);
+    comparison.structure();
+    comparison.values(watch)?;
+    let mut report = comparison.report;
+    report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
+    report.elapsed_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
+    Ok(report)
+}
+
+struct Comparison<'p> {
+    expected: &'p MergePlan,
+    found: &'p MergePlan,
+    /// Columns of both sides that have the same type and dimensions.
+    pairs: Vec<(u32, u32)>,
+    report: VerifyReport,
+}
+
+impl<'p> Comparison<'p> {
+    fn new(expected: &'p MergePlan, found: &'p MergePlan) -> Self {
+        Self { expected, found, pairs: Vec::new(), report: VerifyReport::default() }
+    }
+
+    fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
+        let (path, what) = (display_path(path), what.into());
+        self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
+    }
+
+    fn structure(&mut self) {
+        let (expected, found) = (&self.expected.schema, &self.found.schema);
+        let by_path: HashMap<&[u8], usize> =
+            found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
+        for entry in &expected.entries {
+            self.report.objects += 1 + entry.attributes.len() as u64;
+            let Some(&index) = by_path.get(entry.path.as_slice()) else {
+                self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
+                continue;
+            };
+            let other = &found.entries[index];
+            match (&entry.role, &other.role) {
+                (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
+                (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
+                    if a.datatype != b.datatype || a.dataspace != b.dataspace || left != right {
+                        self.mismatch(&entry.path, "the scalar dataset differs");
+                    }
+                }
+                (left, right) if left == right => {}
+                (left, right) if left.word() != right.word() => {
+                    self.mismatch(&entry.path, format!("is a {} instead of a {}", right.word(), left.word()));
+                }
+                (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
+            }
+            for attribute in &entry.attributes {
+                match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
+                    Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
+                    Some(_) => {
+                        let what = format!("attribute {} differs", display_path(&attribute.name));
+                        self.mismatch(&entry.path, what);
+                    }
+                    None => {
+                        let what = format!("attribute {} is missing", display_path(&attribute.name));
+                        self.mismatch(&entry.path, what);
+                    }
+                }
+            }
+        }
+        let known: HashMap<&[u8], ()> = expected.entries.iter().map(|entry| (entry.path.as_slice(), ())).collect();
+        for entry in &found.entries {
+            if !known.contains_key(entry.path.as_slice()) {
+                self.mismatch(&entry.path, format!("{} that no input has", entry.role.word()));
+            }
+        }
+    }
+
+    fn columns(&mut self, left: u32, right: u32) {
+        let (a, b) = (&self.expected.schema.columns[left as usize], &self.found.schema.columns[right as usize]);
+        let path = self.expected.schema.column_path(left);
+        let (dims, other_dims) = (&self.expected.columns[left as usize].dims, &self.found.columns[right as usize].dims);
+        let class = |column: &Column| describe(&column.model().datatype.class);
+        if a.model().datatype != b.model().datatype {
+            self.mismatch(path, format!("datatype is {} instead of {}", class(b), class(a)));
+        } else if dims != other_dims {
+            self.mismatch(path, format!("dimensions are {other_dims:?} instead of {dims:?}"));
+        } else {
+            self.report.datasets += 1;
+            if !dims.contains(&0) {
+                self.pairs.push((left, right));
+            }
+        }
+    }
+
+    fn values(&mut self, watch: &Watch<'_>) -> Result<()> {
+        let blocks = self.blocks();
+        let options = &self.expected.options;
+        let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
+        let pools = [self.expected, self.found].map(open_pool);
+        let next = AtomicUsize::new(0);
+        let compared = AtomicU64::new(0);
+        let mismatches = Mutex::new(Vec::new());
+        let failure: Mutex<Option<MergeError>> = Mutex::new(None);
+        let (expected, found) = (self.expected, self.found);
+        std::thread::scope(|scope| {
+            for _ in 0..options.jobs.min(blocks.len()).max(1) {
+                scope.spawn(|| {
+                    let work = || -> Result<()> {
+                        let mut comparer = BlockComparer {
+                            expected: ColumnReader::new(expected, &pools[0]),
+                            found: ColumnReader::new(found, &pools[1]),
+                            left: Vec::new(),
+                            right: Vec::new(),
+                        };
+                        loop {
+                            let at = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(block) = blocks.get(at) else { return Ok(()) };
+                            if watch.cancel.is_cancelled() {
+                                return Err(MergeError::Cancelled);
+                            }
+                            let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
+                            let outcome = comparer.compare(expected, block)?;
+                            compared.fetch_add(block.len_bytes, Ordering::Relaxed);
+                            let bytes = 2 * block.len_bytes;
+                            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
+                            if let Some(mismatch) = outcome {
+                                mismatches.lock().unwrap_or_else(PoisonError::into_inner).push(mismatch);
+                            }
+                        }
+                    };
+                    if let Err(error) = work() {
+                        next.store(usize::MAX / 2, Ordering::Relaxed);
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    }
+                });
+            }
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        self.report.compared_len_bytes = compared.into_inner();
+        self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for &(left, right) in &self.pairs {
+            let row_len_bytes = self.expected.row_len_bytes(left).max(1);
+            let rows = self.expected.columns[left as usize].dims[0];
+            if self.expected.schema.columns[left as usize].is_file_local() {
+                blocks.push(Block { left, right, rows: 0..rows, len_bytes: BLOCK_LEN_BYTES, is_file_local: true });
+                continue;
+            }
+            let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);
+            let mut start = 0;
+            while start < rows {
+                let end = (start + step).min(rows);
+                let len_bytes = (end - start) * row_len_bytes;
+                blocks.push(Block { left, right, rows: start..end, len_bytes, is_file_local: false });
+                start = end;
+            }
+        }
+        blocks
+    }
+}
+
+struct Block {
+    left: u32,
+    right: u32,
+    rows: Range<u64>,
+    len_bytes: u64,
+    is_file_local: bool,
+}
+
+struct BlockComparer<'p> {
+    expected: ColumnReader<'p>,
+    found: ColumnReader<'p>,
+    left: Vec<u8>,
+    right: Vec<u8>,
+}
+
+impl BlockComparer<'_> {
+    fn compare(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+        if block.is_file_local {
+            return self.compare_file_local(plan, block);
+        }
+        self.left.resize(block.len_bytes as usize, 0);
+        self.right.resize(block.len_bytes as usize, 0);
+        self.expected.read_rows(block.left, block.rows.clone(), &mut self.left)?;
+        self.found.read_rows(block.right, block.rows.clone(), &mut self.right)?;
+        let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
+        let row_len_bytes = plan.row_len_bytes(block.left);
+        Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
+    }
+
+    fn compare_file_local(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+        let dims = plan.columns[block.left as usize].dims.clone();
+        let found = &mut self.found;
+        let mut mismatch = None;
+        self.expected.for_each_canonical_block(block.left, &mut |row, rows, canonical| {
+            if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, &dims)? != canonical {
+                mismatch = Some(value_mismatch(plan, block.left, row));
+            }
+            Ok(())
+        })?;
+        Ok(mismatch)
+    }
+}
+
+fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
+    let mut first = 0;
+    let facts = &plan.schema.columns[column as usize].facts;
+    let input = facts.iter().position(|fact| {
+        first += fact.rows;
+        row < first
+    });
+    Mismatch {
+        path: display_path(plan.schema.column_path(column)),
+        what: format!("values differ from row {row} on"),
+        row: Some(row),
+        input: input.map(|input| plan.inputs[input].path.clone()),
+    }
+}
