@@ -2,9 +2,13 @@
 //!
 //! Invariant: an attribute's data has exactly the length that its type and extent say.
 
+use super::btree_v2::{Records, record};
 use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::dataspace;
+use super::fractal_heap::FractalHeap;
+use super::object_header::ObjectHeader;
 use super::reader::Reader;
-use super::{dataspace, object};
+use super::shared::kind;
 use crate::error::Result;
 use crate::model::{Attribute, CreationOrder, InlineData};
 
@@ -63,15 +67,63 @@ fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
     })
 }
 
-/// Decodes the body of an attribute message; follows its datatype where that is shared.
-pub(crate) fn read(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
+/// Reads the attributes of the object at `address`, whichever way it keeps them.
+pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: u64) -> Result<Vec<Attribute>> {
+    let (path, encoding) = (reader.path(), reader.encoding());
+    let info = header.find(kind::ATTRIBUTE_INFO).map(|message| header.cursor(message, "attribute info"));
+    let dense = info.map(|cursor| parse_info(cursor, encoding)).transpose().in_file(path)?.flatten();
+    let mut attributes = Vec::new();
+    if let Some((heap, names)) = dense {
+        read_dense(reader, heap, names, header.attribute_order, &mut attributes)?;
+    } else {
+        let mut storage = Vec::new();
+        for message in header.messages.iter().filter(|message| message.kind == kind::ATTRIBUTE) {
+            let cursor = header.cursor(message, "attribute");
+            let cursor = reader.message_body(cursor, message.shared, kind::ATTRIBUTE, &mut storage)?;
+            attributes.push(read_one(reader, cursor, message.creation_index.map(u32::from))?);
+        }
+    }
+    arrange(&mut attributes, header.attribute_order, address).in_file(path)?;
+    Ok(attributes)
+}
+
+/// Length of an attribute's heap id, and the message flag in its record that says the heap is the shared one.
+const HEAP_ID_LEN_BYTES: usize = 8;
+const RECORD_SHARED: u8 = 0x02;
+
+fn read_dense(
+    reader: &mut Reader<'_, '_>,
+    heap: u64,
+    names: u64,
+    order: CreationOrder,
+    attributes: &mut Vec<Attribute>,
+) -> Result<()> {
+    let path = reader.path();
+    let records = Records::read(reader, names, record::ATTRIBUTE_BY_NAME)?;
+    let mut heap = FractalHeap::read(reader, heap, HEAP_ID_LEN_BYTES)?;
+    let mut storage = Vec::new();
+    for mut record in records.iter() {
+        let parts = (|| Ok((record.take(HEAP_ID_LEN_BYTES)?, record.u8()?, record.u32()?)))();
+        let (id, flags, creation_order) = parts.in_file(path)?;
+        let cursor = if flags & RECORD_SHARED == 0 {
+            let address = heap.get(reader, id, &mut storage)?;
+            Cursor::new(&storage, address, "attribute")
+        } else {
+            reader.shared_body(&record, kind::ATTRIBUTE, id, &mut storage)?
+        };
+        attributes.push(read_one(reader, cursor, order.tracked.then_some(creation_order))?);
+    }
+    Ok(())
+}
+
+/// Decodes the body of an attribute message; follows its datatype and extent where they are shared.
+fn read_one(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let mut parts = parse(cursor).in_file(path)?;
-    let datatype = object::read_datatype(reader, parts.datatype, parts.datatype_shared)?;
-    if parts.dataspace_shared {
-        return Err(parts.dataspace.unsupported("in the shared message heap").in_file(path));
-    }
-    let dataspace = dataspace::parse(parts.dataspace, encoding).in_file(path)?;
+    let datatype = reader.datatype(parts.datatype, parts.datatype_shared)?;
+    let mut storage = Vec::new();
+    let dataspace = reader.message_body(parts.dataspace, parts.dataspace_shared, kind::DATASPACE, &mut storage)?;
+    let dataspace = dataspace::parse(dataspace, encoding).in_file(path)?;
     let element_len = datatype.class.len_bytes();
     let len = dataspace.element_count().and_then(|count| count.checked_mul(element_len));
     let data = match len.and_then(|len| usize::try_from(len).ok()) {
@@ -83,7 +135,7 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_ord
 }
 
 /// Fractal heap of an object's attributes and B-tree of their names, where an attribute info message names them.
-pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64, u64)>, Defect> {
+fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64, u64)>, Defect> {
     cursor.version(0)?;
     let flags = cursor.u8()?;
     if flags & 1 != 0 {
@@ -100,7 +152,7 @@ pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<
 }
 
 /// Sorts attributes as objects hold them; fails, naming the object at `address`, on a name that is there twice.
-pub(crate) fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> Result<(), Defect> {
+fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> Result<(), Defect> {
     attributes.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(pair) = attributes.windows(2).find(|pair| pair[0].name == pair[1].name) {
         let what = format!("object: two attributes named `{}`", pair[0].name.escape_ascii());

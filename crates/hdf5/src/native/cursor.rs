@@ -12,9 +12,9 @@ use std::path::Path;
 pub struct Encoding {
     /// Absolute file offset of the superblock, which all stored addresses count from.
     pub base: u64,
-    /// Size of a stored address: 2, 4 or 8 bytes.
+    /// Size of a stored address: 4 or 8 bytes.
     pub address_len_bytes: u8,
-    /// Size of a stored length: 2, 4 or 8 bytes.
+    /// Size of a stored length: 4 or 8 bytes.
     pub length_len_bytes: u8,
 }
 

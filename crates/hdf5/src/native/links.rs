@@ -3,7 +3,14 @@
 //! Invariant: the links of a group have distinct, non-empty names and come in creation order where the group tracks
 //! it, else by name.
 
-use super::cursor::{Cursor, Defect, Encoding};
+use super::btree_v2::{Records, record};
+use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::fractal_heap::FractalHeap;
+use super::object_header::ObjectHeader;
+use super::reader::Reader;
+use super::shared::kind;
+use super::symbol_table;
+use crate::error::Result;
 use crate::model::{CreationOrder, LinkTarget};
 
 /// A link whose hard target is still an address.
@@ -28,6 +35,52 @@ pub(crate) enum StoredTarget {
     Other(LinkTarget),
 }
 
+/// Length of a link's heap id.
+const HEAP_ID_LEN_BYTES: usize = 7;
+
+/// Reads the links of the group at `address`, whichever way it keeps them; `None` if the object is no group.
+pub(crate) fn read(
+    reader: &mut Reader<'_, '_>,
+    header: &ObjectHeader,
+    address: u64,
+) -> Result<Option<(CreationOrder, Vec<StoredLink>)>> {
+    let (path, encoding) = (reader.path(), reader.encoding());
+    let (order, mut links) = if let Some(message) = header.find(kind::LINK_INFO) {
+        let info = parse_info(header.cursor(message, "link info"), encoding).in_file(path)?;
+        let links = match info.dense {
+            Some((heap, names)) => read_dense(reader, heap, names)?,
+            None => {
+                let messages = header.messages.iter().filter(|message| message.kind == kind::LINK);
+                let links = messages.map(|message| parse(header.cursor(message, "link"), encoding));
+                links.collect::<Result<_, _>>().in_file(path)?
+            }
+        };
+        (info.order, links)
+    } else if let Some(message) = header.find(kind::SYMBOL_TABLE) {
+        let links = symbol_table::read_links(reader, header.cursor(message, "symbol table"))?;
+        (CreationOrder::default(), links)
+    } else {
+        return Ok(None);
+    };
+    arrange(&mut links, order, address).in_file(path)?;
+    Ok(Some((order, links)))
+}
+
+fn read_dense(reader: &mut Reader<'_, '_>, heap: u64, names: u64) -> Result<Vec<StoredLink>> {
+    let (path, encoding) = (reader.path(), reader.encoding());
+    let records = Records::read(reader, names, record::LINK_BY_NAME)?;
+    let mut heap = FractalHeap::read(reader, heap, HEAP_ID_LEN_BYTES)?;
+    let mut links = Vec::new();
+    let mut message = Vec::new();
+    for mut record in records.iter() {
+        // The hash of the name comes first.
+        let id = record.skip(4).and_then(|()| record.take(HEAP_ID_LEN_BYTES)).in_file(path)?;
+        let address = heap.get(reader, id, &mut message)?;
+        links.push(parse(Cursor::new(&message, address, "link"), encoding).in_file(path)?);
+    }
+    Ok(links)
+}
+
 /// Flags of a link message; the lowest two bits size the name's length.
 const FLAG_CREATION_ORDER: u8 = 0x04;
 const FLAG_CLASS: u8 = 0x08;
@@ -39,7 +92,7 @@ const CLASS_SOFT: u8 = 1;
 const CLASS_EXTERNAL: u8 = 64;
 
 /// Decodes the body of a link message.
-pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLink, Defect> {
+fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLink, Defect> {
     cursor.version(1)?;
     let flags = cursor.u8()?;
     if flags & 0xe0 != 0 {
@@ -87,15 +140,15 @@ fn parse_external(mut cursor: Cursor<'_>) -> Result<LinkTarget, Defect> {
 
 /// A link info message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkInfo {
+struct LinkInfo {
     /// Whether the order of links is kept.
-    pub order: CreationOrder,
+    order: CreationOrder,
     /// Fractal heap of the links and B-tree of their names, where the group is dense.
-    pub dense: Option<(u64, u64)>,
+    dense: Option<(u64, u64)>,
 }
 
 /// Decodes the body of a link info message.
-pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<LinkInfo, Defect> {
+fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<LinkInfo, Defect> {
     cursor.version(0)?;
     let flags = cursor.u8()?;
     let order = CreationOrder { tracked: flags & 1 != 0, indexed: flags & 2 != 0 };
@@ -114,7 +167,7 @@ pub(crate) fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<
 }
 
 /// Sorts links as groups hold them; fails, naming the group at `address`, on a name that is empty or there twice.
-pub(crate) fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Result<(), Defect> {
+fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Result<(), Defect> {
     if !links.is_sorted_by(|a, b| a.name < b.name) {
         links.sort_by(|a, b| a.name.cmp(&b.name));
     }

@@ -9,12 +9,14 @@
 //! are bounded by a multiple of the file's length (see [`ReadLimits`]); every error names the file and the address.
 
 mod attributes;
+mod btree_v2;
 pub mod checksum;
 pub mod cursor;
 pub mod dataspace;
 pub mod datatype;
 mod fill;
 mod filters;
+mod fractal_heap;
 mod layout;
 mod links;
 mod object;

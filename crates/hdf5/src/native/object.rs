@@ -3,18 +3,17 @@
 //! Not for following links ([`super::walk`]). Invariant: a dataset's messages agree with each other: chunk rank with
 //! extent, sizes with the datatype, stored lengths with the extent.
 
-use super::cursor::{Cursor, Defect, InFile};
+use super::cursor::{Defect, InFile};
 use super::layout::{self, StoredLayout};
-use super::links::{self, LinkInfo, StoredLink, StoredTarget};
+use super::links::{self, StoredLink, StoredTarget};
 use super::object_header::{Message, ObjectHeader};
 use super::reader::Reader;
-use super::shared::{self, SharedPointer, kind};
+use super::shared::kind;
 use super::superblock::Superblock;
-use super::{ReadLimits, attributes, dataspace, fill, filters, symbol_table};
+use super::{ReadLimits, attributes, dataspace, fill, filters};
 use crate::error::{Hdf5Error, Result};
 use crate::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Group, Layout, Link, LinkTarget, Object,
-    ObjectIndex, ObjectKind,
+    Dataset, Dataspace, Datatype, FillValue, Group, Layout, Link, LinkTarget, Object, ObjectIndex, ObjectKind,
 };
 use crate::source::MetadataView;
 
@@ -55,7 +54,7 @@ pub fn read_object(
 /// Reads one object; a group comes without links in it, and with its links beside it, in their order.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
     reader.with_header(address, |reader, header| {
-        let attributes = read_attributes(reader, header, address)?;
+        let attributes = attributes::read(reader, header, address)?;
         let comment = match header.find(kind::COMMENT) {
             Some(message) => {
                 let mut cursor = header.cursor(message, "comment");
@@ -75,8 +74,7 @@ fn read_kind(
     address: u64,
 ) -> Result<(ObjectKind, Vec<StoredLink>)> {
     // In libhdf5's order: a group by how it keeps links, a dataset by type and extent, else a committed datatype.
-    if header.find(kind::SYMBOL_TABLE).is_some() || header.find(kind::LINK_INFO).is_some() {
-        let (order, links) = read_links(reader, header, address)?;
+    if let Some((order, links)) = links::read(reader, header, address)? {
         let group = Group { links: Vec::new(), link_order: order };
         return Ok((ObjectKind::Group(group), links));
     }
@@ -96,67 +94,6 @@ fn read_kind(
     Ok((kind, Vec::new()))
 }
 
-fn read_links(
-    reader: &mut Reader<'_, '_>,
-    header: &ObjectHeader,
-    address: u64,
-) -> Result<(CreationOrder, Vec<StoredLink>)> {
-    let (path, encoding) = (reader.path(), reader.encoding());
-    let (order, mut links) = if let Some(message) = header.find(kind::LINK_INFO) {
-        let cursor = header.cursor(message, "link info");
-        let LinkInfo { order, dense } = links::parse_info(cursor.clone(), encoding).in_file(path)?;
-        if dense.is_some() {
-            return Err(cursor.unsupported("dense links").in_file(path));
-        }
-        let compact = header.messages.iter().filter(|message| message.kind == kind::LINK);
-        let links = compact.map(|message| links::parse(header.cursor(message, "link"), encoding));
-        (order, links.collect::<Result<_, _>>().in_file(path)?)
-    } else {
-        let message = header.find(kind::SYMBOL_TABLE).map(|message| header.cursor(message, "symbol table"));
-        let links = message.map(|message| symbol_table::read_links(reader, message)).transpose()?;
-        (CreationOrder::default(), links.unwrap_or_default())
-    };
-    links::arrange(&mut links, order, address).in_file(path)?;
-    Ok((order, links))
-}
-
-fn read_attributes(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: u64) -> Result<Vec<Attribute>> {
-    let (path, encoding) = (reader.path(), reader.encoding());
-    if let Some(message) = header.find(kind::ATTRIBUTE_INFO) {
-        let cursor = header.cursor(message, "attribute info");
-        if attributes::parse_info(cursor.clone(), encoding).in_file(path)?.is_some() {
-            return Err(cursor.unsupported("dense attributes").in_file(path));
-        }
-    }
-    let mut found = Vec::new();
-    for message in header.messages.iter().filter(|message| message.kind == kind::ATTRIBUTE) {
-        let cursor = header.cursor(message, "attribute");
-        if message.shared {
-            return Err(cursor.unsupported("in the shared message heap").in_file(path));
-        }
-        found.push(attributes::read(reader, cursor, message.creation_index.map(u32::from))?);
-    }
-    attributes::arrange(&mut found, header.attribute_order, address).in_file(path)?;
-    Ok(found)
-}
-
-/// Decodes a datatype message, or follows it where `shared`.
-pub(crate) fn read_datatype(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, shared: bool) -> Result<Datatype> {
-    if !shared {
-        return Ok(Datatype { class: reader.datatype(cursor)?, committed: None });
-    }
-    match shared::parse(cursor.clone(), reader.encoding()).in_file(reader.path())? {
-        SharedPointer::Committed(address) => reader.committed_datatype(address),
-        SharedPointer::Heap(_) => Err(cursor.unsupported("in the shared message heap").in_file(reader.path())),
-    }
-}
-
-/// Body of a message that can only be shared through the shared message heap.
-fn own_body<'h>(header: &'h ObjectHeader, message: &Message, what: &'static str) -> Result<Cursor<'h>, Defect> {
-    let cursor = header.cursor(message, what);
-    if message.shared { Err(cursor.unsupported("in the shared message heap")) } else { Ok(cursor) }
-}
-
 fn read_dataset(
     reader: &mut Reader<'_, '_>,
     header: &ObjectHeader,
@@ -166,22 +103,35 @@ fn read_dataset(
 ) -> Result<Dataset> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let malformed = |what: String| Defect::Malformed { address, what: format!("dataset: {what}") }.in_file(path);
-    let datatype = read_datatype(reader, header.cursor(datatype, "datatype"), datatype.shared)?;
-    let dataspace = own_body(header, dataspace, "dataspace").and_then(|cursor| dataspace::parse(cursor, encoding));
-    let dataspace = dataspace.in_file(path)?;
+    let mut storage = Vec::new();
+    let datatype = reader.datatype(header.cursor(datatype, "datatype"), datatype.shared)?;
+    let cursor = header.cursor(dataspace, "dataspace");
+    let cursor = reader.message_body(cursor, dataspace.shared, kind::DATASPACE, &mut storage)?;
+    let dataspace = dataspace::parse(cursor, encoding).in_file(path)?;
     let Some(message) = header.find(kind::LAYOUT) else {
         return Err(malformed("no layout".to_owned()));
     };
-    let stored = layout::parse(header.cursor(message, "layout"), encoding).in_file(path)?;
+    let cursor = header.cursor(message, "layout");
+    let stored = layout::parse(cursor.clone(), encoding).in_file(path)?;
+    if let (Layout::Virtual, Dataspace::Simple { max_dims, .. }) = (&stored.layout, &dataspace)
+        && max_dims.contains(&u64::MAX)
+    {
+        // The stored extent is not the real one: that follows from the extents of the sources.
+        return Err(cursor.unsupported("virtual dataset without limits").in_file(path));
+    }
     let mut layout = check_layout(stored, &dataspace, &datatype).map_err(malformed)?;
     if let Some(message) = header.find(kind::EXTERNAL) {
         layout = layout::read_external(reader, header.cursor(message, "external file list"))?;
     }
     let filters = match header.find(kind::FILTERS) {
-        Some(message) => own_body(header, message, "filter pipeline").and_then(filters::parse).in_file(path)?,
+        Some(message) => {
+            let cursor = header.cursor(message, "filter pipeline");
+            let cursor = reader.message_body(cursor, message.shared, kind::FILTERS, &mut storage)?;
+            filters::parse(cursor).in_file(path)?
+        }
         None => Vec::new(),
     };
-    let fill = read_fill(header, &layout).in_file(path)?;
+    let fill = read_fill(reader, header, &layout)?;
     let element_len = datatype.class.len_bytes();
     if fill.value.as_ref().is_some_and(|value| value.bytes().len() as u64 != element_len) {
         return Err(malformed(format!("fill value of another size than the type's {element_len} bytes")));
@@ -189,13 +139,17 @@ fn read_dataset(
     Ok(Dataset { dataspace, datatype, layout, fill, filters })
 }
 
-fn read_fill(header: &ObjectHeader, layout: &Layout) -> Result<FillValue, Defect> {
-    if let Some(message) = header.find(kind::FILL) {
-        fill::parse(own_body(header, message, "fill value")?)
-    } else if let Some(message) = header.find(kind::FILL_OLD) {
-        fill::parse_old(own_body(header, message, "old fill value")?, layout)
-    } else {
-        Ok(fill::absent(layout))
+fn read_fill(reader: &mut Reader<'_, '_>, header: &ObjectHeader, layout: &Layout) -> Result<FillValue> {
+    let path = reader.path();
+    let Some(message) = header.find(kind::FILL).or_else(|| header.find(kind::FILL_OLD)) else {
+        return Ok(fill::absent(layout));
+    };
+    let mut storage = Vec::new();
+    let cursor = header.cursor(message, "fill value");
+    let cursor = reader.message_body(cursor, message.shared, message.kind, &mut storage)?;
+    match message.kind {
+        kind::FILL => fill::parse(cursor).in_file(path),
+        _ => fill::parse_old(cursor, layout).in_file(path),
     }
 }
 
@@ -227,7 +181,7 @@ fn check_layout(stored: StoredLayout, dataspace: &Dataspace, datatype: &Datatype
                 return Err(format!("chunks of elements of another size than the type's {element_len} bytes"));
             }
         }
-        _ => {}
+        Layout::External { .. } | Layout::Virtual => {}
     }
     Ok(layout)
 }

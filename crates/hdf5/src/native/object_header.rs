@@ -165,7 +165,7 @@ impl ObjectHeader {
     /// The datatype of a committed datatype's header, which may not be shared itself.
     pub fn own_datatype(&self, reader: &mut Reader<'_, '_>) -> Result<Arc<TypeClass>> {
         match self.find(kind::DATATYPE) {
-            Some(message) if !message.shared => reader.datatype(self.cursor(message, "committed datatype")),
+            Some(message) if !message.shared => reader.type_class(self.cursor(message, "committed datatype")),
             found => {
                 let address = found.map_or(0, |message| message.address);
                 let what = "shared datatype: its target is no committed datatype".to_owned();

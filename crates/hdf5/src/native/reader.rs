@@ -7,6 +7,7 @@ use super::ReadLimits;
 use super::cursor::{Cursor, Encoding, InFile};
 use super::datatype;
 use super::object_header::ObjectHeader;
+use super::shared::{self, SharedHeaps, SharedPointer, kind};
 use super::superblock::Superblock;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{Datatype, TypeClass};
@@ -33,6 +34,7 @@ pub(crate) struct Reader<'v, 'f> {
     work_limit: u64,
     types: HashMap<Box<[u8]>, Arc<TypeClass>>,
     committed: HashMap<u64, Datatype>,
+    shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
 }
 
@@ -47,6 +49,7 @@ impl<'v, 'f> Reader<'v, 'f> {
             work_limit,
             types: HashMap::new(),
             committed: HashMap::new(),
+            shared_heaps: None,
             spare_headers: Vec::new(),
         }
     }
@@ -113,7 +116,7 @@ impl<'v, 'f> Reader<'v, 'f> {
     }
 
     /// Decodes a datatype, or remembers one with the same bytes.
-    pub fn datatype(&mut self, mut cursor: Cursor<'_>) -> Result<Arc<TypeClass>> {
+    pub fn type_class(&mut self, mut cursor: Cursor<'_>) -> Result<Arc<TypeClass>> {
         let mut rest = cursor.clone();
         let bytes = rest.rest();
         if let Some(class) = self.types.get(bytes) {
@@ -124,6 +127,59 @@ impl<'v, 'f> Reader<'v, 'f> {
             self.types.insert(bytes.into(), Arc::clone(&class));
         }
         Ok(class)
+    }
+
+    /// The body of a message that can only be shared through the shared message heap: `cursor` itself, or, where
+    /// `shared`, what its pointer leads to, which `storage` then holds.
+    pub fn message_body<'b>(
+        &mut self,
+        cursor: Cursor<'b>,
+        shared: bool,
+        kind: u16,
+        storage: &'b mut Vec<u8>,
+    ) -> Result<Cursor<'b>> {
+        if !shared {
+            return Ok(cursor);
+        }
+        match shared::parse(cursor.clone(), self.encoding()).in_file(self.path())? {
+            SharedPointer::Heap(id) => self.shared_body(&cursor, kind, &id, storage),
+            SharedPointer::Committed(_) => {
+                Err(cursor.malformed("shared through a committed datatype").in_file(self.path()))
+            }
+        }
+    }
+
+    /// The body of a shared message of this kind, which `storage` holds; `cursor` is where its id was found.
+    pub fn shared_body<'b>(
+        &mut self,
+        cursor: &Cursor<'_>,
+        kind: u16,
+        id: &[u8],
+        storage: &'b mut Vec<u8>,
+    ) -> Result<Cursor<'b>> {
+        // Taken out while it reads through this reader; put back whatever comes.
+        let mut heaps = match self.shared_heaps.take() {
+            Some(heaps) => heaps,
+            None => SharedHeaps::read(self)?,
+        };
+        let found = heaps.get(self, cursor, kind, id, storage);
+        self.shared_heaps = Some(heaps);
+        Ok(Cursor::new(storage, found?, "shared message"))
+    }
+
+    /// Decodes a datatype message, or follows it where `shared`.
+    pub fn datatype(&mut self, cursor: Cursor<'_>, shared: bool) -> Result<Datatype> {
+        if !shared {
+            return Ok(Datatype { class: self.type_class(cursor)?, committed: None });
+        }
+        match shared::parse(cursor.clone(), self.encoding()).in_file(self.path())? {
+            SharedPointer::Committed(address) => self.committed_datatype(address),
+            SharedPointer::Heap(id) => {
+                let mut storage = Vec::new();
+                let body = self.shared_body(&cursor, kind::DATATYPE, &id, &mut storage)?;
+                Ok(Datatype { class: self.type_class(body)?, committed: None })
+            }
+        }
     }
 
     /// The committed datatype whose header is at `address`.

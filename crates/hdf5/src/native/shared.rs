@@ -3,7 +3,14 @@
 //! A shared message is in a committed datatype's header or in the file's shared message heap. Invariant: a pointer is
 //! followed once; what it leads to may not be a pointer again.
 
-use super::cursor::{Cursor, Defect, Encoding};
+use super::checksum::verified;
+use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::fractal_heap::FractalHeap;
+use super::reader::Reader;
+use crate::error::Result;
+
+/// Length of an id in a shared message heap.
+const HEAP_ID_LEN_BYTES: usize = 8;
 
 /// Kinds of header messages that this reader looks at (HDF5 File Format Specification, IV.A.2).
 pub(crate) mod kind {
@@ -51,7 +58,7 @@ pub(crate) enum SharedPointer {
     /// In the header at this address.
     Committed(u64),
     /// In the shared message heap, under this fractal heap id.
-    Heap([u8; 8]),
+    Heap([u8; HEAP_ID_LEN_BYTES]),
 }
 
 /// Decodes the body that a shared message has in place of its own.
@@ -66,10 +73,70 @@ pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Share
         }
         (2, _) | (3, 2) => Ok(SharedPointer::Committed(cursor.required_address(encoding, "the shared message")?)),
         (3, 1) => {
-            let mut id = [0; 8];
-            id.copy_from_slice(cursor.take(8)?);
+            let mut id = [0; HEAP_ID_LEN_BYTES];
+            id.copy_from_slice(cursor.take(HEAP_ID_LEN_BYTES)?);
             Ok(SharedPointer::Heap(id))
         }
         _ => Err(cursor.unsupported(format!("version {version}, location {location}"))),
     }
+}
+
+/// The heaps of a file's shared messages, each with the kinds of messages it holds (bit n: kind n).
+#[derive(Debug, Default)]
+pub(crate) struct SharedHeaps(Vec<(u16, FractalHeap)>);
+
+impl SharedHeaps {
+    /// Reads the shared message table that the superblock extension names.
+    pub fn read(reader: &mut Reader<'_, '_>) -> Result<Self> {
+        const WHAT: &str = "shared message table";
+        let (path, encoding) = (reader.path(), reader.encoding());
+        let Some((address, index_count)) = reader.superblock().shared_table else {
+            return Ok(Self::default());
+        };
+        let index_len = 14 + 2 * encoding.address_len();
+        let len = 4 + usize::from(index_count) * index_len + 4;
+        let bytes = reader.bytes(address, len as u64, WHAT)?;
+        let heaps = verified(bytes, address, WHAT)
+            .and_then(|body| parse_table(Cursor::new(body, address, WHAT), index_count, encoding))
+            .in_file(path)?;
+        let mut read = Vec::new();
+        for (kinds, heap) in heaps {
+            read.push((kinds, FractalHeap::read(reader, heap, HEAP_ID_LEN_BYTES)?));
+        }
+        Ok(Self(read))
+    }
+
+    /// Reads the body of a shared message of this kind into `out`; returns its absolute file offset.
+    pub fn get(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        message: &Cursor<'_>,
+        kind: u16,
+        id: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
+        match self.0.iter_mut().find(|(kinds, _)| kinds >> kind & 1 == 1) {
+            Some((_, heap)) => heap.get(reader, id, out),
+            None => Err(message.malformed("shared, but the file has no heap for its kind").in_file(reader.path())),
+        }
+    }
+}
+
+/// Message kinds and heap address of each index that has a heap.
+fn parse_table(mut cursor: Cursor<'_>, index_count: u8, encoding: &Encoding) -> Result<Vec<(u16, u64)>, Defect> {
+    cursor.signature(b"SMTB")?;
+    let mut heaps = Vec::new();
+    for _ in 0..index_count {
+        cursor.version(0)?;
+        // Type of the index; the index serves writers only.
+        cursor.skip(1)?;
+        let kinds = cursor.u16()?;
+        // Smallest message, two cutoffs between list and B-tree, number of messages.
+        cursor.skip(4 + 2 + 2 + 2)?;
+        cursor.file_address(encoding)?;
+        if let Some(heap) = cursor.file_address(encoding)? {
+            heaps.push((kinds, heap));
+        }
+    }
+    Ok(heaps)
 }

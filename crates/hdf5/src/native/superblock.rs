@@ -98,7 +98,8 @@ fn parse(mut cursor: Cursor<'_>) -> Result<Stored, Defect> {
 
 fn parse_encoding(cursor: &mut Cursor<'_>, base: u64) -> Result<Encoding, Defect> {
     let (address_len_bytes, length_len_bytes) = (cursor.u8()?, cursor.u8()?);
-    if ![address_len_bytes, length_len_bytes].iter().all(|len| matches!(len, 2 | 4 | 8)) {
+    // Two bytes are allowed too, but libhdf5 itself cannot store its own structures' sizes in them.
+    if ![address_len_bytes, length_len_bytes].iter().all(|len| matches!(len, 4 | 8)) {
         return Err(cursor
             .unsupported(format!("addresses of {address_len_bytes} bytes and lengths of {length_len_bytes} bytes")));
     }

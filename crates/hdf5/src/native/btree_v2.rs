@@ -1,0 +1,184 @@
+//! Version 2 B-trees as indexes of dense links, dense attributes and huge heap objects: all records at once.
+//!
+//! Not for chunk indexes, which [`crate::read`] walks lazily. Invariants: nodes have right checksums and the type and
+//! depth that their parent expects; the records found are as many as the header says.
+
+use super::checksum::verified;
+use super::cursor::{Cursor, Defect, Encoding, InFile, encoded_len};
+use super::reader::Reader;
+use crate::error::Result;
+
+/// Bytes of a node around its records: signature, version, type, checksum.
+const NODE_FRAME_LEN_BYTES: u64 = 4 + 1 + 1 + 4;
+
+/// Deepest tree that is followed. With two records per node, the fewest of any real tree, 32 levels hold more than
+/// 2^32 records.
+const MAX_DEPTH: u16 = 32;
+
+/// Record types (HDF5 File Format Specification, III.A.2).
+pub(crate) mod record {
+    /// Huge heap objects that are found by a number.
+    pub const HUGE_BY_NUMBER: u8 = 1;
+    /// Links by the hash of their name.
+    pub const LINK_BY_NAME: u8 = 5;
+    /// Attributes by the hash of their name.
+    pub const ATTRIBUTE_BY_NAME: u8 = 8;
+}
+
+/// How nodes of one depth are laid out; depth 0 is the leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Level {
+    max_records: u64,
+    /// Most records in a subtree, and the size of the field that counts them.
+    max_subtree: u64,
+    subtree_count_len: usize,
+}
+
+/// The header of a tree.
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    kind: u8,
+    node_len: u64,
+    record_len: usize,
+    levels: Vec<Level>,
+    root: Option<u64>,
+    root_records: u64,
+    total_records: u64,
+}
+
+impl Header {
+    fn parse(mut cursor: Cursor<'_>, encoding: &Encoding, expected_kind: u8) -> Result<Self, Defect> {
+        cursor.signature(b"BTHD")?;
+        cursor.version(0)?;
+        let kind = cursor.u8()?;
+        if kind != expected_kind {
+            return Err(cursor.malformed(format!("type {kind} where {expected_kind} is expected")));
+        }
+        let node_len = u64::from(cursor.u32()?);
+        let record_len = usize::from(cursor.u16()?);
+        let depth = cursor.u16()?;
+        // Percentages at which nodes split and merge.
+        cursor.skip(2)?;
+        let root = cursor.file_address(encoding)?;
+        let root_records = u64::from(cursor.u16()?);
+        let total_records = cursor.length(encoding)?;
+        if depth > MAX_DEPTH {
+            return Err(cursor.malformed(format!("depth {depth}")));
+        }
+        let levels = levels(node_len, record_len as u64, depth, encoding)
+            .ok_or_else(|| cursor.malformed(format!("nodes of {node_len} bytes for records of {record_len}")))?;
+        Ok(Self { kind, node_len, record_len, levels, root, root_records, total_records })
+    }
+}
+
+/// Layout of each depth, leaves first; `None` if a node holds no record.
+fn levels(node_len: u64, record_len: u64, depth: u16, encoding: &Encoding) -> Option<Vec<Level>> {
+    let leaf_records =
+        node_len.checked_sub(NODE_FRAME_LEN_BYTES)?.checked_div(record_len).filter(|&count| count > 0)?;
+    let mut levels = vec![Level { max_records: leaf_records, max_subtree: leaf_records, subtree_count_len: 0 }];
+    for _ in 0..depth {
+        let below = levels[levels.len() - 1];
+        let pointer_len = (encoding.address_len() + encoded_len(leaf_records) + below.subtree_count_len) as u64;
+        let space = node_len.checked_sub(NODE_FRAME_LEN_BYTES + pointer_len)?;
+        let max_records = (space / (record_len + pointer_len)).max(1);
+        let max_subtree = (max_records + 1).saturating_mul(below.max_subtree).saturating_add(max_records);
+        levels.push(Level { max_records, max_subtree, subtree_count_len: encoded_len(max_subtree) });
+    }
+    Some(levels)
+}
+
+/// All records of a tree, in its order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Records {
+    bytes: Vec<u8>,
+    record_len: usize,
+    address: u64,
+}
+
+impl Records {
+    /// Reads the tree whose header is at `address`; it must hold records of type `kind`.
+    pub fn read(reader: &mut Reader<'_, '_>, address: u64, kind: u8) -> Result<Self> {
+        const WHAT: &str = "B-tree 2 header";
+        let (path, encoding) = (reader.path(), reader.encoding());
+        let len = 4 + 1 + 1 + 4 + 2 + 2 + 2 + encoding.address_len() + 2 + encoding.length_len() + 4;
+        let bytes = reader.bytes(address, len as u64, WHAT)?;
+        let header = verified(bytes, address, WHAT)
+            .and_then(|body| Header::parse(Cursor::new(body, address, WHAT), encoding, kind))
+            .in_file(path)?;
+        let mut records = Self { bytes: Vec::new(), record_len: header.record_len, address };
+        if let Some(root) = header.root {
+            records.add_node(reader, &header, root, header.root_records, header.levels.len() - 1)?;
+        }
+        let found = (records.bytes.len() / header.record_len) as u64;
+        if found != header.total_records {
+            let what = format!("{WHAT}: {found} records found, {} stored", header.total_records);
+            return Err(Defect::Malformed { address, what }.in_file(path));
+        }
+        Ok(records)
+    }
+
+    /// Adds the `count` records of the node at `address` and of those below it.
+    fn add_node(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        header: &Header,
+        address: u64,
+        count: u64,
+        depth: usize,
+    ) -> Result<()> {
+        const WHAT: &str = "B-tree 2 node";
+        let (path, encoding) = (reader.path(), reader.encoding());
+        let level = header.levels[depth];
+        if count > level.max_records {
+            let what = format!("{WHAT}: {count} records in a node for {}", level.max_records);
+            return Err(Defect::Malformed { address, what }.in_file(path));
+        }
+        let pointer_len = match depth {
+            0 => 0,
+            _ => {
+                let below = header.levels[depth - 1].subtree_count_len;
+                encoding.address_len() + encoded_len(header.levels[0].max_records) + below
+            }
+        };
+        // A node occupies `node_len` bytes; what follows the checksum is not defined. The counts fit: both were
+        // checked against the node's length.
+        let records_len = count * header.record_len as u64;
+        let pointers_len = if depth == 0 { 0 } else { (count + 1) * pointer_len as u64 };
+        let len = NODE_FRAME_LEN_BYTES + records_len + pointers_len;
+        if len > header.node_len {
+            let what = format!("{WHAT}: {len} bytes in a node of {}", header.node_len);
+            return Err(Defect::Malformed { address, what }.in_file(path));
+        }
+        let node = reader.bytes(address, len, WHAT)?;
+        let body = verified(node, address, WHAT).in_file(path)?;
+        let mut cursor = Cursor::new(body, address, WHAT);
+        let parsed = (|| {
+            cursor.signature(if depth == 0 { b"BTLF" } else { b"BTIN" })?;
+            cursor.version(0)?;
+            let kind = cursor.u8()?;
+            if kind != header.kind {
+                return Err(cursor.malformed(format!("type {kind} in a tree of type {}", header.kind)));
+            }
+            let records = cursor.take(records_len as usize)?;
+            let mut children = Vec::new();
+            while depth > 0 && cursor.remaining() > 0 {
+                let child = cursor.required_address(encoding, "a child")?;
+                let child_count = cursor.uint(encoded_len(header.levels[0].max_records))?;
+                cursor.skip(header.levels[depth - 1].subtree_count_len)?;
+                children.push((child, child_count));
+            }
+            Ok((records, children))
+        })();
+        let (records, children) = parsed.in_file(path)?;
+        self.bytes.extend_from_slice(records);
+        for (child, child_count) in children {
+            self.add_node(reader, header, child, child_count, depth - 1)?;
+        }
+        Ok(())
+    }
+
+    /// The records, one cursor each; their addresses are the tree's.
+    pub fn iter(&self) -> impl Iterator<Item = Cursor<'_>> {
+        self.bytes.chunks_exact(self.record_len).map(|record| Cursor::new(record, self.address, "B-tree 2 record"))
+    }
+}
