@@ -3,8 +3,10 @@
 //! Errors of the crates below are turned into this here and nowhere else.
 
 use crate::exit::Exit;
-use crate::render::escape;
+use crate::render::{differences, escape};
+use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
+use raddle_merge::error::MergeError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,27 @@ impl Failure {
         Self::new(Exit::InputRefused, &format!("standard input: {cause}"))
     }
 
+    /// A merge, rechunk or verification of `inputs` failed.
+    pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
+        let failure = Self::new(exit_of(error, inputs), &error.to_string());
+        match error {
+            MergeError::BadInputs { bad } => {
+                let count = crate::render::quantity::count(bad.len() as u64);
+                let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::bad_inputs(bad))
+                    .hint("copy the files again from where they came from, or leave them out with --skip-bad")
+            }
+            MergeError::Differences { differences } => {
+                let count = crate::render::quantity::counted(differences.len() as u64, "difference");
+                Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
+                    .details(differences::table(differences, inputs))
+                    .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+            }
+            _ => failure,
+        }
+    }
+
     /// An HDF5 file could not be read.
     pub fn of_input(error: &Hdf5Error) -> Self {
         Self::new(exit_of_hdf5(error, None), &error.to_string())
@@ -91,6 +114,25 @@ impl Failure {
             text.push_str(&format!("{bold}what to do:{off} {hint}\n"));
         }
         text
+    }
+}
+
+fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
+    match error {
+        MergeError::Pattern { .. } => Exit::Usage,
+        MergeError::NoInputs { .. }
+        | MergeError::Input { .. }
+        | MergeError::Duplicate { .. }
+        | MergeError::BadInputs { .. }
+        | MergeError::Differences { .. }
+        | MergeError::Object { .. } => Exit::InputRefused,
+        MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
+        MergeError::Locked { .. } => Exit::Locked,
+        MergeError::Limit { .. } => Exit::Limit,
+        MergeError::Cancelled => Exit::Interrupted,
+        MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
+        MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        _ => Exit::Internal,
     }
 }
 

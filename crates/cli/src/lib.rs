@@ -15,5 +15,6 @@ pub mod progress;
 pub mod render;
 pub mod run;
 pub mod signals;
+pub mod watching;
 
 pub use run::run;

@@ -5,17 +5,15 @@ use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::Parser;
+use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-/// First argument that makes this process the reader of one untrusted file through libhdf5; never typed by people.
-pub const READER_ARGUMENT: &str = "__hdf5-reader";
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
-        return ExitCode::FAILURE;
+        return serve_reader();
     }
     std::panic::set_hook(Box::new(tell_panic));
     let exit = std::panic::catch_unwind(|| match Arguments::try_parse_from(arguments) {
@@ -25,10 +23,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit.unwrap_or(Exit::Internal).into()
 }
 
+/// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
+fn serve_reader() -> ExitCode {
+    // The parent hears of a failure by the closed socket and says what there is to say.
+    child::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     let out = &mut anstream::stdout();
     match command {
+        Command::Plan(arguments) => command::plan::run(&arguments),
+        Command::Merge(arguments) => command::merge::run(&arguments),
+        Command::Rechunk(arguments) => command::rechunk::run(&arguments),
+        Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),
+        Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),
     }

@@ -2,8 +2,13 @@
 //! [`crate::render`]; what is done is done by the crates below.
 
 pub mod completions;
+pub mod demo;
 pub mod inspect;
 pub mod man;
+pub mod merge;
+pub mod plan;
+pub mod rechunk;
+pub mod verify;
 
 use std::io::Write;
 

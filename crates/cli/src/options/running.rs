@@ -2,6 +2,7 @@
 
 use super::size::Size;
 use crate::failure::Failure;
+use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -40,6 +41,18 @@ pub struct RunningArgs {
 }
 
 impl RunningArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        if let Some(jobs) = self.jobs {
+            options.jobs = jobs.get();
+        }
+        if let Some(memory) = self.memory {
+            options.memory_limit_bytes = memory.0;
+        }
+        // Without the path of this executable, inputs that only libhdf5 can read are refused by name.
+        options.reader_executable = std::env::current_exe().ok();
+    }
+
     /// Writes `report` to the file that `--report` names, if it does.
     ///
     /// # Errors

@@ -1,9 +1,12 @@
 //! Results as text: values in, lines out. Nothing here reads files or decides anything.
 
+pub mod differences;
 pub mod escape;
 pub mod histogram;
 pub mod inspection;
+pub mod plan;
 pub mod quantity;
+pub mod report;
 pub mod table;
 
 /// `value` as indented JSON with a final newline.
