@@ -79,7 +79,8 @@ struct raddle_usage {
     uint64_t end;             /* end of the allocated space as written to the superblock; while planning: so far */
     uint64_t write_count;     /* pwrite calls that wrote metadata */
     uint64_t write_len_bytes;
-    uint64_t claim_count; /* placeholder writes taken */
+    uint64_t claim_count;     /* placeholder writes taken */
+    uint64_t heap_len_bytes;  /* given out for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
 };
 
 typedef struct raddle_plan {
@@ -140,6 +141,8 @@ static haddr_t planning_alloc(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, hsize_t
         return plan->claim_address;
     }
     if (!is_lost(plan)) {
+        if (type == H5FD_MEM_LHEAP)
+            plan->usage.heap_len_bytes += len_bytes;
         /* The front is used first even when the tail is open: no reservation is wasted. */
         if (len_bytes <= plan->region_end - plan->front_next) {
             address = plan->front_next;

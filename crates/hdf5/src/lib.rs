@@ -7,12 +7,10 @@
 pub mod child;
 pub mod error;
 pub mod ffi;
-pub mod inspect;
 pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
-pub mod ranges;
 pub mod read;
 pub mod source;
 pub mod stock;

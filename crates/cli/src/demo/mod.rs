@@ -1,7 +1,6 @@
-//! Made data to try raddle on: NOvA-like files, and the loop over h5py that raddle is compared with.
+//! Made data to try raddle on: NOvA-like files.
 
 pub mod generate;
-pub mod h5py;
 mod random;
 mod values;
 pub mod workload;

@@ -80,6 +80,9 @@ impl<W: TileWork> Shop<'_, W> {
             if !self.window.wants(ordinal) {
                 return;
             }
+            while tile.index >= self.plan.arrays[tile.array as usize].tile_count() {
+                tile = Tile { array: tile.array + 1, index: 0 };
+            }
             // The length is checked when the window is made: the largest tile fits `raw`.
             let len = self.plan.arrays[tile.array as usize].tile_len_bytes() as usize;
             let times = match self.make(worker, tile, &mut raw[..len], &mut parcel) {
@@ -89,7 +92,7 @@ impl<W: TileWork> Shop<'_, W> {
             regroup_ns += times.regroup_ns;
             encode_ns += times.encode_ns;
             encoded += u64::from(!times.verbatim);
-            tile = self.index.next(tile);
+            tile.index += 1;
         }
         // A clock of the thread costs a system call: it is read per batch and shared out by wall time.
         let cpu_ns = thread_cpu_ns() - cpu_before_ns;
@@ -101,8 +104,8 @@ impl<W: TileWork> Shop<'_, W> {
             totals.bytes += batch.raw_len_bytes;
             totals.calls += if stage == Stage::Encode { encoded } else { batch.tiles };
         }
-        self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
         self.window.encoded(parcel);
+        self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
     }
 
     /// Appends the stored form of one tile to the parcel.
@@ -155,9 +158,9 @@ impl<W: TileWork> Shop<'_, W> {
         totals.cpu_ns += thread_cpu_ns() - cpu_before_ns;
         totals.bytes += len_bytes;
         totals.calls += 1;
-        let items = parcel.batch.tiles;
-        self.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items });
+        let tiles = parcel.batch.tiles;
         self.window.placed(parcel);
+        self.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items: tiles });
     }
 }
 

@@ -30,7 +30,7 @@ mod walk;
 pub use cursor::{Cursor, Defect, Encoding};
 pub use object::read_object;
 pub use superblock::Superblock;
-pub use walk::{read_tree, read_tree_through};
+pub use walk::read_tree;
 
 /// What a reader of metadata accepts before it refuses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Attributes of an output.
 
-use super::{OutputFile, TypeRef, dataspace, memory, predict, properties};
+use super::{OutputFile, TypeRef, dataspace, memory, properties};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Library};
 use crate::model::Dataspace;
@@ -32,7 +32,7 @@ impl OutputFile {
     /// ([`super::Compat::Earliest`]) do not have: a large one then fails.
     pub fn write_attribute(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) -> Result<()> {
         let _library = Library::lock();
-        self.require(predict::attribute_room(attribute))?;
+        self.require(self.ledger.attribute_room(object, attribute))?;
         let path = self.shared_path();
         let call = Call::of_object(&path, object);
         let result = call.c_string("H5Oopen", object).and_then(|name| {
@@ -40,7 +40,9 @@ impl OutputFile {
             let handle = unsafe { call.handle("H5Oopen", H5Oopen(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }?;
             self.attach(call, handle.id(), attribute)
         });
-        self.settle(result)
+        self.settle(result)?;
+        self.ledger.attached(object, attribute);
+        Ok(())
     }
 
     /// Writes an attribute of an open object. The caller holds the lock.

@@ -52,7 +52,8 @@ pub struct OutputDataset<'f> {
     /// For writing values.
     datatype: Handle,
     class: Arc<TypeClass>,
-    dims: Option<Vec<u64>>,
+    dataspace: Dataspace,
+    layout: OutputLayout,
     element_count: u64,
     index: predict::IndexRoom,
 }
@@ -71,8 +72,8 @@ impl OutputFile {
     ) -> Result<OutputDataset<'_>> {
         let link = link.into();
         let _library = Library::lock();
-        self.require(predict::dataset_room(self.compat(), spec).saturating_add(self.link_room(link)))?;
-        let result = self.linked(link, |file, call, parent, name, link_list| {
+        self.require(self.ledger.dataset_room(spec).saturating_add(self.link_room(link, 0)))?;
+        let result = self.linked(link, 0, |file, call, parent, name, link_list| {
             let not_writable = |what: String| Hdf5Error::NotWritable {
                 path: call.path.to_path_buf(),
                 object: call.object.escape_ascii().to_string(),
@@ -105,10 +106,11 @@ impl OutputFile {
         self.opened(link.path, spec, handle, datatype, element_count)
     }
 
-    /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values later.
+    /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values
+    /// later.
     pub fn open_dataset(&mut self, path: &[u8], spec: &DatasetSpec) -> Result<OutputDataset<'_>> {
         let _library = Library::lock();
-        let own_path = self.path().to_path_buf();
+        let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);
         let name = call.c_string("H5Dopen2", path)?;
         let access = access(call, spec)?;
@@ -138,12 +140,17 @@ impl OutputFile {
             }
             _ => datatype,
         };
-        let dims = match &spec.dataspace {
-            Dataspace::Simple { dims, .. } => Some(dims.clone()),
-            Dataspace::Scalar | Dataspace::Null => None,
-        };
-        let index = predict::IndexRoom::new(self.compat(), spec);
-        Ok(OutputDataset { file: self, path: path.into(), handle, datatype, class, dims, element_count, index })
+        Ok(OutputDataset {
+            path: Arc::from(path),
+            handle,
+            datatype,
+            class,
+            dataspace: spec.dataspace.clone(),
+            layout: spec.layout.clone(),
+            element_count,
+            index: predict::IndexRoom::new(self.compat(), spec),
+            file: self,
+        })
     }
 }
 
@@ -161,7 +168,32 @@ fn access(call: Call<'_>, spec: &DatasetSpec) -> Result<Option<Handle>> {
     }
 }
 
+impl Drop for OutputDataset<'_> {
+    fn drop(&mut self) {
+        self.file.ledger.promise(0);
+    }
+}
+
+/// Chunks of the whole extent.
+fn chunk_count(dataspace: &Dataspace, layout: &OutputLayout) -> u64 {
+    let OutputLayout::Chunked { chunk_shape } = layout else { return 0 };
+    let along = dataspace.dims().iter().zip(chunk_shape);
+    along.fold(1_u64, |count, (&dim, &chunk)| count.saturating_mul(dim.div_ceil(chunk.max(1))))
+}
+
 impl OutputDataset<'_> {
+    /// Keeps metadata room free for `count` chunks that will be inserted in order of their origins, or fails with
+    /// [`Hdf5Error::MetadataRegionFull`]. None of them is refused then; without this, each is bounded by the most
+    /// that a single chunk can take, and the last pages of the region stay unused.
+    pub fn expect_chunks(&mut self, count: u64) -> Result<()> {
+        let _library = Library::lock();
+        self.file.ledger.promise(0);
+        self.file.require(self.index.for_first(count))?;
+        self.index.expect(count);
+        self.file.ledger.promise(self.index.promised_len_bytes());
+        Ok(())
+    }
+
     /// Tells that the chunk whose first element is `origin` lies at `address`, `len_bytes` long as stored, encoded
     /// with the pipeline but for the filters in `filter_mask`. The bytes may be written before or after, by anyone.
     pub fn insert(&mut self, origin: &[u64], address: u64, len_bytes: u64, filter_mask: u32) -> Result<()> {
@@ -169,10 +201,13 @@ impl OutputDataset<'_> {
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));
         let call = Call::of_object(&path, &object);
         self.check_claim(call, address, len_bytes)?;
-        if self.dims.as_ref().is_none_or(|dims| dims.len() != origin.len()) {
+        if self.dataspace.dims().len() != origin.len() {
             return Err(self.not_writable(format!("a chunk origin of {} numbers does not fit it", origin.len())));
         }
-        self.file.require(self.index.for_one_more())?;
+        let unexpected_len_bytes = self.index.for_chunk(origin);
+        if unexpected_len_bytes > 0 {
+            self.file.require(unexpected_len_bytes)?;
+        }
         let plan = self.file.plan(call)?;
         plan.claim(address, len_bytes);
         let placeholder = plan.placeholder();
@@ -183,7 +218,8 @@ impl OutputDataset<'_> {
         };
         let result = call.status("H5Dwrite_chunk", status).map(drop);
         self.taken(call, address, len_bytes, result)?;
-        self.index.inserted();
+        self.index.inserted(origin);
+        self.file.ledger.promise(self.index.promised_len_bytes());
         Ok(())
     }
 
@@ -212,7 +248,7 @@ impl OutputDataset<'_> {
     /// Writes all elements through libhdf5: for small datasets, scalars, and file-local types that fit in memory.
     /// `value` holds stored bytes for fixed types, canonical bytes for file-local ones.
     pub fn write(&mut self, value: &[u8]) -> Result<()> {
-        let rows = self.dims.as_ref().map_or(1, |dims| dims[0]);
+        let rows = self.dataspace.dims().first().copied().unwrap_or(1);
         self.write_rows(0, rows, value)
     }
 
@@ -222,14 +258,14 @@ impl OutputDataset<'_> {
         let _library = Library::lock();
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));
         let call = Call::of_object(&path, &object);
-        let (count, selection) = match &self.dims {
-            None => (self.element_count, None),
-            Some(dims) => {
+        let (count, selection) = match self.dataspace.dims() {
+            [] => (self.element_count, None),
+            dims => {
                 let end = start_row.checked_add(rows);
                 if end.is_none_or(|end| end > dims[0]) {
                     return Err(self.not_writable(format!("rows {start_row} and {rows} more do not lie in it")));
                 }
-                let (mut start, mut count) = (vec![0; dims.len()], dims.clone());
+                let (mut start, mut count) = (vec![0; dims.len()], dims.to_vec());
                 (start[0], count[0]) = (start_row, rows);
                 (count.iter().product(), Some((start, count)))
             }
@@ -246,7 +282,10 @@ impl OutputDataset<'_> {
         if count == 0 {
             return Ok(());
         }
-        self.file.require(self.index.for_values(value.len() as u64, count))?;
+        let stored_len_bytes =
+            predict::values_len_bytes(&self.class, &self.layout, &self.dataspace, start_row, rows, value.len() as u64);
+        self.file
+            .require(stored_len_bytes.saturating_add(self.index.for_all(chunk_count(&self.dataspace, &self.layout))))?;
         let result = self.write_image(call, &image, selection.as_ref());
         self.file.settle(result)
     }
@@ -257,14 +296,14 @@ impl OutputDataset<'_> {
         image: &memory::Image,
         selection: Option<&(Vec<u64>, Vec<u64>)>,
     ) -> Result<()> {
-        let spaces = match (selection, &self.dims) {
-            (Some((start, count)), Some(dims)) => {
+        let spaces = match selection {
+            Some((start, count)) => {
                 let extent = |dims: &[u64]| Dataspace::Simple { dims: dims.to_vec(), max_dims: dims.to_vec() };
-                let in_file = dataspace::build(call, &extent(dims))?;
+                let in_file = dataspace::build(call, &extent(self.dataspace.dims()))?;
                 dataspace::select_box(call, &in_file, start, count, false)?;
                 Some((dataspace::build(call, &extent(count))?, in_file))
             }
-            _ => None,
+            None => None,
         };
         let (in_memory, in_file) =
             spaces.as_ref().map_or((H5S_ALL, H5S_ALL), |(in_memory, in_file)| (in_memory.id(), in_file.id()));
@@ -280,10 +319,12 @@ impl OutputDataset<'_> {
     /// Writes an attribute of this dataset; cheaper than by path.
     pub fn write_attribute(&mut self, attribute: &AttributeSpec<'_>) -> Result<()> {
         let _library = Library::lock();
-        self.file.require(predict::attribute_room(attribute))?;
+        self.file.require(self.file.ledger.attribute_room(&self.path, attribute))?;
         let call = Call::of_object(self.file.path(), &self.path);
         let result = self.file.attach(call, self.handle.id(), attribute);
-        self.file.settle(result)
+        self.file.settle(result)?;
+        self.file.ledger.attached(&self.path, attribute);
+        Ok(())
     }
 
     /// Refuses claims that would meet metadata.

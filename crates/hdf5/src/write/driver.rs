@@ -43,6 +43,7 @@ pub(super) struct Usage {
     pub write_count: u64,
     pub write_len_bytes: u64,
     pub claim_count: u64,
+    pub heap_len_bytes: u64,
 }
 
 unsafe extern "C" {

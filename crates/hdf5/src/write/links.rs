@@ -138,12 +138,12 @@ impl OutputFile {
     fn link(
         &mut self,
         link: NewLink<'_>,
-        data_len: usize,
+        target_len: usize,
         create: impl FnOnce(&mut Self, Call<'_>, hid_t, *const c_char, hid_t) -> Result<()>,
     ) -> Result<()> {
         let _library = Library::lock();
-        self.require(self.link_room(link).saturating_add((data_len as u64).saturating_mul(2)))?;
-        let result = self.linked(link, |file, call, parent, name, list| {
+        self.require(self.link_room(link, target_len))?;
+        let result = self.linked(link, target_len, |file, call, parent, name, list| {
             let name = call.c_string("H5Lcreate", name)?;
             create(file, call, parent, name.as_ptr(), list)
         });

@@ -3,7 +3,7 @@
 use super::driver::Plan;
 use super::filters::StandIns;
 use super::links::LinkClasses;
-use super::predict::{self, LinkRoom};
+use super::predict::{self, Ledger};
 use super::{NewLink, TypeRef, datatype, properties};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
@@ -77,7 +77,9 @@ pub struct OutputFile {
     compat: Compat,
     raw_start: u64,
     raw_end: Option<u64>,
-    room: LinkRoom,
+    pub(super) ledger: Ledger,
+    /// Bytes left and bytes allowed when the running operation began: tests compare with what it took.
+    bound: Option<(u64, u64)>,
     /// The group of the last created object: datasets come group by group.
     parent: Option<(Vec<u8>, Handle)>,
     /// `None` once closed.
@@ -124,7 +126,7 @@ impl OutputFile {
             .map_err(|source| io("create", source))?;
         let raw_start = options
             .metadata_region_len_bytes
-            .max(predict::FILE_LEN_BYTES)
+            .max(predict::MIN_REGION_LEN_BYTES)
             .checked_next_multiple_of(REGION_ALIGNMENT_BYTES)
             .filter(|&len| len <= i64::MAX as u64 / 2)
             .ok_or_else(|| io("reserve metadata", std::io::Error::from(std::io::ErrorKind::FileTooLarge)))?;
@@ -140,12 +142,15 @@ impl OutputFile {
             unsafe { call.handle("H5Fcreate", H5Fcreate(name.as_ptr(), H5F_ACC_EXCL, creation.id(), access.id())) };
         let id = plan.check(path).and(id)?;
         plan.begin();
+        let mut ledger = Ledger::new(options.compat);
+        ledger.grouped(b"", options.root_link_order);
         Ok(Self {
             path: Arc::from(path),
             compat: options.compat,
             raw_start,
             raw_end: None,
-            room: LinkRoom::default(),
+            ledger,
+            bound: None,
             parent: None,
             id: Some(id),
             plan: Some(plan),
@@ -206,8 +211,8 @@ impl OutputFile {
     ) -> Result<()> {
         let link = link.into();
         let _library = Library::lock();
-        self.require(predict::group_room(self.compat).saturating_add(self.link_room(link)))?;
-        let result = self.linked(link, |file, call, parent, name, link_list| {
+        self.require(self.ledger.group_room().saturating_add(self.link_room(link, 0)))?;
+        let result = self.linked(link, 0, |file, call, parent, name, link_list| {
             let creation = properties::group_creation(call, link_order, attribute_order)?;
             let name = call.c_string("H5Gcreate2", name)?;
             // SAFETY: valid handles and name, lock held; the group is ours.
@@ -217,6 +222,7 @@ impl OutputFile {
             };
             // The next objects are likely to be made in it.
             file.parent = Some((link.path.to_vec(), group?));
+            file.ledger.grouped(link.path, link_order);
             Ok(())
         });
         self.settle(result)
@@ -231,8 +237,8 @@ impl OutputFile {
     ) -> Result<()> {
         let link = link.into();
         let _library = Library::lock();
-        self.require(predict::datatype_room(class).saturating_add(self.link_room(link)))?;
-        let result = self.linked(link, |_, call, parent, name, link_list| {
+        self.require(self.ledger.datatype_room(class).saturating_add(self.link_room(link, 0)))?;
+        let result = self.linked(link, 0, |_, call, parent, name, link_list| {
             let creation = properties::datatype_creation(call, attribute_order)?;
             let datatype = datatype::build(call, class)?;
             let name = call.c_string("H5Tcommit2", name)?;
@@ -247,7 +253,7 @@ impl OutputFile {
     /// Sets the comment of an object.
     pub fn set_comment(&mut self, object: &[u8], comment: &[u8]) -> Result<()> {
         let _library = Library::lock();
-        self.require(predict::message_room(comment.len() as u64))?;
+        self.require(self.ledger.comment_room(comment.len() as u64))?;
         let call = Call::of_object(&self.path, object);
         let (name, text) = (call.c_string("H5Oset_comment", object)?, call.c_string("H5Oset_comment", comment)?);
         let id = self.id(call)?;
@@ -316,24 +322,37 @@ impl OutputFile {
         self.raw_end
     }
 
-    /// Fails with [`Hdf5Error::MetadataRegionFull`] unless `needed_len_bytes` of metadata fit.
-    pub(super) fn require(&self, needed_len_bytes: u64) -> Result<()> {
-        let left_len_bytes = self.plan.as_ref().map_or(0, Plan::front_left_bytes);
+    /// Fails with [`Hdf5Error::MetadataRegionFull`] unless `needed_len_bytes` of metadata fit, beside what is spoken
+    /// for.
+    pub(super) fn require(&mut self, needed_len_bytes: u64) -> Result<()> {
+        let Some(plan) = &self.plan else { return Err(Call::of_file(&self.path).error("H5Fopen")) };
+        let left_len_bytes = plan.front_left_bytes();
+        let spoken_for_len_bytes = self.ledger.spoken_for_len_bytes(plan.usage().heap_len_bytes);
+        let needed_len_bytes = needed_len_bytes.saturating_add(spoken_for_len_bytes);
         if needed_len_bytes <= left_len_bytes {
+            self.bound = Some((left_len_bytes, needed_len_bytes));
             return Ok(());
         }
         Err(Hdf5Error::MetadataRegionFull { path: self.path.to_path_buf(), needed_len_bytes, left_len_bytes })
     }
 
-    /// What a new link may take in its group.
-    pub(super) fn link_room(&self, link: NewLink<'_>) -> u64 {
+    /// What a new link may take in its group; `target_len` is that of the text it leads to.
+    pub(super) fn link_room(&self, link: NewLink<'_>, target_len: usize) -> u64 {
         let (parent, name) = link.split();
-        self.room.needed(parent, name.len())
+        self.ledger.link_room(parent, (name.len() + target_len) as u64)
     }
 
     /// The result of calls, or the failure that the driver hid from them.
-    pub(super) fn settle<T>(&self, result: Result<T>) -> Result<T> {
-        self.plan.as_ref().map_or(Ok(()), |plan| plan.check(&self.path))?;
+    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Some(plan) = &self.plan {
+            plan.check(&self.path)?;
+            if let Some((before, bound)) = self.bound.take()
+                && cfg!(debug_assertions)
+            {
+                let taken = before.saturating_sub(plan.front_left_bytes());
+                assert!(taken <= bound, "an operation bounded by {bound} bytes of metadata took {taken}");
+            }
+        }
         result
     }
 
@@ -341,6 +360,7 @@ impl OutputFile {
     pub(super) fn linked<T>(
         &mut self,
         link: NewLink<'_>,
+        target_len: usize,
         create: impl FnOnce(&mut Self, Call<'_>, i64, &[u8], i64) -> Result<T>,
     ) -> Result<T> {
         let path = self.shared_path();
@@ -358,7 +378,7 @@ impl OutputFile {
         };
         let link_list = properties::link_creation(call, link.utf8)?;
         let created = create(self, call, parent, name, link_list.id())?;
-        self.room.linked(parent_path, name.len());
+        self.ledger.linked(parent_path, (name.len() + target_len) as u64);
         Ok(created)
     }
 

@@ -105,10 +105,7 @@ pub(super) fn dataset_creation(
     // SAFETY: for the block: valid list, the caller holds the lock; the chunk shape has the length that is passed.
     unsafe {
         // A header of 256 bytes is kept free for attributes unless told that none will come. The hint is not stored.
-        call.status(
-            "H5Pset_dset_no_attrs_hint",
-            H5Pset_dset_no_attrs_hint(list.id(), u8::from(!spec.has_attributes).into()),
-        )?;
+        call.status("H5Pset_dset_no_attrs_hint", H5Pset_dset_no_attrs_hint(list.id(), u8::from(!spec.has_attributes)))?;
         // When storage is allocated is ours to say, not the input's: early allocation of chunks would place all of
         // them before a claim is made.
         let allocation = match &spec.layout {

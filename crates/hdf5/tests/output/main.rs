@@ -1,6 +1,7 @@
 //! Outputs written through the planning driver, read back with libhdf5's default driver.
 
 mod chunks;
+mod prediction;
 mod readback;
 
 use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, Dataspace, FillValue, TypeClass};
