@@ -163,3 +163,50 @@ fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    /// The parts as owned bytes: name, datatype, dataspace, data.
+    fn cut(cursor: Cursor<'_>) -> Result<[Vec<u8>; 4], Defect> {
+        let Parts { name, mut datatype, mut dataspace, mut data, .. } = parse(cursor)?;
+        Ok([name.to_vec(), datatype.rest().to_vec(), dataspace.rest().to_vec(), data.take(2)?.to_vec()])
+    }
+
+    #[test]
+    fn version_1_pads_its_parts() {
+        let mut bytes = le(&[(1, 1), (0, 1), (3, 2), (12, 2), (8, 2)]);
+        bytes.extend_from_slice(b"ab\0-----tttttttttttt----ssssssssdd");
+        let parts = check(&bytes, cut);
+        assert_eq!(parts, [b"ab".to_vec(), vec![b't'; 12], vec![b's'; 8], b"dd".to_vec()]);
+    }
+
+    #[test]
+    fn version_3_packs_them() {
+        let mut bytes = le(&[(3, 1), (1, 1), (3, 2), (5, 2), (4, 2), (1, 1)]);
+        bytes.extend_from_slice(b"ab\0tttttssssdd");
+        assert_eq!(check(&bytes, cut), [b"ab".to_vec(), vec![b't'; 5], vec![b's'; 4], b"dd".to_vec()]);
+        let parts = parse(Cursor::new(&bytes, ADDRESS, "attribute")).unwrap();
+        assert!(parts.utf8 && parts.datatype_shared && !parts.dataspace_shared);
+    }
+
+    #[test]
+    fn names_must_end_where_they_say() {
+        for name in [b"ab!", b"a\0\0", b"\0\0\0"] {
+            let mut bytes = le(&[(2, 1), (0, 1), (3, 2), (0, 2), (0, 2)]);
+            bytes.extend_from_slice(name);
+            assert!(parse(Cursor::new(&bytes, ADDRESS, "attribute")).is_err(), "{}", name.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn info() {
+        let dense = check(&le(&[(0, 1), (1, 1), (8, 2), (600, 8), (700, 8)]), |cursor| parse_info(cursor, &WIDE));
+        assert_eq!(dense, Some((600, 700)));
+        let compact =
+            check(&le(&[(0, 1), (0, 1), (u64::MAX, 8), (u64::MAX, 8)]), |cursor| parse_info(cursor, &WIDE)).is_none();
+        assert!(compact);
+    }
+}

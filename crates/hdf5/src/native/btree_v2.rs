@@ -182,3 +182,29 @@ impl Records {
         self.bytes.chunks_exact(self.record_len).map(|record| Cursor::new(record, self.address, "B-tree 2 record"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{WIDE, check, le};
+    use super::*;
+
+    #[test]
+    fn header_of_a_link_index() {
+        let mut bytes = b"BTHD".to_vec();
+        bytes.extend(le(&[(0, 1), (5, 1), (512, 4), (11, 2), (2, 2), (100, 1), (40, 1), (900, 8), (3, 2), (4000, 8)]));
+        let header = check(&bytes, |cursor| Header::parse(cursor, &WIDE, record::LINK_BY_NAME));
+        assert_eq!((header.root, header.root_records, header.total_records), (Some(900), 3, 4000));
+        // (512 - 10) / 11 records in a leaf; inner nodes have pointers of 8 + 1 bytes, above that of 8 + 1 + 2.
+        let counts: Vec<_> = header.levels.iter().map(|level| (level.max_records, level.subtree_count_len)).collect();
+        assert_eq!(counts, [(45, 0), (24, 2), (22, 2)]);
+    }
+
+    #[test]
+    fn nodes_too_small_for_a_record_are_refused() {
+        assert_eq!(levels(20, 11, 0, &WIDE), None);
+        assert_eq!(levels(512, 0, 0, &WIDE), None);
+        assert_eq!(levels(9, 11, 3, &WIDE), None);
+        // As deep as allowed and as wide as can be: counts saturate.
+        assert!(levels(u64::from(u32::MAX), 1, MAX_DEPTH, &WIDE).is_some());
+    }
+}

@@ -42,3 +42,46 @@ pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Datas
     }
     Ok(space)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    #[test]
+    fn version_1_with_maxima() {
+        let bytes = le(&[(1, 1), (2, 1), (1, 1), (0, 5), (3, 8), (4, 8), (u64::MAX, 8), (4, 8)]);
+        let space = check(&bytes, |cursor| parse(cursor, &WIDE));
+        assert_eq!(space, Dataspace::Simple { dims: vec![3, 4], max_dims: vec![u64::MAX, 4] });
+    }
+
+    #[test]
+    fn version_2_without_maxima_in_short_lengths() {
+        let narrow = Encoding { length_len_bytes: 4, ..WIDE };
+        let bytes = le(&[(2, 1), (1, 1), (0, 1), (1, 1), (70_000, 4)]);
+        let space = check(&bytes, |cursor| parse(cursor, &narrow));
+        assert_eq!(space, Dataspace::Simple { dims: vec![70_000], max_dims: vec![70_000] });
+        let unlimited = le(&[(2, 1), (1, 1), (1, 1), (1, 1), (7, 4), (u64::MAX, 4)]);
+        let space = check(&unlimited, |cursor| parse(cursor, &narrow));
+        assert_eq!(space, Dataspace::Simple { dims: vec![7], max_dims: vec![u64::MAX] });
+    }
+
+    #[test]
+    fn scalar_and_null() {
+        let parse = |bytes: &[u8]| parse(Cursor::new(bytes, ADDRESS, "dataspace"), &WIDE);
+        assert_eq!(parse(&[1, 0, 0, 0, 0, 0, 0, 0]), Ok(Dataspace::Scalar));
+        assert_eq!(parse(&[2, 0, 0, 0]), Ok(Dataspace::Scalar));
+        assert_eq!(parse(&[2, 0, 0, 2]), Ok(Dataspace::Null));
+        assert!(matches!(parse(&[3, 0, 0, 0]), Err(Defect::Unsupported { .. })));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let parse = |fields: &[(u64, usize)]| parse(Cursor::new(&le(fields), ADDRESS, "dataspace"), &WIDE);
+        // More than its maximum; a scalar with a rank; rank 33; more than 2^64 elements.
+        assert!(parse(&[(2, 1), (1, 1), (1, 1), (1, 1), (8, 8), (7, 8)]).is_err());
+        assert!(parse(&[(2, 1), (1, 1), (0, 1), (0, 1), (8, 8)]).is_err());
+        assert!(parse(&[(1, 1), (33, 1), (0, 6)]).is_err());
+        assert!(parse(&[(2, 1), (2, 1), (0, 1), (1, 1), (1 << 32, 8), (1 << 32, 8)]).is_err());
+    }
+}

@@ -299,3 +299,179 @@ fn check_array(item_len: u64, dims: &[u32], stored_len: Option<u32>, start: &Cur
         _ => Err(start.malformed(format!("array of shape {dims:?} with items of {item_len} bytes"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{check, le};
+    use super::*;
+
+    const I32: [(u64, usize); 5] = [(0x10, 1), (0x08, 3), (4, 4), (0, 2), (32, 2)];
+
+    fn i32_class() -> TypeClass {
+        TypeClass::Integer {
+            len_bytes: 4,
+            order: ByteOrder::Little,
+            signed: true,
+            bits: BitRange { offset: 0, count: 32 },
+            padding: (0, 0),
+        }
+    }
+
+    fn decoded(bytes: &[u8]) -> TypeClass {
+        check(bytes, |mut cursor| parse(&mut cursor))
+    }
+
+    /// A head of the given version and class, then more bytes.
+    fn message(version_and_class: u64, bits: u64, len_bytes: u64, more: &[&[u8]]) -> Vec<u8> {
+        [le(&[(version_and_class, 1), (bits, 3), (len_bytes, 4)]), more.concat()].concat()
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(decoded(&le(&I32)), i32_class());
+        let odd = decoded(&le(&[(0x10, 1), (0x07, 3), (8, 4), (5, 2), (17, 2)]));
+        let expected = TypeClass::Integer {
+            len_bytes: 8,
+            order: ByteOrder::Big,
+            signed: false,
+            bits: BitRange { offset: 5, count: 17 },
+            padding: (1, 1),
+        };
+        assert_eq!(odd, expected);
+        let float = le(&[(0x11, 1), (0x1f21, 3), (4, 4), (0, 2), (32, 2), (23, 1), (8, 1), (0, 1), (23, 1), (127, 4)]);
+        let expected = TypeClass::Float {
+            len_bytes: 4,
+            order: ByteOrder::Big,
+            bits: BitRange { offset: 0, count: 32 },
+            padding: (0, 0, 0),
+            normalization: 2,
+            sign_bit: 31,
+            exponent: BitRange { offset: 23, count: 8 },
+            mantissa: BitRange { offset: 0, count: 23 },
+            exponent_bias: 127,
+        };
+        assert_eq!(decoded(&float), expected);
+        let bitfield = decoded(&le(&[(0x14, 1), (0, 3), (2, 4), (0, 2), (16, 2)]));
+        assert!(matches!(bitfield, TypeClass::Bitfield { len_bytes: 2, bits: BitRange { offset: 0, count: 16 }, .. }));
+        let time = decoded(&le(&[(0x12, 1), (1, 3), (4, 4), (32, 2)]));
+        assert_eq!(time, TypeClass::Time { len_bytes: 4, order: ByteOrder::Big, precision_bits: 32 });
+    }
+
+    #[test]
+    fn strings_and_opaque_bytes() {
+        assert_eq!(
+            decoded(&message(0x13, 0x12, 9, &[])),
+            TypeClass::FixedString { len_bytes: 9, padding: 2, charset: 1 }
+        );
+        assert_eq!(
+            decoded(&message(0x15, 8, 3, &[b"tag\0\0\0\0\0"])),
+            TypeClass::Opaque { len_bytes: 3, tag: b"tag".to_vec() }
+        );
+        let character = message(0x13, 0, 1, &[]);
+        assert_eq!(
+            decoded(&message(0x19, 0x111, 16, &[&character])),
+            TypeClass::VariableString { padding: 1, charset: 1, len_bytes: 16 }
+        );
+        assert_eq!(
+            decoded(&message(0x19, 0, 16, &[&le(&I32)])),
+            TypeClass::Sequence { base: Arc::new(i32_class()), len_bytes: 16 }
+        );
+    }
+
+    #[test]
+    fn compound_of_version_1_has_member_arrays() {
+        let array = le(&[(2, 1), (0, 3), (0, 4), (0, 4), (2, 4), (3, 4), (0, 4), (0, 4)]);
+        let scalar = le(&[(0, 1), (0, 3), (0, 4), (0, 4), (0, 16)]);
+        let parts: [&[u8]; 8] =
+            // The second name has 8 bytes and its zero: padded to 16.
+            [b"a\0------", &[0; 4], &scalar, &le(&I32), b"eightbyt\0-------", &[4, 0, 0, 0], &array, &le(&I32)];
+        let expected = TypeClass::Compound {
+            len_bytes: 28,
+            members: vec![
+                Member { name: b"a".to_vec(), offset_bytes: 0, class: Arc::new(i32_class()) },
+                Member {
+                    name: b"eightbyt".to_vec(),
+                    offset_bytes: 4,
+                    class: Arc::new(TypeClass::Array { base: Arc::new(i32_class()), dims: vec![2, 3] }),
+                },
+            ],
+        };
+        assert_eq!(decoded(&message(0x16, 2, 28, &parts)), expected);
+    }
+
+    #[test]
+    fn compound_of_version_3_packs_names_and_offsets() {
+        let member = |offset: u8, name: &[u8]| [name, &[0, offset], &le(&I32)].concat();
+        let compound = |members: &[(u8, &[u8])]| {
+            let members: Vec<_> = members.iter().flat_map(|(offset, name)| member(*offset, name)).collect();
+            message(0x36, 2, 8, &[&members])
+        };
+        let valid = decoded(&compound(&[(4, b"x"), (0, b"yy")]));
+        let TypeClass::Compound { members, .. } = valid else { panic!("{valid:?}") };
+        assert_eq!(members.iter().map(|member| member.offset_bytes).collect::<Vec<_>>(), [4, 0]);
+        // Overlap, outside, a name twice.
+        assert!(decode(&compound(&[(2, b"x"), (0, b"y")])).is_err());
+        assert!(decode(&compound(&[(5, b"x"), (0, b"y")])).is_err());
+        assert!(decode(&compound(&[(4, b"x"), (0, b"x")])).is_err());
+    }
+
+    #[test]
+    fn enumerations_of_both_name_forms() {
+        let base = le(&I32);
+        let values = le(&[(1, 4), (42, 4)]);
+        let expected = TypeClass::Enum {
+            base: Arc::new(i32_class()),
+            symbols: vec![(b"RED".to_vec(), vec![1, 0, 0, 0]), (b"B".to_vec(), vec![42, 0, 0, 0])],
+        };
+        let padded = message(0x18, 2, 4, &[&base, b"RED\0----B\0------", &values]);
+        assert_eq!(decoded(&padded), expected);
+        let packed = message(0x38, 2, 4, &[&base, b"RED\0B\0", &values]);
+        assert_eq!(decoded(&packed), expected);
+        let double = message(0x38, 2, 4, &[&base, b"B\0B\0", &values]);
+        assert!(decode(&double).is_err());
+    }
+
+    #[test]
+    fn arrays_must_have_their_size() {
+        let base = le(&I32);
+        let expected = TypeClass::Array { base: Arc::new(i32_class()), dims: vec![3, 5] };
+        let old = message(0x2a, 0, 60, &[&le(&[(2, 1), (0, 3), (3, 4), (5, 4), (0, 4), (0, 4)]), &base]);
+        assert_eq!(decoded(&old), expected);
+        let shape = le(&[(2, 1), (3, 4), (5, 4)]);
+        assert_eq!(decoded(&message(0x3a, 0, 60, &[&shape, &base])), expected);
+        assert!(decode(&message(0x3a, 0, 64, &[&shape, &base])).is_err());
+        let huge = le(&[(3, 1), (u64::MAX, 4), (u64::MAX, 4), (u64::MAX, 4)]);
+        assert!(decode(&message(0x3a, 0, 4, &[&huge, &base])).is_err());
+    }
+
+    #[test]
+    fn references_and_complex_numbers() {
+        let reference = |version_and_class, kind, len| decode(&message(version_and_class, kind, len, &[]));
+        assert_eq!(reference(0x17, 0, 8), Ok(TypeClass::Reference(ReferenceKind::Object)));
+        assert_eq!(reference(0x17, 1, 12), Ok(TypeClass::Reference(ReferenceKind::Region)));
+        let revised = TypeClass::Reference(ReferenceKind::Revised { kind: 3, len_bytes: 18 });
+        assert_eq!(reference(0x47, 0x13, 18), Ok(revised));
+        assert!(matches!(reference(0x17, 0, 4), Err(Defect::Unsupported { .. })));
+        let complex = decoded(&message(0x5b, 1, 8, &[&le(&I32)]));
+        assert_eq!(complex, TypeClass::Complex { base: Arc::new(i32_class()), len_bytes: 8 });
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let nested = |depth: usize| {
+            let mut bytes: Vec<u8> = (0..depth).flat_map(|_| message(0x19, 0, 16, &[])).collect();
+            bytes.extend(le(&I32));
+            decode(&bytes)
+        };
+        assert!(nested(MAX_DEPTH).is_ok());
+        assert!(matches!(nested(MAX_DEPTH + 1), Err(Defect::Unsupported { .. })));
+        assert!(matches!(nested(100_000), Err(Defect::Unsupported { .. })));
+    }
+
+    #[test]
+    fn size_zero_and_bits_outside_are_refused() {
+        assert!(decode(&message(0x13, 0, 0, &[])).is_err());
+        assert!(decode(&le(&[(0x10, 1), (0, 3), (4, 4), (1, 2), (32, 2)])).is_err());
+        assert!(decode(&le(&[(0x10, 1), (0, 3), (4, 4), (0, 2), (0, 2)])).is_err());
+    }
+}

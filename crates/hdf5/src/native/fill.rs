@@ -61,3 +61,47 @@ pub(crate) fn absent(layout: &Layout) -> FillValue {
     };
     FillValue { value: None, user_defined: false, undefined: true, allocation_time, write_time: IF_SET }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, check, le};
+    use super::*;
+
+    fn seven() -> Option<InlineData> {
+        Some(InlineData::Stored(vec![7, 0, 0, 0]))
+    }
+
+    #[test]
+    fn version_2_with_a_value() {
+        let fill = check(&le(&[(2, 1), (3, 1), (2, 1), (1, 1), (4, 4), (7, 4)]), parse);
+        assert_eq!((fill.value, fill.user_defined, fill.undefined), (seven(), true, false));
+        assert_eq!((fill.allocation_time, fill.write_time), (INCREMENTAL, IF_SET));
+    }
+
+    #[test]
+    fn version_3_packs_its_flags() {
+        let fill = check(&le(&[(3, 1), (0x2e, 1), (4, 4), (7, 4)]), parse);
+        assert_eq!((fill.value, fill.user_defined, fill.undefined), (seven(), true, false));
+        assert_eq!((fill.allocation_time, fill.write_time), (LATE, 3));
+        let undefined = check(&le(&[(3, 1), (0x19, 1)]), parse);
+        assert_eq!((undefined.value, undefined.user_defined, undefined.undefined), (None, false, true));
+        let default = check(&le(&[(3, 1), (0x0a, 1)]), parse);
+        assert_eq!((default.value, default.user_defined, default.undefined), (None, false, false));
+        assert!(parse(Cursor::new(&[3, 0x30, 0, 0, 0, 0], ADDRESS, "fill")).is_err());
+    }
+
+    #[test]
+    fn negative_size_means_none() {
+        let fill = check(&le(&[(2, 1), (2, 1), (0, 1), (1, 1), (u64::MAX, 4)]), parse);
+        assert_eq!((fill.value, fill.user_defined), (None, false));
+    }
+
+    #[test]
+    fn old_message_takes_its_time_from_the_layout() {
+        let chunked = Layout::Virtual;
+        let fill = check(&le(&[(4, 4), (7, 4)]), |cursor| parse_old(cursor, &chunked));
+        assert_eq!((fill.value, fill.user_defined, fill.allocation_time), (seven(), true, LATE));
+        let fill = check(&le(&[(0, 4)]), |cursor| parse_old(cursor, &chunked));
+        assert_eq!((fill.value, fill.undefined, fill.allocation_time), (None, true, INCREMENTAL));
+    }
+}

@@ -58,3 +58,41 @@ fn parse_filter(cursor: &mut Cursor<'_>, version: u8) -> Result<Filter, Defect> 
     }
     Ok(Filter { id, optional, name: library_name(id).unwrap_or(stored_name).to_vec(), parameters })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{check, le};
+    use super::*;
+
+    #[test]
+    fn version_1_pads_names_and_odd_parameters() {
+        let mut bytes = le(&[(1, 1), (2, 1), (0, 6), (1, 2), (8, 2), (1, 2), (1, 2)]);
+        bytes.extend_from_slice(b"deflate\0");
+        bytes.extend(le(&[(6, 4), (0, 4), (300, 2), (8, 2), (0, 2), (2, 2)]));
+        bytes.extend_from_slice(b"mine\0\0\0\0");
+        bytes.extend(le(&[(7, 4), (8, 4)]));
+        let filters = check(&bytes, parse);
+        assert_eq!(
+            filters,
+            [
+                Filter { id: 1, optional: true, name: b"deflate".to_vec(), parameters: vec![6] },
+                Filter { id: 300, optional: false, name: b"mine".to_vec(), parameters: vec![7, 8] },
+            ]
+        );
+    }
+
+    #[test]
+    fn version_2_names_only_foreign_filters() {
+        let mut bytes = le(&[(2, 1), (2, 1), (3, 2), (0, 2), (0, 2), (32_000, 2), (4, 2), (1, 2), (1, 2)]);
+        bytes.extend_from_slice(b"lzf\0");
+        bytes.extend(le(&[(5, 4)]));
+        let filters = check(&bytes, parse);
+        assert_eq!(
+            filters,
+            [
+                Filter { id: 3, optional: false, name: b"fletcher32".to_vec(), parameters: vec![] },
+                Filter { id: 32_000, optional: true, name: b"lzf".to_vec(), parameters: vec![5] },
+            ]
+        );
+    }
+}

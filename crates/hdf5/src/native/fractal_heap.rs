@@ -328,3 +328,44 @@ fn read_huge_index(
     });
     objects.collect::<Result<_, _>>().in_file(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    /// A header as libhdf5 makes it for links.
+    fn header() -> Vec<u8> {
+        let mut bytes = b"FRHP".to_vec();
+        bytes.extend(le(&[(0, 1), (7, 2), (0, 2), (2, 1), (4096, 4), (0, 8), (u64::MAX, 8), (100, 8), (800, 8)]));
+        bytes.extend(le(&[(0, 64), (4, 2), (512, 8), (65_536, 8), (32, 2), (1, 2), (900, 8), (3, 2)]));
+        bytes
+    }
+
+    #[test]
+    fn header_of_a_link_heap() {
+        let heap = check(&header(), |cursor| FractalHeap::parse(cursor, &WIDE, ADDRESS, 7));
+        assert_eq!((heap.offset_len, heap.length_len, heap.direct_checksums), (4, 2, true));
+        let table =
+            Table { width: 4, start_len: 512, max_direct_len: 65_536, direct_rows: 9, root: Some(900), root_rows: 3 };
+        assert_eq!(heap.table, table);
+    }
+
+    #[test]
+    fn the_doubling_table_covers_the_heap_without_gaps() {
+        let table = FractalHeap::parse(Cursor::new(&header(), ADDRESS, "heap"), &WIDE, ADDRESS, 7).unwrap().table;
+        let mut start = 0;
+        for row in 0..20 {
+            for column in 0..table.width {
+                let len = table.block_len(row);
+                assert_eq!(table.locate(start), (row, column, 0));
+                assert_eq!(table.locate(start + len - 1), (row, column, len - 1));
+                start += len;
+            }
+        }
+        // An indirect block in row 9 is 128 KiB: as many as its rows 0 to 6 hold.
+        assert_eq!(table.rows_of(table.block_len(9)), Some(7));
+        assert_eq!(table.rows_of(table.start_len), None);
+        assert_eq!(table.locate(u64::MAX).0, 53);
+    }
+}

@@ -180,3 +180,79 @@ pub(crate) fn read_external(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>) -> 
     }
     Ok(Layout::External { files })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    fn parsed(fields: &[(u64, usize)]) -> StoredLayout {
+        check(&le(fields), |cursor| parse(cursor, &WIDE))
+    }
+
+    fn chunked(index: ChunkIndex, partial_chunks_unfiltered: bool) -> StoredLayout {
+        let layout = Layout::Chunked { chunk_shape: vec![128, 5], index, partial_chunks_unfiltered };
+        StoredLayout { layout, element_len_bytes: Some(4), len_from_extent: false }
+    }
+
+    #[test]
+    fn version_3() {
+        let compact = parsed(&[(3, 1), (0, 1), (3, 2), (0x03_02_01, 3)]);
+        assert_eq!(compact, StoredLayout::plain(Layout::Compact(InlineData::Stored(vec![1, 2, 3]))));
+        let contiguous = parsed(&[(3, 1), (1, 1), (u64::MAX, 8), (80, 8)]);
+        assert_eq!(contiguous, StoredLayout::plain(Layout::Contiguous { address: None, len_bytes: 80 }));
+        let fields = [(3, 1), (2, 1), (3, 1), (2048, 8), (128, 4), (5, 4), (4, 4)];
+        assert_eq!(parsed(&fields), chunked(ChunkIndex::BtreeV1 { address: 2048 }, false));
+    }
+
+    #[test]
+    fn versions_1_and_2() {
+        let contiguous = parsed(&[(1, 1), (2, 1), (1, 1), (0, 5), (2048, 8), (3, 4), (4, 4)]);
+        let layout = Layout::Contiguous { address: Some(2048), len_bytes: 0 };
+        assert_eq!(contiguous, StoredLayout { layout, element_len_bytes: None, len_from_extent: true });
+        let fields = [(2, 1), (3, 1), (2, 1), (0, 5), (u64::MAX, 8), (128, 4), (5, 4), (4, 4)];
+        assert_eq!(parsed(&fields), chunked(ChunkIndex::None, false));
+        let compact = parsed(&[(1, 1), (1, 1), (0, 1), (0, 5), (2, 4), (2, 4), (0x0201, 2)]);
+        assert_eq!(compact, StoredLayout::plain(Layout::Compact(InlineData::Stored(vec![1, 2]))));
+    }
+
+    #[test]
+    fn version_4_indexes() {
+        let shape = [(3, 1), (1, 1), (128, 1), (5, 1), (4, 1)];
+        let of = |flags: u64, kind: u64, parameters: &[(u64, usize)]| {
+            let mut fields = vec![(4, 1), (2, 1), (flags, 1)];
+            fields.extend_from_slice(&shape);
+            fields.push((kind, 1));
+            fields.extend_from_slice(parameters);
+            fields.push((4096, 8));
+            parsed(&fields)
+        };
+        let address = 4096;
+        let single = |len_bytes, filter_mask| ChunkIndex::Single { address, len_bytes, filter_mask };
+        assert_eq!(of(0, 1, &[]), chunked(single(None, 0), false));
+        assert_eq!(of(2, 1, &[(99, 8), (1, 4)]), chunked(single(Some(99), 1), false));
+        assert_eq!(of(0, 2, &[]), chunked(ChunkIndex::Implicit { address }, false));
+        assert_eq!(of(1, 3, &[(10, 1)]), chunked(ChunkIndex::FixedArray { address }, true));
+        assert_eq!(
+            of(0, 4, &[(32, 1), (4, 1), (4, 1), (16, 1), (10, 1)]),
+            chunked(ChunkIndex::ExtensibleArray { address }, false)
+        );
+        assert_eq!(of(0, 5, &[(2048, 4), (100, 1), (40, 1)]), chunked(ChunkIndex::BtreeV2 { address }, false));
+    }
+
+    #[test]
+    fn zero_chunks_and_unknown_kinds_are_refused() {
+        let parse = |fields: &[(u64, usize)]| parse(Cursor::new(&le(fields), ADDRESS, "layout"), &WIDE);
+        assert!(parse(&[(3, 1), (2, 1), (3, 1), (2048, 8), (128, 4), (0, 4), (4, 4)]).is_err());
+        assert!(matches!(parse(&[(6, 1), (1, 1)]), Err(Defect::Unsupported { .. })));
+        let kind_9 = [(4, 1), (2, 1), (0, 1), (2, 1), (1, 1), (8, 1), (4, 1), (9, 1), (0, 8)];
+        assert!(matches!(parse(&kind_9), Err(Defect::Unsupported { .. })));
+    }
+
+    #[test]
+    fn external_slots() {
+        let fields = [(1, 1), (0, 3), (4, 2), (1, 2), (512, 8), (8, 8), (100, 8), (u64::MAX, 8)];
+        let list = check(&le(&fields), |cursor| parse_external(cursor, &WIDE));
+        assert_eq!((list.heap, list.slots), (512, vec![(8, 100, u64::MAX)]));
+    }
+}

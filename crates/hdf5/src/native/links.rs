@@ -183,3 +183,76 @@ fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    fn message(head: &[(u64, usize)], name: &[u8], tail: &[u8]) -> Vec<u8> {
+        [le(head), name.to_vec(), tail.to_vec()].concat()
+    }
+
+    fn link(name: &[u8], target: StoredTarget) -> StoredLink {
+        StoredLink { name: name.to_vec(), utf8: false, creation_order: None, target }
+    }
+
+    #[test]
+    fn hard_link_with_all_fields() {
+        let bytes =
+            message(&[(1, 1), (0x1d, 1), (0, 1), (9, 8), (1, 1), (2, 2)], "\u{fc}".as_bytes(), &le(&[(800, 8)]));
+        let expected = StoredLink {
+            name: "\u{fc}".into(),
+            utf8: true,
+            creation_order: Some(9),
+            target: StoredTarget::Hard(Some(800)),
+        };
+        assert_eq!(check(&bytes, |cursor| parse(cursor, &WIDE)), expected);
+    }
+
+    #[test]
+    fn other_classes() {
+        let soft = message(&[(1, 1), (8, 1), (1, 1), (1, 1)], b"s", b"\x02\0/x");
+        let expected = link(b"s", StoredTarget::Other(LinkTarget::Soft(b"/x".to_vec())));
+        assert_eq!(check(&soft, |cursor| parse(cursor, &WIDE)), expected);
+        let external = message(&[(1, 1), (8, 1), (64, 1), (1, 1)], b"e", b"\x08\0\0f.h5\0/\0");
+        let target = LinkTarget::External { file: b"f.h5".to_vec(), path: b"/".to_vec() };
+        assert_eq!(check(&external, |cursor| parse(cursor, &WIDE)), link(b"e", StoredTarget::Other(target)));
+        let user = message(&[(1, 1), (8, 1), (200, 1), (1, 1)], b"u", b"\x03\0abc");
+        let target = LinkTarget::UserDefined { class: 200, data: b"abc".to_vec() };
+        assert_eq!(check(&user, |cursor| parse(cursor, &WIDE)), link(b"u", StoredTarget::Other(target)));
+        let reserved = message(&[(1, 1), (8, 1), (2, 1), (1, 1)], b"r", b"\0\0");
+        assert!(matches!(parse(Cursor::new(&reserved, 0, "link"), &WIDE), Err(Defect::Unsupported { .. })));
+    }
+
+    #[test]
+    fn name_longer_than_the_file() {
+        let bytes = message(&[(1, 1), (3, 1), (u64::MAX, 8)], b"n", &[]);
+        assert!(parse(Cursor::new(&bytes, ADDRESS, "link"), &WIDE).is_err());
+    }
+
+    #[test]
+    fn info() {
+        let fields = [(0, 1), (3, 1), (17, 8), (600, 8), (700, 8), (800, 8)];
+        let info = parse_info(Cursor::new(&le(&fields), ADDRESS, "link info"), &WIDE);
+        let order = CreationOrder { tracked: true, indexed: true };
+        assert_eq!(info, Ok(LinkInfo { order, dense: Some((600, 700)) }));
+        let compact = check(&le(&[(0, 1), (0, 1), (u64::MAX, 8), (u64::MAX, 8)]), |cursor| parse_info(cursor, &WIDE));
+        assert_eq!(compact, LinkInfo { order: CreationOrder::default(), dense: None });
+    }
+
+    #[test]
+    fn arranging_sorts_and_refuses_doubles() {
+        let numbered =
+            |name: &[u8], order| StoredLink { creation_order: Some(order), ..link(name, StoredTarget::Hard(None)) };
+        let names = |links: &[StoredLink]| links.iter().flat_map(|link| link.name.clone()).collect::<Vec<_>>();
+        let mut links = [numbered(b"b", 1), numbered(b"a", 2), numbered(b"c", 0)];
+        arrange(&mut links, CreationOrder::default(), ADDRESS).unwrap();
+        assert_eq!(names(&links), b"abc");
+        arrange(&mut links, CreationOrder { tracked: true, indexed: false }, ADDRESS).unwrap();
+        assert_eq!(names(&links), b"cba");
+        let mut double = [numbered(b"b", 1), numbered(b"a", 2), numbered(b"b", 0)];
+        assert!(arrange(&mut double, CreationOrder::default(), ADDRESS).is_err());
+        assert!(arrange(&mut [numbered(b"", 1)], CreationOrder::default(), ADDRESS).is_err());
+    }
+}

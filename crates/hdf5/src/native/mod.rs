@@ -12,6 +12,8 @@ mod attributes;
 mod btree_v2;
 pub mod checksum;
 pub mod cursor;
+#[cfg(test)]
+mod damage;
 pub mod dataspace;
 pub mod datatype;
 mod fill;

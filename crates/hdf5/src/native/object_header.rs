@@ -229,3 +229,44 @@ fn parse_message(cursor: &mut Cursor<'_>, framing: Framing, buffer_start: usize)
     cursor.skip(len)?;
     Ok(Message { kind, shared: flags & MESSAGE_SHARED != 0, creation_index, start, len, address })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, check, le};
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let old = le(&[(1, 1), (0, 1), (4, 2), (1, 4), (256, 4)]);
+        let of = |cursor: Cursor<'_>| parse_prefix(cursor).map(|prefix| (prefix.len, prefix.block_len));
+        assert_eq!(check(&old, of), (16, 256));
+        let mut new = SIGNATURE.to_vec();
+        new.extend(le(&[(2, 1), (0x3d, 1), (1, 16), (8, 2), (6, 2), (300, 2)]));
+        assert_eq!(check(&new, of), (28, 300));
+        let prefix = parse_prefix(Cursor::new(&new, ADDRESS, "header")).unwrap();
+        assert_eq!(prefix.attribute_order, CreationOrder { tracked: true, indexed: true });
+    }
+
+    #[test]
+    fn messages() {
+        let of = |framing| move |mut cursor: Cursor<'_>| parse_message(&mut cursor, framing, 100);
+        let old = le(&[(3, 2), (8, 2), (2, 1), (0, 3), (7, 8)]);
+        let message = check(&old, of(Framing { version: 1, has_creation_index: false }));
+        assert_eq!((message.kind, message.shared, message.start, message.len), (3, true, 108, 8));
+        assert_eq!(message.address, ADDRESS + 8);
+        let new = le(&[(12, 1), (3, 2), (0, 1), (9, 2), (7, 3)]);
+        let message = check(&new, of(Framing { version: 2, has_creation_index: true }));
+        assert_eq!((message.kind, message.shared, message.creation_index, message.len), (12, false, Some(9), 3));
+    }
+
+    #[test]
+    fn unknown_kinds_matter_only_if_they_say_so() {
+        let of = |flags| {
+            let bytes = le(&[(0x50, 1), (0, 2), (flags, 1)]);
+            let framing = Framing { version: 2, has_creation_index: false };
+            parse_message(&mut Cursor::new(&bytes, ADDRESS, "message"), framing, 0).map(|message| message.kind)
+        };
+        assert_eq!(of(0), Ok(0x50));
+        assert!(matches!(of(0x80), Err(Defect::Unsupported { address: ADDRESS, .. })));
+    }
+}

@@ -140,3 +140,28 @@ fn parse_table(mut cursor: Cursor<'_>, index_count: u8, encoding: &Encoding) -> 
     }
     Ok(heaps)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{WIDE, check, le};
+    use super::*;
+
+    #[test]
+    fn pointers_of_every_version() {
+        let of = |fields: &[(u64, usize)]| check(&le(fields), |cursor| parse(cursor, &WIDE));
+        assert_eq!(of(&[(1, 1), (0, 1), (0, 6), (0, 8), (900, 8)]), SharedPointer::Committed(900));
+        assert_eq!(of(&[(2, 1), (0, 1), (900, 8)]), SharedPointer::Committed(900));
+        assert_eq!(of(&[(3, 1), (2, 1), (900, 8)]), SharedPointer::Committed(900));
+        assert_eq!(of(&[(3, 1), (1, 1), (0x0102, 8)]), SharedPointer::Heap([2, 1, 0, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn table() {
+        let index = |kinds, heap| [(0, 1), (0, 1), (kinds, 2), (50, 4), (50, 2), (40, 2), (1, 2), (300, 8), (heap, 8)];
+        let mut bytes = b"SMTB".to_vec();
+        bytes.extend(le(&index(1 << kind::DATATYPE, 400)));
+        bytes.extend(le(&index(1 << kind::FILL, u64::MAX)));
+        let heaps = check(&bytes, |cursor| parse_table(cursor, 2, &WIDE));
+        assert_eq!(heaps, [(1 << kind::DATATYPE, 400)]);
+    }
+}

@@ -185,3 +185,54 @@ fn parse_cache_image(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<(), 
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::checksum::lookup3;
+    use super::super::damage::{ADDRESS, check, le};
+    use super::*;
+
+    fn version_0() -> Vec<u8> {
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend(le(&[(0, 5), (8, 1), (8, 1), (0, 1), (4, 2), (16, 2), (0, 4)]));
+        bytes.extend(le(&[(0, 8), (u64::MAX, 8), (2048, 8), (u64::MAX, 8), (0, 8), (96, 8)]));
+        bytes
+    }
+
+    fn version_3(flags: u64) -> Vec<u8> {
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend(le(&[(3, 1), (8, 1), (8, 1), (flags, 1), (0, 8), (u64::MAX, 8), (2048, 8), (48, 8)]));
+        let sum = lookup3(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes
+    }
+
+    /// What counts of a superblock: base, end, root.
+    fn places(cursor: Cursor<'_>) -> Result<(u64, u64, u64), Defect> {
+        let superblock = parse(cursor)?.superblock;
+        Ok((superblock.encoding.base, superblock.end, superblock.root))
+    }
+
+    #[test]
+    fn old_and_new_count_from_where_they_are_found() {
+        let expected = (ADDRESS, ADDRESS + 2048, ADDRESS + 96);
+        assert_eq!(check(&version_0(), places), expected);
+        assert_eq!(check(&version_3(0), places), (ADDRESS, ADDRESS + 2048, ADDRESS + 48));
+    }
+
+    #[test]
+    fn every_flip_of_a_new_one_is_noticed() {
+        let valid = version_3(0);
+        for bit in 8 * SIGNATURE.len()..8 * valid.len() {
+            let mut damaged = valid.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(places(Cursor::new(&damaged, ADDRESS, "superblock")).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn consistency_flags_count_in_version_3() {
+        let open = |flags| parse(Cursor::new(&version_3(flags), 0, "superblock")).map(|stored| stored.open_for_writing);
+        assert_eq!([open(0), open(1), open(4), open(5)], [Ok(false), Ok(true), Ok(true), Ok(true)]);
+    }
+}

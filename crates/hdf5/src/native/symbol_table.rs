@@ -174,3 +174,35 @@ fn parse_entry(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<(u64, Entr
     };
     Ok((name_offset, target))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::{ADDRESS, WIDE, check, le};
+    use super::*;
+
+    #[test]
+    fn heap_header() {
+        let mut bytes = b"HEAP".to_vec();
+        bytes.extend(le(&[(0, 4), (88, 8), (u64::MAX, 8), (700, 8)]));
+        let heap = check(&bytes, |cursor| LocalHeap::parse(cursor, &WIDE));
+        assert_eq!((heap.data, heap.len_bytes), (700, 88));
+    }
+
+    #[test]
+    fn node_heads() {
+        let mut bytes = b"TREE".to_vec();
+        bytes.extend(le(&[(0, 1), (2, 1), (7, 2)]));
+        assert_eq!(check(&bytes, |cursor| parse_node_head(cursor, Some(2))), (2, 7));
+        assert!(parse_node_head(Cursor::new(&bytes, ADDRESS, "node"), Some(1)).is_err());
+        assert_eq!(check(b"SNOD\x01\0\x05\0", parse_leaf_head), 5);
+    }
+
+    #[test]
+    fn entries() {
+        let of = |fields: &[(u64, usize)]| check(&le(fields), |cursor| parse_entry(cursor, &WIDE));
+        let hard = [(16, 8), (800, 8), (0, 4), (0, 4)];
+        assert_eq!(of(&hard), (16, EntryTarget::Header(Some(800))));
+        let soft = [(24, 8), (u64::MAX, 8), (2, 4), (0, 4), (40, 4)];
+        assert_eq!(of(&soft), (24, EntryTarget::Soft(40)));
+    }
+}
