@@ -7,7 +7,6 @@
 pub mod child;
 pub mod error;
 pub mod ffi;
-pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
