@@ -266,8 +266,9 @@ fn spec_of(axes: &[Axis], (latest, kind, options): (bool, u8, (bool, bool, bool,
         .collect();
     let shape: Vec<u64> = axes.iter().zip(&max_dims).map(|(axis, &max)| axis.1.min(max).max(1)).collect();
     let storage = match kind {
-        8 => Storage::Compact,
-        9 => Storage::Contiguous,
+        // libhdf5 takes at most 64 KiB into the object header.
+        8 if dims.iter().product::<u64>() < 8000 => Storage::Compact,
+        8 | 9 => Storage::Contiguous,
         _ => Storage::Chunked { shape, partial_unfiltered: latest && kind >= 6 },
     };
     let mut spec = Spec {
