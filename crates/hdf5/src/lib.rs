@@ -7,6 +7,9 @@
 pub mod child;
 pub mod error;
 pub mod ffi;
+pub mod heap;
+pub mod inspect;
+pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;

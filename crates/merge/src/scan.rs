@@ -11,8 +11,8 @@ use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_pa
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget, ObjectIndex,
-    ObjectKind, TypeClass,
+    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, Layout, LinkTarget, ObjectIndex, ObjectKind,
+    TypeClass,
 };
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::read::{ChunkSummary, check_chunks};
@@ -147,7 +147,7 @@ pub fn scan_input(path: &Path, reader: &InputReader) -> raddle_hdf5::Result<Scan
     let (visits, paths) = walk(&tree);
     let mut scanner = Scanner {
         view: MetadataView::new(&file, VIEW_LIMIT_BYTES),
-        resolver: Resolver::new(&tree, &paths),
+        resolver: Resolver::new(&file, &tree),
         tree: &tree,
         paths: &paths,
         reader,
@@ -330,18 +330,7 @@ impl Scanner<'_> {
     fn attribute(&mut self, attribute: &Attribute) -> raddle_hdf5::Result<AttributeValue> {
         let class = &attribute.datatype.class;
         self.refuse_revised(class, 0)?;
-        let value = match &attribute.data {
-            InlineData::Canonical(bytes) => bytes.clone(),
-            InlineData::Stored(bytes) if class.is_file_local() => {
-                let mut canonical = Vec::new();
-                let element_len_bytes = class.len_bytes().max(1) as usize;
-                for element in bytes.chunks_exact(element_len_bytes) {
-                    self.resolver.canonical(self.view.file(), class, element, &mut canonical)?;
-                }
-                canonical
-            }
-            InlineData::Stored(bytes) => bytes.clone(),
-        };
+        let value = self.resolver.canonical_inline(class, &attribute.data)?.into_owned();
         Ok(AttributeValue {
             name: attribute.name.clone(),
             utf8: attribute.utf8,

@@ -7,14 +7,14 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
-use crate::schema::{ABSENT, AddressKind, address_kind, complete, display_path};
+use crate::schema::{ABSENT, AddressKind, Role, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
 use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::logical::Resolver;
-use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, InlineData, Layout, ObjectKind};
+use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
+use raddle_hdf5::model::{ChunkIndex, Dataset, InlineData, Layout, ObjectKind};
 use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
@@ -123,9 +123,7 @@ impl<'a> ValueSource<'a> {
             return Ok(stored);
         }
         let mut canonical = Vec::new();
-        for element in stored.chunks_exact(element_len_bytes as usize) {
-            resolver.canonical(self.file, class, element, &mut canonical)?;
-        }
+        resolver.canonical(class, &stored, &mut canonical)?;
         Ok(canonical)
     }
 }
@@ -316,9 +314,11 @@ impl<'p> ColumnReader<'p> {
                 let rows = block_rows.min(fact.rows - row);
                 let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
                 let canonical = if class.has_reference() {
-                    let shift = |path: &[u8]| row_offset(plan, path, input);
-                    raddle_hdf5::logical::shift_regions(&class, &canonical, &shift)
-                        .map_err(|error| self.named(column, error.into()))?
+                    let shift = |path: &[u8]| row_shift(plan, path, input);
+                    shift_regions(&class, &canonical, &shift).ok_or_else(|| MergeError::Object {
+                        object: display_path(plan.schema.column_path(column)),
+                        reason: "holds a region reference that reaches beyond any extent".to_owned(),
+                    })?
                 } else {
                     canonical
                 };
@@ -362,13 +362,9 @@ impl<'p> ColumnReader<'p> {
         let file = self.pool.get(input)?;
         // References need every object's path: the tree is read again. Only files with references pay for it.
         let tree = self.library.read_tree(file.path())?;
-        let mut resolver = Resolver::of_tree(&tree);
+        let mut resolver = Resolver::new(&file, &tree);
         let mut canonical = Vec::new();
-        for element in stored.chunks_exact(class.len_bytes() as usize) {
-            resolver
-                .canonical(&file, &class, element, &mut canonical)
-                .map_err(|error| self.named(column, error.into()))?;
-        }
+        resolver.canonical(&class, stored, &mut canonical).map_err(|error| self.named(column, error.into()))?;
         Ok(canonical)
     }
 
@@ -428,8 +424,17 @@ fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
     })
 }
 
-/// Rows that come before `input`'s in the dataset at `path` of the output; 0 for anything else.
-fn row_offset(plan: &MergePlan, path: &[u8], input: u32) -> u64 {
-    let column = plan.schema.columns.iter().find(|column| plan.schema.entries[column.entry as usize].path == path);
-    column.map_or(0, |column| column.facts[..input as usize].iter().map(|fact| fact.rows).sum())
+/// Where `input`'s rows of the dataset at `path` went; `None` for anything that is not concatenated.
+fn row_shift(plan: &MergePlan, path: &[u8], input: u32) -> Option<RowShift> {
+    let schema = &plan.schema;
+    let entry = schema.entries.iter().find(|entry| entry.path == path)?;
+    // References may name an object by another of its links.
+    let path = if let Role::HardLink { target } = &entry.role { target } else { path };
+    let column = (0..schema.columns.len()).find(|&column| schema.column_path(column as u32) == path)?;
+    let facts = &schema.columns[column].facts;
+    let output_dims = &plan.columns[column].dims;
+    let mut input_dims = output_dims.clone();
+    *input_dims.first_mut()? = facts[input as usize].rows;
+    let row_offset = facts[..input as usize].iter().map(|fact| fact.rows).sum();
+    Some(RowShift { row_offset, input_dims, output_rows: *output_dims.first()? })
 }

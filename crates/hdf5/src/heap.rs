@@ -1,0 +1,170 @@
+//! Global heap: where elements of variable length and region references keep their content (file format
+//! specification, III.E).
+//!
+//! Invariant: a collection is parsed once while it stays in the cache; the cache stays within its limit, but for one
+//! collection that alone exceeds it (and lies in the file).
+
+use crate::error::{Hdf5Error, Result};
+use crate::native::cursor::InFile;
+use crate::native::{Cursor, Defect, Encoding};
+use crate::source::InputFile;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Longest collection accepted. libhdf5 makes them of 4 KiB, or as long as one object needs.
+const MAX_COLLECTION_LEN_BYTES: u64 = 1 << 30;
+
+const WHAT: &str = "global heap collection";
+
+/// The heap of one file, read as it is asked for.
+#[derive(Debug)]
+pub struct GlobalHeap<'f> {
+    file: &'f InputFile,
+    encoding: Encoding,
+    limit_len_bytes: u64,
+    held_len_bytes: u64,
+    collections: lru::LruCache<u64, Arc<Collection>>,
+}
+
+/// Content of a heap object; keeps its collection alive.
+#[derive(Debug, Clone)]
+pub struct HeapObject {
+    collection: Arc<Collection>,
+    range: Range<usize>,
+}
+
+impl HeapObject {
+    /// The content.
+    pub fn bytes(&self) -> &[u8] {
+        &self.collection.bytes[self.range.clone()]
+    }
+}
+
+#[derive(Debug)]
+struct Collection {
+    bytes: Vec<u8>,
+    /// Index and place of each object, by index.
+    objects: Vec<(u16, Range<usize>)>,
+}
+
+impl<'f> GlobalHeap<'f> {
+    /// The heap of `file`, of which at most `limit_len_bytes` are kept.
+    pub fn new(file: &'f InputFile, encoding: Encoding, limit_len_bytes: u64) -> Self {
+        // Bounded by bytes, not by entries: see `keep`.
+        Self { file, encoding, limit_len_bytes, held_len_bytes: 0, collections: lru::LruCache::unbounded() }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'f InputFile {
+        self.file
+    }
+
+    /// How the file stores addresses.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// The object with `index` in the collection at absolute file offset `address`.
+    pub fn object(&mut self, address: u64, index: u32) -> Result<HeapObject> {
+        let collection = match self.collections.get(&address) {
+            Some(collection) => Arc::clone(collection),
+            None => self.load(address)?,
+        };
+        let found = u16::try_from(index)
+            .ok()
+            .and_then(|index| collection.objects.binary_search_by_key(&index, |object| object.0).ok())
+            .map(|at| collection.objects[at].1.clone());
+        match found {
+            Some(range) => Ok(HeapObject { collection, range }),
+            None => Err(Hdf5Error::Malformed {
+                path: self.file.path().to_path_buf(),
+                address,
+                what: format!("{WHAT}: no object {index}"),
+            }),
+        }
+    }
+
+    fn load(&mut self, address: u64) -> Result<Arc<Collection>> {
+        let header_len = 8 + self.encoding.length_len();
+        let mut header = [0; 16];
+        let header = &mut header[..header_len];
+        self.file.read_exact_at(address, header, WHAT)?;
+        let len = collection_len(header, address, &self.encoding).in_file(self.file.path())?;
+        if len > MAX_COLLECTION_LEN_BYTES {
+            return Err(Hdf5Error::Limit {
+                path: self.file.path().to_path_buf(),
+                what: format!("a {WHAT} of {len} bytes"),
+                limit: MAX_COLLECTION_LEN_BYTES,
+            });
+        }
+        self.file.check_range(address, len, WHAT)?;
+        let mut bytes = vec![0; len as usize];
+        self.file.read_exact_at(address, &mut bytes, WHAT)?;
+        let objects = objects(&bytes, address, &self.encoding).in_file(self.file.path())?;
+        let collection = Arc::new(Collection { bytes, objects });
+        self.keep(address, Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    fn keep(&mut self, address: u64, collection: Arc<Collection>) {
+        self.held_len_bytes += collection.bytes.len() as u64;
+        if let Some((_, before)) = self.collections.push(address, collection) {
+            self.held_len_bytes -= before.bytes.len() as u64;
+        }
+        while self.held_len_bytes > self.limit_len_bytes
+            && self.collections.len() > 1
+            && let Some((_, oldest)) = self.collections.pop_lru()
+        {
+            self.held_len_bytes -= oldest.bytes.len() as u64;
+        }
+    }
+}
+
+fn collection_len(header: &[u8], address: u64, encoding: &Encoding) -> Result<u64, Defect> {
+    let mut cursor = Cursor::new(header, address, WHAT);
+    cursor.signature(b"GCOL")?;
+    cursor.version(1)?;
+    cursor.skip(3)?;
+    let len = cursor.length(encoding)?;
+    if len < header.len() as u64 {
+        return Err(cursor.malformed(format!("length {len} is too short")));
+    }
+    Ok(len)
+}
+
+/// Places of the objects in a collection, by index.
+fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, Range<usize>)>, Defect> {
+    let header_len = align(8 + encoding.length_len());
+    let mut objects = Vec::new();
+    let mut cursor = Cursor::new(bytes, address, WHAT);
+    // Collection and object headers have the same length; where no header fits, the rest is unused.
+    cursor.skip(header_len.min(bytes.len()))?;
+    while cursor.remaining() >= header_len {
+        let start = cursor.position();
+        let index = cursor.u16()?;
+        cursor.skip(6)?;
+        let len = cursor.length(encoding)?;
+        if index == 0 {
+            // Free space reaches to the end.
+            break;
+        }
+        let begin = start + header_len;
+        let content =
+            usize::try_from(len).ok().and_then(|len| begin.checked_add(len)).filter(|&end| end <= bytes.len());
+        let Some(end) = content else {
+            return Err(cursor.malformed(format!("object {index} of {len} bytes reaches beyond the collection")));
+        };
+        objects.push((index, begin..end));
+        cursor.skip(align(end).min(bytes.len()) - cursor.position())?;
+    }
+    objects.sort_unstable_by_key(|object| object.0);
+    match objects.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        None => Ok(objects),
+        Some(pair) => Err(cursor.malformed(format!("object {} is there twice", pair[0].0))),
+    }
+}
+
+/// Headers and objects take multiples of 8 bytes.
+fn align(len: usize) -> usize {
+    len.div_ceil(8) * 8
+}

@@ -1,0 +1,219 @@
+//! From stored elements to canonical bytes.
+
+use super::{ObjectPaths, selection};
+use crate::error::{Hdf5Error, Result};
+use crate::heap::GlobalHeap;
+use crate::model::{FileTree, InlineData, ReferenceKind, TypeClass};
+use crate::native::cursor::InFile;
+use crate::native::{Cursor, Encoding};
+use crate::source::InputFile;
+use std::borrow::Cow;
+
+/// Heap collections kept: enough for a worker that walks two neighbouring regions of the heap.
+const HEAP_LEN_BYTES: u64 = 4 << 20;
+
+/// What stored elements of one file point to: its heap and its objects.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    heap: GlobalHeap<'a>,
+    tree: &'a FileTree,
+    /// Found when the first reference asks for them: most files have none.
+    paths: Option<ObjectPaths>,
+    /// Heap bytes that the current call may still follow.
+    left_len_bytes: u64,
+}
+
+impl<'a> Resolver<'a> {
+    /// A resolver for elements of `file`, whose metadata is `tree`.
+    pub fn new(file: &'a InputFile, tree: &'a FileTree) -> Self {
+        let heap = GlobalHeap::new(file, Encoding::of(tree), HEAP_LEN_BYTES);
+        Self { heap, tree, paths: None, left_len_bytes: 0 }
+    }
+
+    /// Appends the canonical bytes of `elements`, which are stored elements of `class`.
+    ///
+    /// # Errors
+    /// If an element points at nothing (a dangling reference, a heap object that is not there or of another length),
+    /// the elements together point at more bytes than the file could hold, or the type is a reference of HDF5 1.12 or
+    /// later.
+    pub fn canonical(&mut self, class: &TypeClass, elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        // libhdf5 stores a heap object for each element. Objects shared by nested sequences would let a small file
+        // stand for any number of bytes; twice the file's length leaves room and ends that.
+        self.left_len_bytes = self.heap.file().len_bytes().saturating_mul(2);
+        append_items(class, elements, self, out)
+    }
+
+    /// Canonical bytes of values in metadata: an attribute's, a compact dataset's, a fill value.
+    ///
+    /// # Errors
+    /// As [`Resolver::canonical`].
+    pub fn canonical_inline<'d>(&mut self, class: &TypeClass, data: &'d InlineData) -> Result<Cow<'d, [u8]>> {
+        match data {
+            InlineData::Stored(elements) if class.is_file_local() => {
+                let mut out = Vec::new();
+                self.canonical(class, elements, &mut out)?;
+                Ok(Cow::Owned(out))
+            }
+            InlineData::Stored(bytes) | InlineData::Canonical(bytes) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+
+    fn paths(&mut self) -> &ObjectPaths {
+        self.paths.get_or_insert_with(|| ObjectPaths::new(self.tree))
+    }
+
+    fn malformed(&self, address: u64, what: String) -> Hdf5Error {
+        Hdf5Error::Malformed { path: self.heap.file().path().to_path_buf(), address, what }
+    }
+}
+
+fn append_items(class: &TypeClass, items: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<()> {
+    if !class.is_file_local() {
+        out.extend_from_slice(items);
+        return Ok(());
+    }
+    let item_len = usize::try_from(class.len_bytes()).unwrap_or(usize::MAX);
+    if item_len == 0 || !items.len().is_multiple_of(item_len) {
+        return Err(resolver.malformed(0, format!("{} bytes are no whole elements of {item_len}", items.len())));
+    }
+    items.chunks_exact(item_len).try_for_each(|item| append_item(class, item, resolver, out))
+}
+
+/// Appends one element of a file-local type; recursion is as deep as the type, whose depth its reader has capped.
+fn append_item(class: &TypeClass, item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<()> {
+    match class {
+        TypeClass::VariableString { .. } => {
+            let Some((_, object)) = heap_content(item, 1, resolver)? else {
+                append_bytes(b"", out);
+                return Ok(());
+            };
+            let bytes = object.bytes();
+            append_bytes(bytes.split(|&byte| byte == 0).next().unwrap_or_default(), out);
+        }
+        TypeClass::Sequence { base, .. } => {
+            let Some((count, object)) = heap_content(item, base.len_bytes(), resolver)? else {
+                out.extend_from_slice(&0_u64.to_le_bytes());
+                return Ok(());
+            };
+            out.extend_from_slice(&u64::from(count).to_le_bytes());
+            append_items(base, object.bytes(), resolver, out)?;
+        }
+        TypeClass::Compound { members, .. } => {
+            for member in members {
+                let start = member.offset_bytes as usize;
+                let end = usize::try_from(member.class.len_bytes()).ok().and_then(|len| start.checked_add(len));
+                let Some(bytes) = end.and_then(|end| item.get(start..end)) else {
+                    return Err(resolver.malformed(0, "a compound's member lies outside of it".to_owned()));
+                };
+                if member.class.is_file_local() {
+                    append_item(&member.class, bytes, resolver, out)?;
+                } else {
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+        TypeClass::Array { base, .. } | TypeClass::Enum { base, .. } | TypeClass::Complex { base, .. } => {
+            append_items(base, item, resolver, out)?;
+        }
+        TypeClass::Reference(ReferenceKind::Object) => append_path(item, resolver, out).map(drop)?,
+        TypeClass::Reference(ReferenceKind::Region) => append_region(item, resolver, out)?,
+        TypeClass::Reference(ReferenceKind::Revised { kind, .. }) => {
+            return Err(Hdf5Error::Unsupported {
+                path: resolver.heap.file().path().to_path_buf(),
+                address: 0,
+                what: format!("references of HDF5 1.12 and later (kind {kind})"),
+            });
+        }
+        _ => out.extend_from_slice(item),
+    }
+    Ok(())
+}
+
+/// The heap object that the descriptor `item` of `count` times `base_len` bytes names; `None` for an empty one.
+fn heap_content(
+    item: &[u8],
+    base_len: u64,
+    resolver: &mut Resolver<'_>,
+) -> Result<Option<(u32, crate::heap::HeapObject)>> {
+    let encoding = resolver.heap.encoding();
+    let path = resolver.heap.file().path();
+    let mut cursor = Cursor::new(item, 0, "variable-length element");
+    let count = cursor.u32().in_file(path)?;
+    let null = cursor.clone().uint(encoding.address_len()).in_file(path)? == 0;
+    let address = cursor.file_address(&encoding).in_file(path)?;
+    let index = cursor.u32().in_file(path)?;
+    let Some(address) = address.filter(|_| !null && count > 0) else { return Ok(None) };
+    let object = resolver.heap.object(address, index)?;
+    let (len, needed) = (object.bytes().len() as u64, u64::from(count).saturating_mul(base_len));
+    if len != needed || base_len == 0 {
+        return Err(resolver.malformed(
+            address,
+            format!("{count} items of {base_len} bytes in heap object {index}, which has {len} bytes"),
+        ));
+    }
+    follow(resolver, len)?;
+    Ok(Some((count, object)))
+}
+
+/// Counts heap bytes that are followed.
+fn follow(resolver: &mut Resolver<'_>, len: u64) -> Result<()> {
+    match resolver.left_len_bytes.checked_sub(len) {
+        Some(left) => resolver.left_len_bytes = left,
+        None => {
+            return Err(Hdf5Error::Limit {
+                path: resolver.heap.file().path().to_path_buf(),
+                what: "the length of variable-length values, which share their content,".to_owned(),
+                limit: resolver.heap.file().len_bytes().saturating_mul(2),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn append_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends the path of the object whose stored address `bytes` begin with; returns the object's absolute address,
+/// `None` for a null reference.
+fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<Option<u64>> {
+    let encoding = resolver.heap.encoding();
+    let mut cursor = Cursor::new(bytes, 0, "object reference");
+    let null = cursor.clone().uint(encoding.address_len()).in_file(resolver.heap.file().path())? == 0;
+    let address = cursor.file_address(&encoding).in_file(resolver.heap.file().path())?;
+    let start = out.len();
+    out.extend_from_slice(&0_u64.to_le_bytes());
+    let Some(address) = address.filter(|_| !null) else { return Ok(None) };
+    if resolver.paths().append(address, out).is_none() {
+        return Err(resolver.malformed(address, "an object reference to no object of the file".to_owned()));
+    }
+    let len = (out.len() - start - 8) as u64;
+    out[start..start + 8].copy_from_slice(&len.to_le_bytes());
+    Ok(Some(address))
+}
+
+fn append_region(item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let encoding = resolver.heap.encoding();
+    let file = resolver.heap.file();
+    let mut cursor = Cursor::new(item, 0, "region reference");
+    let null = cursor.clone().uint(encoding.address_len()).in_file(file.path())? == 0;
+    let address = cursor.file_address(&encoding).in_file(file.path())?;
+    let index = cursor.u32().in_file(file.path())?;
+    let Some(address) = address.filter(|_| !null) else {
+        append_bytes(b"", out);
+        return Ok(());
+    };
+    let object = resolver.heap.object(address, index)?;
+    let bytes = object.bytes();
+    follow(resolver, bytes.len() as u64)?;
+    let Some(dataset) = append_path(bytes, resolver, out)? else {
+        return Err(resolver.malformed(address, "a region reference to no dataset".to_owned()));
+    };
+    let Some(rank) = resolver.paths().rank(dataset) else {
+        return Err(resolver.malformed(address, "a region reference to what is no dataset".to_owned()));
+    };
+    let mut cursor = Cursor::new(bytes, address, "region reference");
+    cursor.skip(encoding.address_len()).in_file(file.path())?;
+    selection::append(&mut cursor, rank, out).in_file(file.path())
+}

@@ -1,0 +1,27 @@
+//! Values of file-local types in a form that means the same in any file: **canonical bytes**.
+//!
+//! Elements of variable length and references are, as stored, pointers into their file. Canonical bytes hold what they
+//! point to, and delimit themselves: a stream of them is cut into elements by the type alone. Used for digests, by the
+//! writer and by the protocol of the child reader.
+//!
+//! | type | canonical bytes (numbers little-endian) |
+//! |---|---|
+//! | not file-local | the stored bytes |
+//! | variable-length string | length u64, bytes up to the first zero |
+//! | sequence | count u64, canonical items |
+//! | compound with file-local members | canonical members in order; padding is dropped |
+//! | array of file-local items | canonical items |
+//! | object reference | path length u64 (0: null), absolute path in the file |
+//! | region reference | path length u64 (0: null, nothing follows), path, selection |
+//! | selection | kind u8 (0 none, 1 points, 2 blocks, 3 all), rank u32, count u64, coordinates u64: of a point one per dimension; of a block the first and the last (inclusive) element |
+//!
+//! References of HDF5 1.12 and later have no canonical form yet.
+
+mod canonical;
+mod paths;
+mod selection;
+mod stream;
+
+pub use canonical::Resolver;
+pub use paths::ObjectPaths;
+pub use stream::{CanonicalElements, RowShift, element_len_bytes, shift_regions};

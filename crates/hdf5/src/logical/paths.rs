@@ -1,0 +1,88 @@
+//! From the address of an object header to the object's path, which is what references mean.
+
+use crate::model::{FileTree, ObjectIndex, ObjectKind};
+use std::collections::{HashMap, VecDeque};
+
+/// Paths of all objects of a file. Of several paths the shortest counts, then the first in the order of links: the one
+/// that a breadth-first walk finds first.
+#[derive(Debug, Clone, Default)]
+pub struct ObjectPaths {
+    by_address: HashMap<u64, ObjectIndex>,
+    objects: Vec<Found>,
+    /// Names of all links taken, one after the other.
+    names: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    parent: ObjectIndex,
+    name_start: usize,
+    name_len: usize,
+    /// Of a dataset.
+    rank: Option<u8>,
+}
+
+impl ObjectPaths {
+    /// The paths of `tree`'s objects.
+    pub fn new(tree: &FileTree) -> Self {
+        let mut paths = Self { objects: vec![Found::default(); tree.objects.len()], ..Self::default() };
+        let mut seen = vec![false; tree.objects.len()];
+        let mut queue = VecDeque::new();
+        if let Some(first) = seen.first_mut() {
+            *first = true;
+            queue.push_back(0);
+        }
+        while let Some(index) = queue.pop_front() {
+            let object = &tree.objects[index as usize];
+            paths.by_address.entry(object.address).or_insert(index);
+            match &object.kind {
+                ObjectKind::Dataset(dataset) => {
+                    paths.objects[index as usize].rank = u8::try_from(dataset.dataspace.dims().len()).ok();
+                }
+                ObjectKind::Group(group) => {
+                    for link in &group.links {
+                        let crate::model::LinkTarget::Hard(child) = link.target else { continue };
+                        let Some(seen) = seen.get_mut(child as usize).filter(|seen| !**seen) else { continue };
+                        *seen = true;
+                        let found = &mut paths.objects[child as usize];
+                        (found.parent, found.name_start, found.name_len) = (index, paths.names.len(), link.name.len());
+                        paths.names.extend_from_slice(&link.name);
+                        queue.push_back(child);
+                    }
+                }
+                _ => {}
+            }
+        }
+        paths
+    }
+
+    /// Appends the absolute path of the object with a header at `address`; `None` where there is no such object.
+    pub(super) fn append(&self, address: u64, out: &mut Vec<u8>) -> Option<()> {
+        let mut index = *self.by_address.get(&address)?;
+        if index == 0 {
+            out.push(b'/');
+            return Some(());
+        }
+        let start = out.len();
+        // Names backwards from the object up to the root: written reversed, then turned as a whole.
+        while index != 0 {
+            let found = &self.objects[index as usize];
+            out.extend(self.names[found.name_start..found.name_start + found.name_len].iter().rev());
+            out.push(b'/');
+            index = found.parent;
+        }
+        out[start..].reverse();
+        Some(())
+    }
+
+    /// Rank of the dataset with a header at `address`.
+    pub(super) fn rank(&self, address: u64) -> Option<u8> {
+        self.objects[*self.by_address.get(&address)? as usize].rank
+    }
+
+    /// Absolute path of the object with a header at `address`.
+    pub fn path(&self, address: u64) -> Option<Vec<u8>> {
+        let mut path = Vec::new();
+        self.append(address, &mut path).map(|()| path)
+    }
+}
