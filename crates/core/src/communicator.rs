@@ -6,6 +6,7 @@
 //! that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};
+use crate::message::Words;
 use std::fmt::Debug;
 
 /// Number of a rank in its communicator, from 0.
@@ -35,7 +36,7 @@ pub trait CommunicatorExt: Communicator {
     /// Collective. The values of all ranks, in rank order.
     fn all_gather_u64(&self, value: u64) -> Result<Vec<u64>> {
         let gathered = self.all_gather_bytes(&value.to_le_bytes())?;
-        gathered.iter().map(|bytes| u64_of(bytes)).collect()
+        gathered.iter().map(|bytes| Words::new("all_gather_u64", bytes).word()).collect()
     }
 
     /// Collective. The sum of the values of the ranks before this one, wrapping beyond 64 bits.
@@ -74,15 +75,6 @@ pub trait CommunicatorExt: Communicator {
 }
 
 impl<C: Communicator + ?Sized> CommunicatorExt for C {}
-
-fn u64_of(bytes: &[u8]) -> Result<u64> {
-    let fixed = bytes.try_into().map_err(|_| CoreError::MessageLength {
-        operation: "all_gather_u64",
-        got_bytes: bytes.len(),
-        expected_bytes: 8,
-    })?;
-    Ok(u64::from_le_bytes(fixed))
-}
 
 /// The communicator of a process that is alone.
 #[derive(Debug, Clone, Copy, Default)]

@@ -55,6 +55,12 @@ pub enum CoreError {
         /// Collective operation.
         operation: &'static str,
     },
+    /// Ranks were started with different plans or options.
+    #[error("rank {rank} has another plan or other options than rank 0")]
+    PlansDiffer {
+        /// The rank.
+        rank: Rank,
+    },
     /// A message has another length than its kind has.
     #[error("{operation}: message of {got_bytes} bytes, expected {expected_bytes}")]
     MessageLength {

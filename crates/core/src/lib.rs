@@ -17,6 +17,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod memory;
+mod message;
 pub mod owners;
 pub mod plan;
 pub mod progress;

@@ -6,6 +6,7 @@
 use crate::communicator::{Communicator, Rank};
 use crate::error::{CoreError, Result};
 use crate::extent::{Coordinates, MAX_RANK, product};
+use crate::message::number;
 use crate::plan::Tile;
 
 /// Pieces on their way out, packed per owner.
@@ -140,11 +141,6 @@ impl Inbox {
             }
         })
     }
-}
-
-/// The little-endian number that up to eight bytes hold.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

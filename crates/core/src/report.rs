@@ -3,6 +3,8 @@
 //! Values only; writing them as JSON or HTML is the caller's. Times of worker threads are summed: `wall_s` of a stage is
 //! how long threads were busy with it, so with two threads it may exceed the run's elapsed time.
 
+use crate::error::Result;
+use crate::message::Words;
 use crate::progress::Stage;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -89,22 +91,19 @@ impl StageTable {
             .collect()
     }
 
-    /// The counters as bytes, for another rank.
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let words = self.totals.iter().flat_map(|t| [t.wall_ns, t.cpu_ns, t.bytes, t.calls]);
-        words.flat_map(u64::to_le_bytes).collect()
+    /// The counters, for another rank.
+    pub(crate) fn to_words(self) -> impl Iterator<Item = u64> {
+        self.totals.into_iter().flat_map(|t| [t.wall_ns, t.cpu_ns, t.bytes, t.calls])
     }
 
-    /// The counters from another rank's bytes; what is missing counts as zero.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut words = bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b)));
+    /// The counters of another rank.
+    pub(crate) fn from_words(words: &mut Words<'_>) -> Result<Self> {
         let mut table = Self::default();
         for totals in &mut table.totals {
-            for field in [&mut totals.wall_ns, &mut totals.cpu_ns, &mut totals.bytes, &mut totals.calls] {
-                *field = words.next().unwrap_or(0);
-            }
+            let [wall_ns, cpu_ns, bytes, calls] = words.words()?;
+            *totals = StageTotals { wall_ns, cpu_ns, bytes, calls };
         }
-        table
+        Ok(table)
     }
 }
 
@@ -221,7 +220,8 @@ mod tests {
         let mut table = StageTable::default();
         *table.get_mut(Stage::Scan) = StageTotals { wall_ns: 1, cpu_ns: 2, bytes: 3, calls: 4 };
         *table.get_mut(Stage::Verify) = StageTotals { wall_ns: u64::MAX, cpu_ns: 6, bytes: 1 << 40, calls: 8 };
-        assert_eq!(StageTable::from_bytes(&table.to_bytes()), table);
+        let message = crate::message::of_words(table.to_words());
+        assert_eq!(StageTable::from_words(&mut Words::new("a test", &message)).unwrap(), table);
         let mut twice = table;
         twice.add(&table);
         assert_eq!(twice.get(Stage::Verify).wall_ns, u64::MAX);

@@ -13,6 +13,7 @@ pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
+pub mod ranges;
 pub mod read;
 pub mod source;
 pub mod stock;

@@ -4,6 +4,7 @@
 //! Invariant: every read is checked against the length the file had when it was opened.
 
 use crate::error::{Hdf5Error, Result};
+use crate::ranges::Ranges;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -131,13 +132,24 @@ pub struct MetadataView<'f> {
     blocks: HashMap<u64, Box<[u8]>>,
     limit_blocks: usize,
     spill: Vec<u8>,
+    read: Option<Ranges>,
 }
 
 impl<'f> MetadataView<'f> {
     /// A view that keeps at most `limit_bytes` of blocks (at least two blocks).
     pub fn new(file: &'f InputFile, limit_bytes: u64) -> Self {
         let limit_blocks = usize::try_from(limit_bytes / BLOCK_LEN_BYTES).unwrap_or(usize::MAX).max(2);
-        Self { file, blocks: HashMap::new(), limit_blocks, spill: Vec::new() }
+        Self { file, blocks: HashMap::new(), limit_blocks, spill: Vec::new(), read: None }
+    }
+
+    /// A view that also notes which bytes were asked for: what counts as metadata of the file.
+    pub fn recording(file: &'f InputFile, limit_bytes: u64) -> Self {
+        Self { read: Some(Ranges::default()), ..Self::new(file, limit_bytes) }
+    }
+
+    /// The bytes asked for so far; none unless the view is a [`MetadataView::recording`] one.
+    pub fn into_recorded(self) -> Ranges {
+        self.read.unwrap_or_default()
     }
 
     /// The file.
@@ -150,6 +162,9 @@ impl<'f> MetadataView<'f> {
         self.file.check_range(offset, len_bytes as u64, what)?;
         if len_bytes == 0 {
             return Ok(&[]);
+        }
+        if let Some(read) = &mut self.read {
+            read.push(offset, len_bytes as u64);
         }
         let (first, last) = (offset / BLOCK_LEN_BYTES, (offset + len_bytes as u64 - 1) / BLOCK_LEN_BYTES);
         if first == last {

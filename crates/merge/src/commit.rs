@@ -6,6 +6,7 @@
 //! it. Invariant: objects are created in schema order, so creation order and bytes do not depend on the threads.
 
 use crate::error::{MergeError, Result};
+use crate::join::parent_path;
 use crate::plan::{MergePlan, Route, Storage};
 use crate::provenance::{self, Provenance};
 use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
@@ -13,11 +14,12 @@ use crate::tiles::{Digests, MergeWork};
 use crate::values::ColumnReader;
 use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue, Layout, TypeClass};
+use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, FillValue, Layout, TypeClass};
 use raddle_hdf5::write::{
     AttributeSpec, DatasetSpec, MetadataPrediction, NewLink, OutputFile, OutputLayout, OutputOptions, TypeRef,
     WrittenFile,
 };
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -160,18 +162,7 @@ impl<'p> Committer<'p> {
             Role::Group { link_order } => self.output.create_group(link, *link_order, entry.attribute_order)?,
             Role::CommittedDatatype(class) => self.output.commit_datatype(link, class, entry.attribute_order)?,
             Role::Constant { dataset, committed, value } => {
-                let spec = DatasetSpec {
-                    datatype: type_ref(&dataset.datatype.class, committed.as_ref()),
-                    dataspace: dataset.dataspace.clone(),
-                    layout: match dataset.layout {
-                        Layout::Compact(_) => OutputLayout::Compact,
-                        _ => OutputLayout::Contiguous,
-                    },
-                    filters: Vec::new(),
-                    fill: dataset.fill.clone(),
-                    attribute_order: entry.attribute_order,
-                    has_attributes: !entry.attributes.is_empty(),
-                };
+                let spec = constant_spec(entry, dataset, committed.as_ref());
                 let mut created = self.output.create_dataset(link, &spec)?;
                 if dataset.dataspace == Dataspace::Null {
                 } else if dataset.datatype.class.is_file_local() {
@@ -236,15 +227,7 @@ impl<'p> Committer<'p> {
         let named = |error: Hdf5Error| MergeError::Hdf5(error.in_object(display_path(&entry.path)));
         match &entry.role {
             Role::Constant { dataset, committed, value } => {
-                let spec = DatasetSpec {
-                    datatype: type_ref(&dataset.datatype.class, committed.as_ref()),
-                    dataspace: dataset.dataspace.clone(),
-                    layout: OutputLayout::Contiguous,
-                    filters: Vec::new(),
-                    fill: dataset.fill.clone(),
-                    attribute_order: CreationOrder::default(),
-                    has_attributes: false,
-                };
+                let spec = constant_spec(entry, dataset, committed.as_ref());
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 dataset.write(value).map_err(named)
             }
@@ -260,14 +243,8 @@ impl<'p> Committer<'p> {
     }
 
     fn write_attribute(&mut self, path: &[u8], attribute: &AttributeValue) -> Result<()> {
-        let spec = AttributeSpec {
-            name: &attribute.name,
-            utf8: attribute.utf8,
-            datatype: &type_ref(&attribute.datatype.class, attribute.committed.as_ref()),
-            dataspace: &attribute.dataspace,
-            value: &attribute.value,
-        };
-        self.output.write_attribute(path, &spec).map_err(|error| {
+        let datatype = type_ref(&attribute.datatype.class, attribute.committed.as_ref());
+        self.output.write_attribute(path, &attribute_spec(attribute, &datatype)).map_err(|error| {
             let object = format!("{} (attribute {})", display_path(path), display_path(&attribute.name));
             MergeError::Hdf5(error.in_object(object))
         })
@@ -323,6 +300,31 @@ fn type_ref(class: &Arc<TypeClass>, committed: Option<&Vec<u8>>) -> TypeRef {
     }
 }
 
+fn attribute_spec<'a>(attribute: &'a AttributeValue, datatype: &'a TypeRef) -> AttributeSpec<'a> {
+    AttributeSpec {
+        name: &attribute.name,
+        utf8: attribute.utf8,
+        datatype,
+        dataspace: &attribute.dataspace,
+        value: &attribute.value,
+    }
+}
+
+fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8>>) -> DatasetSpec {
+    DatasetSpec {
+        datatype: type_ref(&dataset.datatype.class, committed),
+        dataspace: dataset.dataspace.clone(),
+        layout: match dataset.layout {
+            Layout::Compact(_) => OutputLayout::Compact,
+            _ => OutputLayout::Contiguous,
+        },
+        filters: Vec::new(),
+        fill: dataset.fill.clone(),
+        attribute_order: entry.attribute_order,
+        has_attributes: !entry.attributes.is_empty(),
+    }
+}
+
 fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     DatasetSpec {
@@ -341,8 +343,64 @@ fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
 }
 
 /// Length of the output's metadata, from what the schema has. If it falls short, objects go behind the raw region.
-fn predict_metadata(plan: &MergePlan) -> u64 {
-    let prediction = MetadataPrediction::new(plan.options.compat);
-    let chunks: u64 = plan.tiles.arrays.iter().map(|array| 2048 + 40 * array.tile_count()).sum();
-    prediction.len_bytes() + plan.schema.entries.len() as u64 * 700 + chunks
+/// Values and attributes that are written late lie there anyway.
+pub fn predict_metadata(plan: &MergePlan) -> u64 {
+    let compat = plan.options.compat;
+    let mut prediction = MetadataPrediction::new(compat);
+    let mut links: HashMap<&[u8], (u64, u64)> = HashMap::new();
+    for entry in plan.schema.entries.iter().skip(1) {
+        let parent = parent_path(&entry.path);
+        let target = match &entry.role {
+            Role::SoftLink(target) => target.len(),
+            Role::ExternalLink { file, path } => file.len() + path.len(),
+            Role::UserLink { data, .. } => data.len(),
+            _ => 0,
+        };
+        let (count, text_len_bytes) = links.entry(parent).or_default();
+        *count += 1;
+        *text_len_bytes += (entry.path.len() - parent.len() + target) as u64;
+    }
+    for entry in &plan.schema.entries {
+        let is_late = entry.attributes.iter().any(|attribute| attribute.datatype.class.has_reference());
+        let attributes: Vec<u64> = entry
+            .attributes
+            .iter()
+            .filter(|_| !is_late)
+            .map(|attribute| {
+                let datatype = type_ref(&attribute.datatype.class, attribute.committed.as_ref());
+                attribute_spec(attribute, &datatype).message_len_bytes(compat)
+            })
+            .collect();
+        match &entry.role {
+            Role::Group { link_order } => {
+                let (count, text_len_bytes) = links.get(entry.path.as_slice()).copied().unwrap_or_default();
+                prediction.add_group(count, text_len_bytes, *link_order, &attributes);
+            }
+            Role::Column(column) => {
+                let spec = column_spec(plan, entry, *column);
+                let chunks = match plan.columns[*column as usize].route {
+                    Route::Encoded { array, .. } | Route::Verbatim { array } => {
+                        plan.tiles.arrays[array as usize].tile_count()
+                    }
+                    _ => 0,
+                };
+                prediction.add_dataset(&spec, chunks, &attributes);
+                if let Route::Direct = plan.columns[*column as usize].route {
+                    let element_len_bytes = spec.datatype.class().len_bytes();
+                    let planned = &plan.columns[*column as usize];
+                    prediction.add_values(&spec, planned.logical_len_bytes(element_len_bytes));
+                }
+            }
+            Role::Constant { dataset, committed, value } => {
+                let spec = constant_spec(entry, dataset, committed.as_ref());
+                prediction.add_dataset(&spec, 0, &attributes);
+                if !dataset.datatype.class.is_file_local() {
+                    prediction.add_values(&spec, value.len() as u64);
+                }
+            }
+            Role::CommittedDatatype(class) => prediction.add_datatype(class, &attributes),
+            Role::HardLink { .. } | Role::SoftLink(_) | Role::ExternalLink { .. } | Role::UserLink { .. } => {}
+        }
+    }
+    prediction.len_bytes()
 }

@@ -12,6 +12,7 @@ pub mod join;
 pub mod layout;
 pub mod options;
 pub mod plan;
+pub mod prediction;
 pub mod provenance;
 mod publish;
 mod readers;
@@ -28,4 +29,5 @@ pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, S
 pub use layout::LayoutPolicy;
 pub use options::{Compress, MergeOptions, Watch};
 pub use plan::{MergePlan, plan};
+pub use prediction::{Prediction, predict};
 pub use verify::{Mismatch, VerifyReport, verify};

@@ -11,8 +11,8 @@ use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_pa
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, Layout, LinkTarget, ObjectIndex, ObjectKind,
-    TypeClass,
+    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, Layout, LinkTarget, ObjectIndex,
+    ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::read::{ChunkSummary, check_chunks};

@@ -7,14 +7,14 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
-use crate::schema::{ABSENT, AddressKind, Role, address_kind, complete, display_path};
+use crate::schema::{ABSENT, AddressKind, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
 use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
-use raddle_hdf5::model::{ChunkIndex, Dataset, InlineData, Layout, ObjectKind};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, ObjectKind, TypeClass};
 use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
@@ -145,6 +145,8 @@ pub struct ColumnReader<'p> {
     library: InputReader,
     current: Option<Current>,
     superblocks: HashMap<u32, Superblock>,
+    /// Objects of the input whose references were resolved last.
+    tree: Option<(u32, Arc<FileTree>)>,
     counts: ReadCounts,
 }
 
@@ -169,6 +171,7 @@ impl<'p> ColumnReader<'p> {
             library: InputReader::new(&plan.options),
             current: None,
             superblocks: HashMap::new(),
+            tree: None,
             counts: ReadCounts::default(),
         }
     }
@@ -317,7 +320,7 @@ impl<'p> ColumnReader<'p> {
                     let shift = |path: &[u8]| row_shift(plan, path, input);
                     shift_regions(&class, &canonical, &shift).ok_or_else(|| MergeError::Object {
                         object: display_path(plan.schema.column_path(column)),
-                        reason: "holds a region reference that reaches beyond any extent".to_owned(),
+                        reason: "holds a region reference that does not fit its dataset".to_owned(),
                     })?
                 } else {
                     canonical
@@ -358,14 +361,37 @@ impl<'p> ColumnReader<'p> {
     }
 
     fn canonical_of(&mut self, column: u32, input: u32, stored: &[u8]) -> Result<Vec<u8>> {
-        let class = self.plan.schema.columns[column as usize].model().datatype.class.clone();
+        let class = &self.plan.schema.columns[column as usize].model().datatype.class;
         let file = self.pool.get(input)?;
-        // References need every object's path: the tree is read again. Only files with references pay for it.
-        let tree = self.library.read_tree(file.path())?;
-        let mut resolver = Resolver::new(&file, &tree);
+        let tree = self.tree_for(class, input, &file)?;
         let mut canonical = Vec::new();
-        resolver.canonical(&class, stored, &mut canonical).map_err(|error| self.named(column, error.into()))?;
+        Resolver::new(&file, &tree)
+            .canonical(class, stored, &mut canonical)
+            .map_err(|error| self.named(column, error.into()))?;
         Ok(canonical)
+    }
+
+    /// What resolving elements of `class` needs to know of an input: for references all its objects, read again and
+    /// kept for the next block; for anything else only how it encodes addresses.
+    fn tree_for(&mut self, class: &TypeClass, input: u32, file: &InputFile) -> Result<Arc<FileTree>> {
+        if !class.has_reference() {
+            let encoding = self.plan.inputs[input as usize].encoding;
+            return Ok(Arc::new(FileTree {
+                superblock_version: 0,
+                userblock_len_bytes: encoding.base,
+                address_len_bytes: encoding.address_len_bytes,
+                length_len_bytes: encoding.length_len_bytes,
+                objects: Vec::new(),
+            }));
+        }
+        if let Some((known, tree)) = &self.tree
+            && *known == input
+        {
+            return Ok(Arc::clone(tree));
+        }
+        let tree = Arc::new(self.library.read_tree(file.path())?);
+        self.tree = Some((input, Arc::clone(&tree)));
+        Ok(tree)
     }
 
     /// Makes `current` the dataset of `column` in `input`.
@@ -424,17 +450,12 @@ fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
     })
 }
 
-/// Where `input`'s rows of the dataset at `path` went; `None` for anything that is not concatenated.
+/// Where the rows of `input`'s dataset at `path` go in the output; `None` where nothing is concatenated.
 fn row_shift(plan: &MergePlan, path: &[u8], input: u32) -> Option<RowShift> {
-    let schema = &plan.schema;
-    let entry = schema.entries.iter().find(|entry| entry.path == path)?;
-    // References may name an object by another of its links.
-    let path = if let Role::HardLink { target } = &entry.role { target } else { path };
-    let column = (0..schema.columns.len()).find(|&column| schema.column_path(column as u32) == path)?;
-    let facts = &schema.columns[column].facts;
-    let output_dims = &plan.columns[column].dims;
-    let mut input_dims = output_dims.clone();
-    *input_dims.first_mut()? = facts[input as usize].rows;
-    let row_offset = facts[..input as usize].iter().map(|fact| fact.rows).sum();
-    Some(RowShift { row_offset, input_dims, output_rows: *output_dims.first()? })
+    let index = plan.schema.columns.iter().position(|column| plan.schema.entries[column.entry as usize].path == path)?;
+    let (column, planned) = (&plan.schema.columns[index], &plan.columns[index]);
+    let mut input_dims = planned.dims.clone();
+    input_dims[0] = column.facts[input as usize].rows;
+    let row_offset = column.facts[..input as usize].iter().map(|fact| fact.rows).sum();
+    Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] })
 }

@@ -1,6 +1,7 @@
-//! Made data to try raddle on: NOvA-like files.
+//! Made data to try raddle on: NOvA-like files, and the loop over h5py that raddle is compared with.
 
 pub mod generate;
+pub mod h5py;
 mod random;
 mod values;
 pub mod workload;

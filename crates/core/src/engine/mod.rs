@@ -8,12 +8,15 @@
 //! - All buffers are accounted for in one budget; workers wait before memory is taken, never after.
 //! - Batches are handed out in plan order and the oldest unplaced batch always holds its memory: no deadlock.
 //! - No lock is held, waited for or allocation made between the tiles of a batch; three short locks per batch.
-//! - The first error in plan order is the one returned, however threads were scheduled.
+//! - The first error in plan order is the one returned, however threads and ranks were scheduled; the ranks that did not
+//!   meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
-//! `window` holds what workers share, `worker` is what each of them does, `run` is the calling thread, `rounds` is how
-//! ranks share a plan.
+//! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
+//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks.
 
+mod rounds;
 mod run;
+mod setup;
 mod window;
 mod worker;
 
@@ -24,7 +27,7 @@ use crate::cancel::CancelToken;
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::plan::Tile;
+use crate::plan::{Batch, Tile, TileIndex};
 use crate::progress::{Observer, Stage};
 use crate::report::{StageReport, StageTable};
 use serde::{Deserialize, Serialize};
@@ -100,6 +103,39 @@ pub trait TileWork: Sync {
     fn home(&self, tile: Tile) -> Option<Rank> {
         let _ = tile;
         None
+    }
+
+    /// Collective. Brings the pieces of a round's tiles to their owners, where ranks hold them in memory; see
+    /// [`crate::regroup`]. Called on the calling thread before the round's tiles are assembled, if there is more than
+    /// one rank. Where it fails on one rank it must still go through its collectives; the engine agrees on the outcome.
+    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
+        let _ = (round, communicator);
+        Ok(())
+    }
+
+    /// Memory that the brought pieces of `tile` take on its owner until it is assembled. The same on every rank.
+    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+        let _ = tile;
+        0
+    }
+}
+
+/// Consecutive batches that the ranks go through together.
+#[derive(Debug, Clone, Copy)]
+pub struct Round<'a> {
+    batches: &'a [Batch],
+    owners: &'a [u32],
+    index: &'a TileIndex,
+}
+
+impl Round<'_> {
+    /// The round's tiles in plan order, each with its owner.
+    pub fn tiles(&self) -> impl Iterator<Item = (Tile, Rank)> {
+        self.batches.iter().zip(self.owners).flat_map(|(batch, owner)| {
+            let first = self.index.tile(batch.first);
+            let tiles = std::iter::successors(first, |tile| Some(self.index.next(*tile)));
+            tiles.take(batch.tiles as usize).map(|tile| (tile, *owner as Rank))
+        })
     }
 }
 
@@ -182,7 +218,7 @@ pub struct EngineReport {
     pub stored_len_bytes: u64,
     /// First address behind the placed tiles.
     pub end_address: u64,
-    /// Worker threads used, on this rank.
+    /// Worker threads used, of all ranks.
     pub jobs: usize,
     /// Wall time.
     pub elapsed_s: f64,
@@ -215,6 +251,12 @@ pub enum EngineError<E: std::error::Error + 'static> {
     Commit {
         /// Number of the array.
         array: u32,
+        /// Cause.
+        source: E,
+    },
+    /// Pieces could not be brought to their owners.
+    #[error("{source}")]
+    Bring {
         /// Cause.
         source: E,
     },

@@ -7,30 +7,40 @@
 //! plan order is found.
 
 use super::EngineError;
+use super::rounds::Failure;
 use crate::claims::Claim;
 use crate::error::CoreError;
-use crate::plan::Batch;
+use crate::message::{of_words, put_words};
+use crate::plan::{Batch, TileIndex};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Buffers are multiples of this, so that batches with nearly equal bounds reuse each other's.
-const BUFFER_STEP_BYTES: u64 = 64 * 1024;
+/// Smallest buffer of a batch.
+const MIN_BUFFER_LEN_BYTES: u64 = 64 * 1024;
 
 /// How often a waiting calling thread looks whether the run was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Length of the buffer that a batch with this bound is charged with.
+/// Length of the buffer that a batch with this bound gets: one of four sizes per power of two. Few sizes, so that
+/// batches reuse each other's buffers; only equal sizes are reused, so that what a batch takes is known beforehand.
 pub(super) fn buffer_len_bytes(bound_len_bytes: u64) -> u64 {
-    bound_len_bytes.max(1).checked_next_multiple_of(BUFFER_STEP_BYTES).unwrap_or(u64::MAX)
+    if bound_len_bytes <= MIN_BUFFER_LEN_BYTES {
+        return MIN_BUFFER_LEN_BYTES;
+    }
+    let step = 1 << ((bound_len_bytes - 1).ilog2() - 2);
+    bound_len_bytes.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
-/// A batch of this rank and the buffer that its stored form needs at most.
+/// A batch of this rank and the memory that it takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnBatch {
     pub batch: Batch,
+    /// Most bytes that its stored form can take.
     pub bound_len_bytes: u64,
+    /// Pieces that other ranks send for it.
+    pub brought_len_bytes: u64,
 }
 
 /// A batch on its way.
@@ -80,8 +90,11 @@ struct State<E: std::error::Error + 'static> {
     /// Next batch to hand out, and the end of those that may be.
     next: usize,
     opened: usize,
-    /// Bytes of buffers not allocated.
-    free_bytes: u64,
+    /// Bytes of all buffers, and of pieces that were brought for batches not yet encoded.
+    allocated_bytes: u64,
+    brought_bytes: u64,
+    /// Batches whose brought pieces are accounted for.
+    brought: usize,
     free_buffers: Vec<Vec<u8>>,
     free_claims: Vec<Vec<Claim>>,
     tiles_in_flight: u64,
@@ -118,7 +131,9 @@ impl<E: std::error::Error + 'static> Window<E> {
         let state = State {
             next: 0,
             opened,
-            free_bytes: limits.buffers_bytes,
+            allocated_bytes: 0,
+            brought_bytes: 0,
+            brought: 0,
             free_buffers: Vec::new(),
             free_claims: Vec::new(),
             tiles_in_flight: 0,
@@ -193,8 +208,10 @@ impl<E: std::error::Error + 'static> Window<E> {
         let mut state = self.lock();
         loop {
             if self.failed() {
-                // Batches before the failure have been handed out already: they are handed out in plan order.
-                return Job::Leave;
+                // Nothing is written any more, but what lies before the failure is encoded: it may hold an earlier one.
+                let wanted = state.next < state.opened && self.wants(self.batches[state.next].batch.first);
+                let parcel = if wanted { self.hand_out(&mut state) } else { None };
+                return parcel.map_or(Job::Leave, Job::Encode);
             }
             if let Some(parcel) = state.writable.pop_front() {
                 return Job::Write(parcel);
@@ -214,21 +231,50 @@ impl<E: std::error::Error + 'static> Window<E> {
     /// The next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
         let number = state.next;
-        let OwnBatch { batch, bound_len_bytes } = self.batches[number];
+        let OwnBatch { batch, bound_len_bytes, .. } = self.batches[number];
         let tiles = state.tiles_in_flight + batch.tiles;
         if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
             return None;
         }
-        let stored = take_buffer(state, bound_len_bytes)?;
+        let stored = self.take_buffer(state, buffer_len_bytes(bound_len_bytes))?;
         state.next += 1;
         state.tiles_in_flight = tiles;
         let claims = state.free_claims.pop().unwrap_or_default();
         Some(Parcel { number, batch, stored, claims, address: 0, verbatim_tiles: 0 })
     }
 
+    /// A buffer of `len_bytes`, if memory is free for it.
+    fn take_buffer(&self, state: &mut State<E>, len_bytes: u64) -> Option<Vec<u8>> {
+        let fitting = state.free_buffers.iter().rposition(|buffer| buffer.capacity() as u64 == len_bytes);
+        if let Some(at) = fitting {
+            return Some(state.free_buffers.swap_remove(at));
+        }
+        if !self.make_room(state, len_bytes) {
+            return None;
+        }
+        let buffer = Vec::with_capacity(usize::try_from(len_bytes).ok()?);
+        state.allocated_bytes += buffer.capacity() as u64;
+        Some(buffer)
+    }
+
+    /// Frees idle buffers until `len_bytes` more fit, if they can.
+    fn make_room(&self, state: &mut State<E>, len_bytes: u64) -> bool {
+        let idle = state.free_buffers.iter().map(|buffer| buffer.capacity() as u64).sum::<u64>();
+        let busy = state.allocated_bytes - idle + state.brought_bytes;
+        if busy.saturating_add(len_bytes) > self.limits.buffers_bytes {
+            return false;
+        }
+        while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
+            let Some(buffer) = state.free_buffers.pop() else { break };
+            state.allocated_bytes -= buffer.capacity() as u64;
+        }
+        true
+    }
+
     /// Takes an encoded batch and finds an address for it and for those that waited for it.
     pub(super) fn encoded(&self, mut parcel: Parcel) {
         let mut state = self.lock();
+        state.brought_bytes -= self.batches[parcel.number].brought_len_bytes;
         match self.addressing {
             Addressing::AtOnce => {
                 let address = state.next_address;
@@ -337,26 +383,92 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 }
 
-/// A buffer of at least `bound_len_bytes`, if memory is free for it.
-fn take_buffer<E: std::error::Error>(state: &mut State<E>, bound_len_bytes: u64) -> Option<Vec<u8>> {
-    let needed = buffer_len_bytes(bound_len_bytes);
-    let fitting = (0..state.free_buffers.len())
-        .filter(|at| state.free_buffers[*at].capacity() as u64 >= bound_len_bytes)
-        .min_by_key(|at| state.free_buffers[*at].capacity());
-    if let Some(at) = fitting {
-        return Some(state.free_buffers.swap_remove(at));
+/// What the calling thread does where ranks share the plan.
+impl<E: std::error::Error + 'static> Window<E> {
+    /// Accounts for the pieces that are about to be brought for the next `count` batches. That they fit is the
+    /// schedule's affair.
+    pub(super) fn reserve_brought(&self, count: usize) {
+        let mut state = self.lock();
+        let batches = &self.batches[state.brought..state.brought + count];
+        let len_bytes = batches.iter().map(|own| own.brought_len_bytes).sum::<u64>();
+        self.make_room(&mut state, len_bytes);
+        state.brought_bytes += len_bytes;
+        state.brought += count;
     }
-    // Too small buffers make room for a larger one, but only if that makes it fit.
-    let idle = state.free_buffers.iter().map(|buffer| buffer.capacity() as u64).sum::<u64>();
-    if needed > state.free_bytes + idle {
-        return None;
+
+    /// Lets the workers begin the next `count` batches.
+    pub(super) fn open(&self, count: usize) {
+        self.lock().opened += count;
+        self.work.notify_all();
     }
-    while needed > state.free_bytes {
-        state.free_bytes += state.free_buffers.pop()?.capacity() as u64;
+
+    /// Waits until the next `count` batches without address are encoded, or something failed.
+    pub(super) fn wait_encoded(&self, count: usize, cancelled: impl Fn() -> bool) {
+        let mut state = self.lock();
+        while !self.failed() && (state.encoded.len() < count || state.encoded.iter().take(count).any(Option::is_none)) {
+            if cancelled() {
+                return self.note_failure(&mut state, 0, EngineError::Core(CoreError::Cancelled));
+            }
+            state = self.progress.wait_timeout(state, CANCEL_POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
-    let buffer = Vec::with_capacity(usize::try_from(needed).ok()?);
-    state.free_bytes = state.free_bytes.saturating_sub(buffer.capacity() as u64);
-    Some(buffer)
+
+    /// Stored lengths of the next `count` batches without address, as a message.
+    pub(super) fn encoded_sizes(&self, count: usize) -> Vec<u8> {
+        let state = self.lock();
+        of_words(state.encoded.iter().take(count).flatten().map(|parcel| parcel.stored.len() as u64))
+    }
+
+    /// Gives the next batches their addresses, and returns their claims as a message: per batch their number, then
+    /// tile, address, length and filter mask of each. `end_address` is where the next round begins.
+    pub(super) fn settle(&self, addresses: &[u64], end_address: u64, index: &TileIndex) -> Vec<u8> {
+        let mut message = Vec::new();
+        let mut state = self.lock();
+        state.next_address = end_address;
+        for address in addresses {
+            let Some(mut parcel) = state.encoded.pop_front().flatten() else { break };
+            state.first_encoded += 1;
+            parcel.address = *address;
+            put_words(&mut message, [parcel.claims.len() as u64]);
+            for claim in &parcel.claims {
+                let ordinal = index.ordinal(claim.tile).unwrap_or(u64::MAX);
+                put_words(
+                    &mut message,
+                    [ordinal, address + claim.address, claim.len_bytes, u64::from(claim.filter_mask)],
+                );
+            }
+            self.make_writable(&mut state, parcel);
+        }
+        message
+    }
+
+    /// This rank's failure, for the others.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let state = self.lock();
+        let (ordinal, error) = state.failure.as_ref()?;
+        let cancelled = error.is_cancelled();
+        Some(Failure { ordinal: *ordinal, cancelled, message: error.to_string() })
+    }
+
+    /// Begins nothing at or behind tile `ordinal`, where another rank failed.
+    pub(super) fn stop_at(&self, ordinal: u64) {
+        let _state = self.lock();
+        self.stop_at.fetch_min(ordinal, Ordering::Relaxed);
+        self.work.notify_all();
+    }
+
+    /// Waits until all workers have ended, which they do after a failure.
+    pub(super) fn wait_for_workers(&self) {
+        let mut state = self.lock();
+        while state.workers > 0 {
+            state = self.progress.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Puts another rank's error in the place of this rank's, if any.
+    pub(super) fn overrule(&self, error: EngineError<E>) {
+        self.lock().failure = Some((0, error));
+    }
 }
 
 fn put_at(queue: &mut VecDeque<Option<Parcel>>, at: usize, parcel: Parcel) {

@@ -80,9 +80,6 @@ impl<W: TileWork> Shop<'_, W> {
             if !self.window.wants(ordinal) {
                 return;
             }
-            while tile.index >= self.plan.arrays[tile.array as usize].tile_count() {
-                tile = Tile { array: tile.array + 1, index: 0 };
-            }
             // The length is checked when the window is made: the largest tile fits `raw`.
             let len = self.plan.arrays[tile.array as usize].tile_len_bytes() as usize;
             let times = match self.make(worker, tile, &mut raw[..len], &mut parcel) {
@@ -92,7 +89,7 @@ impl<W: TileWork> Shop<'_, W> {
             regroup_ns += times.regroup_ns;
             encode_ns += times.encode_ns;
             encoded += u64::from(!times.verbatim);
-            tile.index += 1;
+            tile = self.index.next(tile);
         }
         // A clock of the thread costs a system call: it is read per batch and shared out by wall time.
         let cpu_ns = thread_cpu_ns() - cpu_before_ns;
@@ -104,8 +101,8 @@ impl<W: TileWork> Shop<'_, W> {
             totals.bytes += batch.raw_len_bytes;
             totals.calls += if stage == Stage::Encode { encoded } else { batch.tiles };
         }
-        self.window.encoded(parcel);
         self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
+        self.window.encoded(parcel);
     }
 
     /// Appends the stored form of one tile to the parcel.
@@ -158,9 +155,9 @@ impl<W: TileWork> Shop<'_, W> {
         totals.cpu_ns += thread_cpu_ns() - cpu_before_ns;
         totals.bytes += len_bytes;
         totals.calls += 1;
-        let tiles = parcel.batch.tiles;
+        let items = parcel.batch.tiles;
+        self.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items });
         self.window.placed(parcel);
-        self.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items: tiles });
     }
 }
 

@@ -32,7 +32,7 @@ mod walk;
 pub use cursor::{Cursor, Defect, Encoding};
 pub use object::read_object;
 pub use superblock::Superblock;
-pub use walk::read_tree;
+pub use walk::{read_tree, read_tree_through};
 
 /// What a reader of metadata accepts before it refuses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

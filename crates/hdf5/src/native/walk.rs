@@ -24,9 +24,13 @@ const NOWHERE: u64 = u64::MAX;
 /// # Errors
 /// Those of [`Superblock::read`], `Limit`, and errors of reading.
 pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
-    let superblock = Superblock::read(file)?;
-    let mut view = MetadataView::new(file, limits.cache_len_bytes);
-    let reader = Reader::new(&mut view, &superblock, limits);
+    read_tree_through(&mut MetadataView::new(file, limits.cache_len_bytes), limits)
+}
+
+/// As [`read_tree`], through a view of the caller's: one that records what is read, for example.
+pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Result<FileTree> {
+    let superblock = Superblock::read(view.file())?;
+    let reader = Reader::new(view, &superblock, limits);
     let mut walk =
         Walk { reader, limits, objects: Vec::new(), by_address: HashMap::new(), queue: VecDeque::new(), link_count: 0 };
     walk.run()?;

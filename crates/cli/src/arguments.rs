@@ -1,0 +1,57 @@
+//! The command line: commands and their help, nothing that acts.
+
+use crate::command;
+use crate::exit;
+use clap::builder::styling::{AnsiColor, Styles};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default().bold())
+    .usage(AnsiColor::Yellow.on_default().bold())
+    .literal(AnsiColor::Green.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// The whole command line.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "raddle",
+    version,
+    about = "Many HDF5 files as they were produced in, the one file that should have existed out",
+    long_about = "raddle writes the HDF5 file that should have existed: it takes the many small files that a detector, \
+a simulation or a camera produced and concatenates their datasets along the first axis into one file, with chunks made \
+for reading, at the speed of the machine, within a stated memory, and provably with the same values.\n\n\
+Start with `raddle plan FOLDER`: it reads only metadata, shows what a merge would do and writes nothing. \
+`raddle demo` shows everything on made-up data in a minute.",
+    after_help = exit::HELP,
+    styles = STYLES,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show what merge would do: schema, differences between files, predicted size; writes nothing
+    Plan(command::plan::PlanArgs),
+    /// Merge many HDF5 files into one, dataset by dataset, along the first axis
+    Merge(command::merge::MergeArgs),
+    /// Rewrite one file with new chunks or another compression
+    Rechunk(command::rechunk::RechunkArgs),
+    /// Check that a merged file holds exactly what its inputs hold
+    Verify(command::verify::VerifyArgs),
+    /// Tell where the bytes of a file went, and what could be better
+    Inspect(command::inspect::InspectArgs),
+    /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
+    Demo(command::demo::DemoArgs),
+    /// Write a shell completion script to standard output
+    #[command(hide = true)]
+    Completions(command::completions::CompletionsArgs),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Man(command::man::ManArgs),
+}

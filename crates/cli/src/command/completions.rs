@@ -1,0 +1,23 @@
+//! `raddle completions SHELL`: for packagers; hidden from the help.
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::CommandFactory;
+
+/// Options of `raddle completions`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Writes the script to `out`.
+pub fn run(arguments: &CompletionsArgs, out: &mut dyn std::io::Write) -> Result<Exit, Failure> {
+    // The generator panics on a failed write, so it writes to memory.
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "raddle", &mut script);
+    out.write_all(&script).map_err(Failure::standard_output)?;
+    Ok(Exit::Done)
+}

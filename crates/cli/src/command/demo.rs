@@ -1,0 +1,207 @@
+//! `raddle demo`: everything once, on made data: generate, plan, merge, verify, compare.
+
+use super::print;
+use crate::demo::generate::{GenerateProgress, generate};
+use crate::demo::h5py;
+use crate::demo::workload::Workload;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::layout::Compression;
+use crate::options::running::RunningArgs;
+use crate::render::plan::{Detail, Summary};
+use crate::render::quantity;
+use crate::render::table::{Align, Columns};
+use crate::watching::Watching;
+use raddle_core::progress::{Event, Stage};
+use raddle_merge::execute::MergeReport;
+use raddle_merge::options::{MergeOptions, Watch};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Options of `raddle demo`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DemoArgs {
+    /// Which files to make: tiny (seconds), small (58 MB), wide (411 MB) or nova (8 files of 16,000 datasets)
+    #[arg(long, value_name = "NAME", default_value = "small", value_parser = parse_workload)]
+    workload: Workload,
+
+    /// Keep the files in FOLDER instead of a temporary one
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+
+    /// Make the files and stop (with --keep)
+    #[arg(long, requires = "keep")]
+    only_generate: bool,
+
+    /// Number from which the made values follow
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Compression of the merged file
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
+    compress: Compression,
+
+    /// Do not compare with a loop in h5py
+    #[arg(long)]
+    no_h5py: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle demo                                 58 MB of made files, merged, verified, compared; then removed
+  raddle demo --workload tiny --keep demo/    a few small files to play with
+
+The comparison runs a loop over h5py with the same chunks and gzip level 6, if python3 (or the Python that RADDLE_PYTHON
+names) has h5py. Its values are compared with raddle's.";
+
+fn parse_workload(name: &str) -> Result<Workload, String> {
+    let known = Workload::ALL.map(|workload| workload.name).join(", ");
+    Workload::named(name).ok_or_else(|| format!("known workloads are {known}"))
+}
+
+/// Makes the files and shows what raddle does with them.
+pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
+    let watching = Watching::start(&arguments.running, "demo")?;
+    watching.conclude(|watch| {
+        // Held until the end: dropping it removes the files.
+        let temporary;
+        let folder = match &arguments.keep {
+            Some(folder) => {
+                std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause))?;
+                folder.as_path()
+            }
+            None => {
+                let made = tempfile::Builder::new().prefix("raddle-demo-").tempdir();
+                temporary = made.map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+                temporary.path()
+            }
+        };
+        let inputs = make_files(arguments, folder, watch)?;
+        if arguments.only_generate {
+            return Ok(Exit::Done);
+        }
+        show(arguments, &inputs, &folder.join("merged.h5"), watch, &watching)
+    })
+}
+
+fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Failure> {
+    let workload = &arguments.workload;
+    tell(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
+    let jobs = arguments.running.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
+    let started = std::time::Instant::now();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
+    let mut told = 0;
+    let mut progress = |made: &GenerateProgress| {
+        let bytes = made.raw_len_bytes - told;
+        told = made.raw_len_bytes;
+        watch.observer.event(&Event::Advanced { stage: Stage::Create, bytes, items: 0 });
+    };
+    let made = generate(folder, workload, arguments.seed, jobs.unwrap_or(NonZeroUsize::MIN), &mut progress);
+    let elapsed_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageFinished { stage: Stage::Create, elapsed_s });
+    made.map_err(|error| Failure::new(Exit::Output, &format!("{error:#}")))
+}
+
+/// Plans, merges, verifies, compares, and prints the table.
+fn show(
+    arguments: &DemoArgs,
+    inputs: &[PathBuf],
+    merged: &Path,
+    watch: &Watch<'_>,
+    watching: &Watching,
+) -> Result<Exit, Failure> {
+    let failed = |error| Failure::of_merge(&error, inputs);
+    let mut options = MergeOptions::new(merged);
+    arguments.running.apply(&mut options);
+    arguments.compress.apply(&mut options);
+    options.force = true;
+
+    tell(arguments, "\n$ raddle plan\n")?;
+    let plan = raddle_merge::plan::plan(inputs, &options, watch).map_err(failed)?;
+    tell(arguments, &Summary::of(&plan).text(Detail::Groups))?;
+
+    tell(arguments, "\n$ raddle merge\n")?;
+    let report = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
+    arguments.running.write_report(&report)?;
+    tell(arguments, &crate::render::report::merged(&report))?;
+
+    tell(arguments, "\n$ raddle verify\n")?;
+    let verified = raddle_merge::verify::verify(merged, inputs, &options, watch).map_err(failed)?;
+    tell(arguments, &crate::render::report::verified(&verified))?;
+    if !verified.mismatches.is_empty() {
+        return Ok(Exit::Mismatch);
+    }
+
+    let looped = match (arguments.no_h5py, h5py::find_python()) {
+        (true, _) => None,
+        (false, None) => {
+            watching.warn("no Python with h5py found; install h5py or set RADDLE_PYTHON to see the comparison");
+            None
+        }
+        (false, Some(python)) => {
+            tell(arguments, "\nThe same with a loop over h5py, gzip level 6 (this takes a while) ...\n")?;
+            let output = merged.with_file_name("h5py-loop.h5");
+            let looped = h5py::run(&python, merged, &output, inputs);
+            Some(looped.map_err(|error| Failure::new(Exit::Internal, &format!("{error:#}")))?)
+        }
+    };
+    tell(arguments, &comparison(&report, arguments.compress, looped.as_ref()))?;
+    let differ = looped.is_some_and(|looped| !looped.different.is_empty());
+    Ok(if differ { Exit::Mismatch } else { Exit::Done })
+}
+
+/// The final table.
+fn comparison(report: &MergeReport, compress: Compression, looped: Option<&h5py::Loop>) -> String {
+    let titles = [
+        ("", Align::Left),
+        ("time", Align::Right),
+        ("speed", Align::Right),
+        ("output", Align::Right),
+        ("of the inputs", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    let mut row = |name: &str, elapsed_s: f64, len_bytes: u64| {
+        columns.row(&[
+            name.to_owned(),
+            quantity::seconds(elapsed_s),
+            quantity::rate(report.logical_len_bytes, elapsed_s),
+            quantity::size(len_bytes),
+            quantity::share(len_bytes, report.input_len_bytes),
+        ]);
+    };
+    row(
+        &format!("raddle merge -c {compress}, {} threads", report.engine.jobs),
+        report.elapsed_s,
+        report.output_len_bytes,
+    );
+    if let Some(looped) = looped {
+        row(
+            &format!("loop over h5py {} (HDF5 {}), gzip 6", looped.h5py, looped.hdf5),
+            looped.elapsed_s,
+            looped.len_bytes,
+        );
+    }
+    let mut text = format!("\n{}", columns.render());
+    if let Some(looped) = looped {
+        text.push_str(&format!("\nraddle is {:.1} times as fast. ", looped.elapsed_s / report.elapsed_s));
+        text.push_str(&match looped.different.as_slice() {
+            [] => format!(
+                "h5py reads the same values from both: {} datasets compared.\n",
+                quantity::count(looped.datasets)
+            ),
+            different => {
+                format!("h5py reads DIFFERENT values in {} datasets, first {}\n", different.len(), different[0])
+            }
+        });
+    }
+    text
+}
+
+/// Prints a step of the demo (not with `--quiet`).
+fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Failure> {
+    if arguments.running.quiet { Ok(()) } else { print(text) }
+}

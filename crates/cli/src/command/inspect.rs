@@ -1,0 +1,70 @@
+//! `raddle inspect`: where the bytes of files went.
+
+use super::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::inspection::{self, Detail};
+use raddle_hdf5::inspect::{Inspection, inspect};
+use raddle_hdf5::native::ReadLimits;
+use raddle_hdf5::source::InputFile;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Options of `raddle inspect`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InspectArgs {
+    /// Files to look at
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Print statistics of every group and dataset as JSON, one object per file
+    #[arg(long)]
+    json: bool,
+
+    /// Groups and datasets to list, the largest first
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    top: usize,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle inspect run11981.h5            sizes, chunk sizes, the ten largest groups and datasets, advice
+  raddle inspect run11981.h5 -n 1000    a longer list
+  raddle inspect *.h5 --json | jq .space.metadata_len_bytes
+
+Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
+
+#[derive(Serialize)]
+struct Named<'a> {
+    file: String,
+    #[serde(flatten)]
+    inspection: &'a Inspection,
+}
+
+/// Inspects each file; a file that cannot be read does not hide the others.
+pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    for (place, path) in arguments.files.iter().enumerate() {
+        let inspection = match InputFile::open(path).and_then(|file| inspect(&file, &ReadLimits::default())) {
+            Ok(inspection) => inspection,
+            Err(error) => {
+                let failure = Failure::of_input(&error);
+                anstream::eprint!("{}", failure.render());
+                exit = failure.exit;
+                continue;
+            }
+        };
+        if !inspection.faults.is_empty() {
+            exit = Exit::InputRefused;
+        }
+        if arguments.json {
+            let file = path.to_string_lossy().into_owned();
+            print(&crate::render::json(&Named { file, inspection: &inspection }))?;
+        } else {
+            let gap = if place > 0 { "\n" } else { "" };
+            print(&format!("{gap}{}", inspection::text(path, &inspection, Detail { longest_table: arguments.top })))?;
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,37 @@
+//! `raddle man FOLDER`: manual pages for packagers; hidden from the help.
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::CommandFactory;
+use std::path::{Path, PathBuf};
+
+/// Options of `raddle man`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ManArgs {
+    /// Folder for raddle.1, raddle-merge.1, ...
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+/// Writes one page for `raddle` and one for each command that the help shows.
+pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
+    std::fs::create_dir_all(&arguments.folder).map_err(|cause| Failure::writing(&arguments.folder, &cause))?;
+    let mut command = Arguments::command();
+    command.build();
+    write_page(&arguments.folder, &command, "raddle")?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        write_page(&arguments.folder, sub, &format!("raddle-{}", sub.get_name()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn write_page(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
+    let path = folder.join(format!("{name}.1"));
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone())
+        .title(name.to_uppercase())
+        .render(&mut page)
+        .and_then(|()| std::fs::write(&path, &page))
+        .map_err(|cause| Failure::writing(&path, &cause))
+}

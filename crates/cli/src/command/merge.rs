@@ -1,0 +1,91 @@
+//! `raddle merge`: plan, say what is to be said, execute, report.
+
+use super::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::{
+    inputs::InputArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, schema::SchemaArgs,
+};
+use crate::render::plan::{Detail, Summary};
+use crate::render::{differences, report};
+use crate::watching::Watching;
+use raddle_merge::options::MergeOptions;
+use raddle_merge::plan::MergePlan;
+use std::path::PathBuf;
+
+/// Options of `raddle merge`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MergeArgs {
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    schema: SchemaArgs,
+    #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle merge run11981/ -o run11981.h5                    all files of a folder
+  raddle merge 'run*/*.h5' -o all.h5 -c fast -j 8          least time, eight threads
+  raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
+  find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
+  raddle merge run11981/ -o run11981.h5 --dry-run          only say what would be done
+
+Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
+path, never by position. The output appears under its name only when it is complete.";
+
+/// Merges the inputs.
+pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
+    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+    let mut options = MergeOptions::new(&arguments.output.output);
+    arguments.output.apply(&mut options);
+    arguments.schema.apply(&mut options);
+    arguments.layout.apply(&mut options);
+    arguments.running.apply(&mut options);
+    merge(&inputs, &options, arguments.output.dry_run, &arguments.running, "merge")
+}
+
+/// Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
+pub(super) fn merge(
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    dry_run: bool,
+    running: &RunningArgs,
+    command: &str,
+) -> Result<Exit, Failure> {
+    let watching = Watching::start(running, command)?;
+    watching.conclude(|watch| {
+        let failed = |error| Failure::of_merge(&error, inputs);
+        let plan = raddle_merge::plan::plan(inputs, options, watch).map_err(failed)?;
+        let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
+        if dry_run {
+            print(&Summary::of(&plan).text(Detail::Groups))?;
+            return Ok(exit);
+        }
+        tell_bridged(&plan, inputs, &watching);
+        let done = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
+        running.write_report(&done)?;
+        if !running.quiet {
+            print(&report::merged(&done))?;
+        }
+        Ok(exit)
+    })
+}
+
+/// Says which inputs are left out and which differences the join bridges.
+fn tell_bridged(plan: &MergePlan, inputs: &[PathBuf], watching: &Watching) {
+    if !plan.skipped.is_empty() {
+        watching.warn(&format!("{} inputs cannot be read and are left out", plan.skipped.len()));
+        watching.say(&differences::bad_inputs(&plan.skipped));
+    }
+    if !plan.warnings.is_empty() {
+        watching.warn(&format!("{} differences between inputs were bridged", plan.warnings.len()));
+        watching.say(&differences::table(&plan.warnings, inputs));
+    }
+}

@@ -1,0 +1,19 @@
+//! The commands, one file each: its options, its steps, its exit code. What is printed is made in
+//! [`crate::render`]; what is done is done by the crates below.
+
+pub mod completions;
+pub mod demo;
+pub mod inspect;
+pub mod man;
+pub mod merge;
+pub mod plan;
+pub mod rechunk;
+pub mod verify;
+
+use std::io::Write;
+
+/// Writes a command's result to standard output.
+pub(crate) fn print(text: &str) -> Result<(), crate::failure::Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(crate::failure::Failure::standard_output)
+}

@@ -1,0 +1,39 @@
+//! `raddle rechunk`: one file with a new layout. A merge of a single input.
+
+use super::merge::merge;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::{layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use raddle_merge::options::MergeOptions;
+use std::path::PathBuf;
+
+/// Options of `raddle rechunk`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RechunkArgs {
+    /// File to rewrite; it is only read
+    #[arg(value_name = "FILE")]
+    input: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle rechunk old.h5 -o new.h5                       chunks for reading by events
+  raddle rechunk old.h5 -o new.h5 --for scan -c small   large chunks, smallest size
+  raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset";
+
+/// Rewrites the file.
+pub fn run(arguments: &RechunkArgs) -> Result<Exit, Failure> {
+    let mut options = MergeOptions::new(&arguments.output.output);
+    arguments.output.apply(&mut options);
+    arguments.layout.apply(&mut options);
+    arguments.running.apply(&mut options);
+    let inputs = [arguments.input.clone()];
+    merge(&inputs, &options, arguments.output.dry_run, &arguments.running, "rechunk")
+}

@@ -1,0 +1,57 @@
+//! The merge that most people write first, a loop over h5py, run by the Python at hand.
+//!
+//! Also an independent judge: the loop's values are compared with raddle's by h5py. Not needed by anything; where no
+//! Python has h5py, the demo goes without.
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The loop.
+const SCRIPT: &str = include_str!("h5py_loop.py");
+
+/// What the loop did.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Loop {
+    /// Time of the loop itself, without imports and comparison.
+    pub elapsed_s: f64,
+    /// Length of its output.
+    pub len_bytes: u64,
+    /// Datasets compared.
+    pub datasets: u64,
+    /// Paths whose values differ from raddle's.
+    pub different: Vec<String>,
+    /// Version of h5py.
+    pub h5py: String,
+    /// Version of HDF5 in h5py.
+    pub hdf5: String,
+}
+
+/// A Python that has h5py: that of `RADDLE_PYTHON`, of the active virtual environment, or `python3`.
+pub fn find_python() -> Option<PathBuf> {
+    let named = std::env::var_os("RADDLE_PYTHON").map(PathBuf::from);
+    let environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin").join("python"));
+    let candidates = [named, environment, Some(PathBuf::from("python3"))];
+    candidates.into_iter().flatten().find(|python| has_h5py(python))
+}
+
+fn has_h5py(python: &Path) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", "import h5py, numpy"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Merges `inputs` into `output` with the loop, and compares with `merged`.
+///
+/// # Errors
+/// If Python fails; its own message goes to standard error.
+pub fn run(python: &Path, merged: &Path, output: &Path, inputs: &[PathBuf]) -> Result<Loop> {
+    let files = [merged, output].into_iter().chain(inputs.iter().map(PathBuf::as_path)).map(OsStr::new);
+    let mut command = Command::new(python);
+    command.args(["-c", SCRIPT]).args(files).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let finished = command.output().with_context(|| format!("{} cannot be run", python.display()))?;
+    anyhow::ensure!(finished.status.success(), "the h5py loop failed ({})", finished.status);
+    serde_json::from_slice(&finished.stdout).context("the h5py loop printed something else than its result")
+}

@@ -1,0 +1,55 @@
+//! Exit codes: what a script learns from a run without reading its messages.
+//!
+//! The numbers are a promise to users' scripts; a new meaning takes a new number.
+
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// Everything asked for was done.
+    Done = 0,
+    /// A defect of raddle itself.
+    Internal = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// An input is unreadable or does not fit the others; nothing was written.
+    InputRefused = 3,
+    /// Done, but inputs were left out (only with `--skip-bad`).
+    InputsSkipped = 4,
+    /// The output could not be written: space, permission, device.
+    Output = 5,
+    /// A limit was reached: memory, open files, size.
+    Limit = 6,
+    /// Another run writes the same output.
+    Locked = 7,
+    /// The output does not hold what the inputs hold.
+    Mismatch = 8,
+    /// Stopped by SIGINT (128 + 2).
+    Interrupted = 130,
+    /// Stopped by SIGTERM (128 + 15).
+    Terminated = 143,
+}
+
+impl Exit {
+    /// The number the shell sees.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The table of exit codes for the help texts and the manual page.
+pub const HELP: &str = "\
+Exit codes:
+  0  done                                    5  output could not be written (space, permission)
+  1  internal error                          6  a limit was reached (memory, open files, size)
+  2  wrong usage                             7  another run writes the same output
+  3  input refused, nothing written          8  output and inputs differ
+  4  done, but inputs skipped (--skip-bad)   130/143  stopped by SIGINT/SIGTERM";

@@ -1,0 +1,160 @@
+//! Why a command stopped, in the form in which it is told: what, where, what to do, and the exit code.
+//!
+//! Errors of the crates below are turned into this here and nowhere else.
+
+use crate::exit::Exit;
+use crate::render::{differences, escape};
+use raddle_core::CoreError;
+use raddle_hdf5::Hdf5Error;
+use raddle_merge::error::MergeError;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A command that could not do what was asked.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    what: String,
+    details: Option<String>,
+    hint: Option<String>,
+}
+
+/// Longest message shown, in characters: an error may quote a name of 64 KiB.
+const LONGEST_MESSAGE: usize = 2000;
+
+impl Failure {
+    /// A failure with one message, which may quote names from files.
+    pub fn new(exit: Exit, what: &str) -> Self {
+        let mut what = escape::text(what).into_owned();
+        if let Some((end, _)) = what.char_indices().nth(LONGEST_MESSAGE) {
+            what.truncate(end);
+            what.push('…');
+        }
+        Self { exit, what, details: None, hint: None }
+    }
+
+    /// The command line makes no sense.
+    pub fn usage(what: &str) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// The same failure with advice what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
+    /// The same failure with lines to show below the message; names in them are escaped already.
+    #[must_use]
+    pub fn details(mut self, details: String) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// A file of ours (report, log, manual page) could not be written.
+    pub fn writing(path: &Path, cause: &std::io::Error) -> Self {
+        Self::new(Exit::Output, &format!("{}: cannot be written: {cause}", escape::path(path)))
+    }
+
+    /// Standard output could not be written. A reader that went away (`| head`) is no failure: nothing more is said.
+    pub fn standard_output(cause: std::io::Error) -> Self {
+        match cause.kind() {
+            ErrorKind::BrokenPipe => Self { exit: Exit::Done, what: String::new(), details: None, hint: None },
+            _ => Self::new(Exit::Output, &format!("standard output: {cause}")),
+        }
+    }
+
+    /// Standard input could not be read.
+    pub fn standard_input(cause: &std::io::Error) -> Self {
+        Self::new(Exit::InputRefused, &format!("standard input: {cause}"))
+    }
+
+    /// A merge, rechunk or verification of `inputs` failed.
+    pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
+        let failure = Self::new(exit_of(error, inputs), &error.to_string());
+        match error {
+            MergeError::BadInputs { bad } => {
+                let count = crate::render::quantity::count(bad.len() as u64);
+                let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::bad_inputs(bad))
+                    .hint("copy the files again from where they came from, or leave them out with --skip-bad")
+            }
+            MergeError::Differences { differences } => {
+                let count = crate::render::quantity::counted(differences.len() as u64, "difference");
+                Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
+                    .details(differences::table(differences, inputs))
+                    .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+            }
+            _ => failure,
+        }
+    }
+
+    /// An HDF5 file could not be read.
+    pub fn of_input(error: &Hdf5Error) -> Self {
+        Self::new(exit_of_hdf5(error, None), &error.to_string())
+    }
+
+    /// The message, in lines for the terminal: `error: ...`, details, advice. Empty for a failure that needs no words.
+    pub fn render(&self) -> String {
+        if self.what.is_empty() {
+            return String::new();
+        }
+        let (red, bold, off) = ("\x1b[1;31m", "\x1b[1m", "\x1b[0m");
+        let mut text = format!("{red}error:{off} {}\n", self.what);
+        if let Some(details) = &self.details {
+            text.push_str(details);
+            if !details.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("{bold}what to do:{off} {hint}\n"));
+        }
+        text
+    }
+}
+
+fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
+    match error {
+        MergeError::Pattern { .. } => Exit::Usage,
+        MergeError::NoInputs { .. }
+        | MergeError::Input { .. }
+        | MergeError::Duplicate { .. }
+        | MergeError::BadInputs { .. }
+        | MergeError::Differences { .. }
+        | MergeError::Object { .. } => Exit::InputRefused,
+        MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
+        MergeError::Locked { .. } => Exit::Locked,
+        MergeError::Limit { .. } => Exit::Limit,
+        MergeError::Cancelled => Exit::Interrupted,
+        MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
+        MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        _ => Exit::Internal,
+    }
+}
+
+/// An error of the HDF5 layer is an input's, unless it names a file that is none: then it is the output's.
+fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exit {
+    match error {
+        Hdf5Error::InObject { source, .. } => exit_of_hdf5(source, inputs),
+        Hdf5Error::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
+        Hdf5Error::Limit { .. } => Exit::InputRefused,
+        Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }
+            if inputs.is_some_and(|inputs| !inputs.contains(path)) =>
+        {
+            Exit::Output
+        }
+        _ => Exit::InputRefused,
+    }
+}
+
+/// Whether the machine ran out of memory or open files.
+fn is_exhaustion(error: &std::io::Error) -> bool {
+    /// `EMFILE` and `ENFILE` on Linux; the standard library has no kind for them.
+    const TOO_MANY_OPEN_FILES: [i32; 2] = [24, 23];
+    error.kind() == ErrorKind::OutOfMemory
+        || error.raw_os_error().is_some_and(|code| TOO_MANY_OPEN_FILES.contains(&code))
+}

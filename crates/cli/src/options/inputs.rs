@@ -1,0 +1,102 @@
+//! Which files to read: paths, quoted globs, folders, lists.
+
+use crate::failure::Failure;
+use raddle_merge::inputs::{InputOrder, InputSpec, expand, parse_list};
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Inputs as positional arguments.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Inputs")]
+pub struct InputArgs {
+    /// Files, folders, quoted globs, @LIST, or - for a list on standard input
+    ///
+    /// A folder stands for its HDF5 files (*.h5 *.hdf5 *.hdf *.he5 *.nc *.nc4 *.h5ad *.nwb *.nxs), a glob in quotes
+    /// ('run*/sub*.h5') for the files that match, @LIST for the paths in the text file LIST, one per line.
+    #[arg(value_name = "INPUT")]
+    pub inputs: Vec<OsString>,
+
+    /// How they are listed.
+    #[command(flatten)]
+    pub listing: ListingArgs,
+}
+
+/// Options about how inputs are listed.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Inputs")]
+pub struct ListingArgs {
+    /// Read paths from a text file, one per line; skip empty lines and lines that begin with #
+    #[arg(short = 'i', long = "list", value_name = "FILE")]
+    pub lists: Vec<PathBuf>,
+
+    /// Paths on standard input end with a zero byte, as `find -print0` writes them
+    #[arg(short = '0', long)]
+    pub null: bool,
+
+    /// Order of the inputs, which is the order of rows in the output; lists always keep theirs
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Natural)]
+    pub order: Order,
+
+    /// Whether the same file may be given twice
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Refuse)]
+    pub duplicates: Duplicates,
+}
+
+/// Order of inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Order {
+    /// As people read numbers: run2 before run10
+    #[default]
+    Natural,
+    /// As given on the command line
+    Given,
+}
+
+/// What becomes of a file that is given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Duplicates {
+    /// Stop: rows would be doubled
+    #[default]
+    Refuse,
+    /// Take its rows once more
+    Keep,
+}
+
+impl InputArgs {
+    /// The files named, in order. `standard_input` is read where the inputs hold a `-`.
+    pub fn expand(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
+        self.listing.expand(&self.inputs, standard_input)
+    }
+}
+
+impl ListingArgs {
+    /// The files that `names` and the lists name, in order. `standard_input` is read where a name is `-`.
+    pub fn expand(&self, names: &[OsString], standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
+        if names.is_empty() && self.lists.is_empty() {
+            let hint = "name files, a folder, a glob in quotes, or a list with -i";
+            return Err(Failure::usage("no inputs given").hint(hint));
+        }
+        let mut specs = Vec::with_capacity(names.len() + self.lists.len());
+        for name in names {
+            specs.push(match name.as_bytes() {
+                b"-" => InputSpec::Listed(self.read_list(standard_input)?),
+                [b'@', list @ ..] if !list.is_empty() => InputSpec::List(OsStr::from_bytes(list).into()),
+                _ => InputSpec::Path(name.into()),
+            });
+        }
+        specs.extend(self.lists.iter().cloned().map(InputSpec::List));
+        let order = match self.order {
+            Order::Natural => InputOrder::Natural,
+            Order::Given => InputOrder::Given,
+        };
+        expand(&specs, order, self.duplicates == Duplicates::Keep).map_err(|error| Failure::of_merge(&error, &[]))
+    }
+
+    fn read_list(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
+        let mut bytes = Vec::new();
+        standard_input.read_to_end(&mut bytes).map_err(|cause| Failure::standard_input(&cause))?;
+        Ok(parse_list(&bytes, self.null))
+    }
+}

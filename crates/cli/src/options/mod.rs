@@ -1,0 +1,11 @@
+//! Groups of options that several commands share, each flattened into the commands that need it.
+//!
+//! An option means the same thing in every command. Nothing here decides anything: values become the options of the
+//! crates that do the work.
+
+pub mod inputs;
+pub mod layout;
+pub mod output;
+pub mod running;
+pub mod schema;
+pub mod size;

@@ -1,0 +1,39 @@
+//! Where the result goes and how it is written.
+
+use raddle_merge::options::MergeOptions;
+use std::path::PathBuf;
+
+/// Options of commands that write an HDF5 file.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// File to write; it appears under this name only when it is complete
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Replace the output if it exists
+    #[arg(short, long)]
+    pub force: bool,
+
+    /// Plan and print what would be done, write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+
+    /// Write encoded chunks in the order they get ready: a little faster, but two runs give different bytes
+    #[arg(long)]
+    pub unordered: bool,
+
+    /// Do not record inputs, row ranges and digests in the group /_raddle of the output
+    #[arg(long)]
+    pub no_provenance: bool,
+}
+
+impl OutputArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        options.output.clone_from(&self.output);
+        options.force = self.force;
+        options.ordered = !self.unordered;
+        options.provenance = !self.no_provenance;
+    }
+}

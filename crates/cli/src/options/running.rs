@@ -1,0 +1,75 @@
+//! How a run uses the machine and what it says while it runs.
+
+use super::size::Size;
+use crate::failure::Failure;
+use raddle_merge::options::MergeOptions;
+use serde::Serialize;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Options of every command that does work.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub struct RunningArgs {
+    /// Worker threads [default: the cores this process may use]
+    #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// Memory for buffers, for example 512MiB or 2GB [default: 1GiB]
+    #[arg(long, value_name = "SIZE", env = "RADDLE_MEMORY", hide_env_values = true)]
+    pub memory: Option<Size>,
+
+    /// Progress bars; auto: bars on a terminal, one line per stage elsewhere
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say more; twice for details
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Write every event of the run to FILE, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub log_json: Option<PathBuf>,
+
+    /// Write a report of the run to FILE as JSON: times, bytes, memory, predictions against what happened
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+impl RunningArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        if let Some(jobs) = self.jobs {
+            options.jobs = jobs.get();
+        }
+        if let Some(memory) = self.memory {
+            options.memory_limit_bytes = memory.0;
+        }
+        // Without the path of this executable, inputs that only libhdf5 can read are refused by name.
+        options.reader_executable = std::env::current_exe().ok();
+    }
+
+    /// Writes `report` to the file that `--report` names, if it does.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        std::fs::write(path, crate::render::json(report)).map_err(|cause| Failure::writing(path, &cause))
+    }
+}
+
+/// When to show something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum When {
+    /// Where it makes sense
+    Auto,
+    /// Also where output is no terminal
+    Always,
+    /// Not at all
+    Never,
+}

@@ -1,0 +1,90 @@
+//! What to do where inputs differ.
+
+use super::size::Size;
+use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
+use raddle_merge::options::MergeOptions;
+
+/// Options that decide how the objects of several inputs become one.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Where inputs differ")]
+pub struct SchemaArgs {
+    /// Which datasets the output has when not every input has them
+    #[arg(long, value_enum, default_value_t = Join::Exact)]
+    pub join: Join,
+
+    /// Datasets of a single value (scalars) that differ between inputs
+    #[arg(long, value_enum, default_value_t = Scalars::Equal)]
+    pub scalars: Scalars,
+
+    /// Attributes that differ between inputs
+    #[arg(long, value_enum, default_value_t = Attributes::First)]
+    pub attributes: Attributes,
+
+    /// Leave out inputs that cannot be read; the run then ends with exit code 4
+    #[arg(long)]
+    pub skip_bad: bool,
+
+    /// Read virtual datasets and external storage also where they lead out of the input's folder
+    #[arg(long)]
+    pub follow_foreign_files: bool,
+
+    /// Largest uncompressed output, for example 10TB; more is refused [default: 1TiB, or 2,000 times the inputs]
+    #[arg(long, value_name = "SIZE")]
+    pub max_output: Option<Size>,
+}
+
+impl SchemaArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        options.join.join = match self.join {
+            Join::Exact => JoinPolicy::Exact,
+            Join::Inner => JoinPolicy::Inner,
+            Join::Outer => JoinPolicy::Outer,
+        };
+        options.join.scalars = match self.scalars {
+            Scalars::Equal => ScalarPolicy::Equal,
+            Scalars::First => ScalarPolicy::First,
+        };
+        options.join.attributes = match self.attributes {
+            Attributes::First => AttributePolicy::First,
+            Attributes::Identical => AttributePolicy::Identical,
+            Attributes::Error => AttributePolicy::Error,
+        };
+        options.skip_bad = self.skip_bad;
+        options.follow_foreign_files = self.follow_foreign_files;
+        if let Some(limit) = self.max_output {
+            options.max_output_len_bytes = Some(limit.0);
+        }
+    }
+}
+
+/// How schemas are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Join {
+    /// All inputs must have the same objects; else show every difference and stop
+    Exact,
+    /// Objects that all inputs have
+    Inner,
+    /// Objects that any input has; missing rows get the fill value
+    Outer,
+}
+
+/// What becomes of scalar datasets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scalars {
+    /// Must be equal; else stop
+    Equal,
+    /// Take the value of the first input
+    First,
+}
+
+/// What becomes of attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Attributes {
+    /// Take those of the first input and say how many differ
+    First,
+    /// Keep those that are identical in all inputs
+    Identical,
+    /// Stop if any differs
+    Error,
+}

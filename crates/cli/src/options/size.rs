@@ -1,0 +1,112 @@
+//! Sizes on the command line: `512MiB`, `2GB`, `1.5GiB`, `4096`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes, as the user wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+/// Why a text is no size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SizeError {
+    /// No number before the unit.
+    NoNumber,
+    /// A unit that is none.
+    Unit(String),
+    /// More than 64 bits of bytes, or less than one byte.
+    Range,
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNumber => write!(f, "a size begins with a number, for example 512MiB or 2GB"),
+            Self::Unit(unit) => {
+                write!(
+                    f,
+                    "unknown unit {unit:?}: use B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024)"
+                )
+            }
+            Self::Range => write!(f, "the size is out of range (1 byte to 16 EiB)"),
+        }
+    }
+}
+
+impl std::error::Error for SizeError {}
+
+impl FromStr for Size {
+    type Err = SizeError;
+
+    /// `NUMBER[UNIT]`, the number with an optional decimal fraction. Units ending in `iB` and bare letters (`512M`)
+    /// are powers of 1024, units ending in `B` powers of 1000; case does not matter.
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let text = text.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = (&text[..split], text[split..].trim_start());
+        let scale: u128 = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kb" => 1000,
+            "mb" => 1000_u128.pow(2),
+            "gb" => 1000_u128.pow(3),
+            "tb" => 1000_u128.pow(4),
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "t" | "tib" => 1 << 40,
+            _ => return Err(SizeError::Unit(unit.to_owned())),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+            return Err(SizeError::NoNumber);
+        }
+        // Twelve digits of fraction are below a byte for every unit, and keep the product within 128 bits.
+        let fraction = &fraction[..fraction.len().min(12)];
+        let parse = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>() };
+        let whole = u128::from(parse(whole).map_err(|_| SizeError::Range)?);
+        let part = u128::from(parse(fraction).map_err(|_| SizeError::Range)?);
+        let bytes = whole * scale + part * scale / 10_u128.pow(fraction.len() as u32);
+        match u64::try_from(bytes) {
+            Ok(bytes) if bytes > 0 => Ok(Self(bytes)),
+            _ => Err(SizeError::Range),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> u64 {
+        text.parse::<Size>().unwrap().0
+    }
+
+    #[test]
+    fn units_of_both_kinds() {
+        assert_eq!(bytes("512MiB"), 512 << 20);
+        assert_eq!(bytes("2GB"), 2_000_000_000);
+        assert_eq!(bytes("64k"), 65_536);
+        assert_eq!(bytes("4096"), 4096);
+        assert_eq!(bytes(" 7 b "), 7);
+    }
+
+    #[test]
+    fn fractions_are_exact() {
+        assert_eq!(bytes("1.5GiB"), 3 << 29);
+        assert_eq!(bytes(".5kB"), 500);
+        assert_eq!(bytes("0.1234567890123456789TB"), 123_456_789_012);
+    }
+
+    #[test]
+    fn refusals_say_what_is_wrong() {
+        for text in ["", "GiB", ".", "1.2.3GB"] {
+            assert_eq!(text.parse::<Size>(), Err(SizeError::NoNumber), "{text:?}");
+        }
+        assert_eq!("3 parsec".parse::<Size>(), Err(SizeError::Unit("parsec".to_owned())));
+        assert_eq!("-1".parse::<Size>(), Err(SizeError::Unit("-1".to_owned())));
+        for text in ["0", "99999999999999999999", "17000000TiB"] {
+            assert_eq!(text.parse::<Size>(), Err(SizeError::Range), "{text:?}");
+        }
+    }
+}

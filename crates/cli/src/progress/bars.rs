@@ -1,0 +1,80 @@
+//! Progress on a terminal: a bar for each stage under way, with bytes, rate and time left.
+
+use super::{Display, Tally};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use raddle_core::progress::Stage;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const WITH_TOTAL: &str =
+    "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+const WITHOUT_TOTAL: &str = "{prefix:<8} {spinner} {binary_bytes} {msg} {elapsed}";
+/// Redraws of a bar that gets no events, so that its clock goes on.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Bars on standard error.
+#[derive(Debug)]
+pub(super) struct Bars {
+    all: MultiProgress,
+    bars: BTreeMap<Stage, ProgressBar>,
+}
+
+impl Bars {
+    pub(super) fn new() -> Self {
+        Self { all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)), bars: BTreeMap::new() }
+    }
+
+    fn bar(&mut self, stage: Stage, tally: &Tally) -> &ProgressBar {
+        self.bars.entry(stage).or_insert_with(|| {
+            let (bar, template) = match tally.total_bytes {
+                Some(total) => (ProgressBar::new(total), WITH_TOTAL),
+                None => (ProgressBar::no_length(), WITHOUT_TOTAL),
+            };
+            // The templates are constants, tested below; a style that fails to parse is replaced by the default one.
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let bar = self.all.add(bar.with_style(style.progress_chars("█▉▊▋▌▍▎▏ ")).with_prefix(stage.name()));
+            bar.enable_steady_tick(TICK);
+            bar
+        })
+    }
+}
+
+impl Display for Bars {
+    fn advanced(&mut self, stage: Stage, tally: &Tally) {
+        let bar = self.bar(stage, tally);
+        bar.set_position(tally.bytes);
+        if tally.total_bytes.is_none() && tally.items > 0 {
+            bar.set_message(crate::render::quantity::counted(tally.items, super::item_noun(stage)));
+        }
+    }
+
+    fn finished(&mut self, stage: Stage, line: &str) {
+        if let Some(bar) = self.bars.remove(&stage) {
+            bar.finish_and_clear();
+            self.all.remove(&bar);
+        }
+        self.say(line);
+    }
+
+    fn say(&mut self, line: &str) {
+        self.all.suspend(|| anstream::eprintln!("{line}"));
+    }
+
+    fn close(&mut self) {
+        for bar in std::mem::take(&mut self.bars).into_values() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_valid() {
+        for template in [WITH_TOTAL, WITHOUT_TOTAL] {
+            ProgressStyle::with_template(template).unwrap();
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The log of a run: one JSON object per line.
+//!
+//! The first line is `run_started`, the last `run_finished`; between them stand the engine's events, each with
+//! `unix_s` (when) and `elapsed_s` (since the start). `advanced` events are summed per stage and written at most twice
+//! a second: a job has millions of tiles. Adding up the `bytes` of a stage gives its total all the same.
+
+use crate::failure::Failure;
+use raddle_core::progress::{Event, Stage};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Least time between two `advanced` lines of a stage.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// An open log.
+#[derive(Debug)]
+pub(super) struct JsonLog {
+    path: PathBuf,
+    out: BufWriter<File>,
+    started: Instant,
+    pending: BTreeMap<Stage, Pending>,
+    failed: Option<std::io::Error>,
+}
+
+/// Advances that are not written yet.
+#[derive(Debug)]
+struct Pending {
+    bytes: u64,
+    items: u64,
+    written: Instant,
+}
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    unix_s: f64,
+    elapsed_s: f64,
+    #[serde(flatten)]
+    event: &'a T,
+}
+
+/// Events of the command itself.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+enum Frame<'a> {
+    RunStarted { command: &'a str, version: &'a str },
+    RunFinished { exit_code: u8 },
+}
+
+impl JsonLog {
+    pub(super) fn create(path: &Path, command: &str) -> Result<Self, Failure> {
+        let file = File::create(path).map_err(|cause| Failure::writing(path, &cause))?;
+        let mut log = Self {
+            path: path.to_path_buf(),
+            out: BufWriter::new(file),
+            started: Instant::now(),
+            pending: BTreeMap::new(),
+            failed: None,
+        };
+        log.write(&Frame::RunStarted { command, version: env!("CARGO_PKG_VERSION") });
+        Ok(log)
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::Advanced { stage, bytes, items } => {
+                let written = self.started;
+                let pending = self.pending.entry(*stage).or_insert(Pending { bytes: 0, items: 0, written });
+                pending.bytes = pending.bytes.saturating_add(*bytes);
+                pending.items = pending.items.saturating_add(*items);
+                if pending.written.elapsed() >= INTERVAL {
+                    self.write_pending(*stage);
+                }
+            }
+            Event::StageFinished { stage, .. } => {
+                self.write_pending(*stage);
+                self.write(event);
+            }
+            other => self.write(other),
+        }
+    }
+
+    /// Writes the last line and all that is buffered.
+    pub(super) fn finish(mut self, exit_code: u8) -> Result<(), Failure> {
+        for stage in Stage::ALL {
+            self.write_pending(stage);
+        }
+        self.write(&Frame::RunFinished { exit_code });
+        match self.failed.map_or_else(|| self.out.flush(), Err) {
+            Ok(()) => Ok(()),
+            Err(cause) => Err(Failure::writing(&self.path, &cause)),
+        }
+    }
+
+    fn write_pending(&mut self, stage: Stage) {
+        let Some(pending) = self.pending.get_mut(&stage) else { return };
+        let (bytes, items) = (std::mem::take(&mut pending.bytes), std::mem::take(&mut pending.items));
+        pending.written = Instant::now();
+        if bytes > 0 || items > 0 {
+            self.write(&Event::Advanced { stage, bytes, items });
+        }
+    }
+
+    /// Writes a line; the first failure is kept and ends the log, not the run.
+    fn write(&mut self, event: &impl Serialize) {
+        if self.failed.is_some() {
+            return;
+        }
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let line = Line { unix_s, elapsed_s: self.started.elapsed().as_secs_f64(), event };
+        let written = serde_json::to_writer(&mut self.out, &line).map_err(std::io::Error::from);
+        // A log is read while the run goes on, and after a run that was killed: no line waits in a buffer.
+        let written = written.and_then(|()| self.out.write_all(b"\n")).and_then(|()| self.out.flush());
+        self.failed = written.err();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn every_line_is_an_object_and_advances_add_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.json");
+        let mut log = JsonLog::create(&path, "merge").unwrap();
+        log.event(&Event::StageStarted { stage: Stage::Encode, total_bytes: Some(1000) });
+        for _ in 0..1000 {
+            log.event(&Event::Advanced { stage: Stage::Encode, bytes: 1, items: 1 });
+        }
+        log.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s: 0.1 });
+        log.finish(0).unwrap();
+
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.len() < 20, "{} lines", lines.len());
+        assert_eq!((&lines[0]["event"], &lines[0]["command"]), (&"run_started".into(), &"merge".into()));
+        let bytes = lines.iter().filter(|line| line["event"] == "advanced").filter_map(|line| line["bytes"].as_u64());
+        assert_eq!(bytes.sum::<u64>(), 1000);
+        let last = lines.last().unwrap();
+        assert_eq!((&last["event"], &last["exit_code"]), (&"run_finished".into(), &0.into()));
+        assert!(lines.iter().all(|line| line["unix_s"].is_f64() && line["elapsed_s"].is_f64()));
+    }
+
+    #[test]
+    fn a_full_device_is_an_error_at_the_end() {
+        let mut log = JsonLog::create(Path::new("/dev/full"), "merge").unwrap();
+        log.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: None });
+        assert!(log.finish(0).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! Progress where nobody watches: a line when a stage ends, and, if asked for, a line now and then before that.
+
+use super::{Display, Tally};
+use crate::render::quantity;
+use raddle_core::progress::Stage;
+use std::time::{Duration, Instant};
+
+/// Time between two lines of a stage under `--progress always`: a batch log of a day stays below ten thousand lines.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// One line per stage on standard error.
+#[derive(Debug)]
+pub(super) struct Lines {
+    heartbeat: Option<Duration>,
+    last: Instant,
+}
+
+impl Lines {
+    pub(super) fn new(heartbeat: Option<Duration>) -> Self {
+        Self { heartbeat, last: Instant::now() }
+    }
+}
+
+impl Display for Lines {
+    fn advanced(&mut self, stage: Stage, tally: &Tally) {
+        let Some(heartbeat) = self.heartbeat else { return };
+        if self.last.elapsed() < heartbeat {
+            return;
+        }
+        self.last = Instant::now();
+        let done = match tally.total_bytes {
+            Some(total) => format!(
+                "{} of {} ({})",
+                quantity::size(tally.bytes),
+                quantity::size(total),
+                quantity::share(tally.bytes, total)
+            ),
+            None => quantity::size(tally.bytes),
+        };
+        let rate = quantity::rate(tally.bytes, tally.started.elapsed().as_secs_f64());
+        anstream::eprintln!("{:<8} {done}, {rate}", stage.name());
+    }
+
+    fn finished(&mut self, _stage: Stage, line: &str) {
+        anstream::eprintln!("{line}");
+    }
+
+    fn say(&mut self, line: &str) {
+        anstream::eprintln!("{line}");
+    }
+
+    fn close(&mut self) {}
+}
+
+/// No progress; messages are shown unless everything is to be quiet.
+#[derive(Debug, Default)]
+pub(super) struct Silent {
+    quiet: bool,
+}
+
+impl Silent {
+    pub(super) fn quiet() -> Self {
+        Self { quiet: true }
+    }
+}
+
+impl Display for Silent {
+    fn advanced(&mut self, _stage: Stage, _tally: &Tally) {}
+
+    fn finished(&mut self, _stage: Stage, _line: &str) {}
+
+    fn say(&mut self, line: &str) {
+        if !self.quiet {
+            anstream::eprintln!("{line}");
+        }
+    }
+
+    fn close(&mut self) {}
+}

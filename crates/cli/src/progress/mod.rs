@@ -1,0 +1,180 @@
+//! What is said while a run goes on: bars on a terminal, one line per stage elsewhere, a log of events in JSON.
+//!
+//! The crates below send events from any thread; here they are summed per stage and passed on under one lock.
+//! Invariant: nothing of this goes to standard output, which belongs to results.
+
+mod bars;
+mod json_log;
+mod lines;
+
+use crate::failure::Failure;
+use crate::options::running::{RunningArgs, When};
+use crate::render::{escape, quantity};
+use raddle_core::progress::{Event, Observer, Severity, Stage};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What a stage has done so far.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    bytes: u64,
+    items: u64,
+    total_bytes: Option<u64>,
+    started: Instant,
+}
+
+/// Shows events to the user.
+trait Display: Send {
+    /// A stage began, or got on; `tally` is what it has done.
+    fn advanced(&mut self, stage: Stage, tally: &Tally);
+    /// A stage ended; `line` tells what it did.
+    fn finished(&mut self, stage: Stage, line: &str);
+    /// A line to show above what is in progress.
+    fn say(&mut self, line: &str);
+    /// Nothing more follows.
+    fn close(&mut self);
+}
+
+/// The observer of a run.
+pub struct Progress {
+    state: Mutex<State>,
+    threshold: Option<Severity>,
+}
+
+struct State {
+    tallies: BTreeMap<Stage, Tally>,
+    display: Box<dyn Display>,
+    log: Option<json_log::JsonLog>,
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress").finish_non_exhaustive()
+    }
+}
+
+impl Progress {
+    /// The observer that `arguments` ask for; `command` names the run in the log.
+    ///
+    /// # Errors
+    /// If the log cannot be created.
+    pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
+        let terminal = std::io::stderr().is_terminal();
+        let display: Box<dyn Display> = match arguments.progress {
+            _ if arguments.quiet => Box::new(lines::Silent::quiet()),
+            When::Never => Box::new(lines::Silent::default()),
+            When::Auto | When::Always if terminal => Box::new(bars::Bars::new()),
+            When::Auto => Box::new(lines::Lines::new(None)),
+            When::Always => Box::new(lines::Lines::new(Some(lines::HEARTBEAT))),
+        };
+        let threshold = match (arguments.quiet, arguments.verbose) {
+            (true, _) => None,
+            (false, 0) => Some(Severity::Warning),
+            (false, _) => Some(Severity::Note),
+        };
+        let log = arguments.log_json.as_deref().map(|path| json_log::JsonLog::create(path, command)).transpose()?;
+        Ok(Self { state: Mutex::new(State { tallies: BTreeMap::new(), display, log }), threshold })
+    }
+
+    /// Shows a line of text to the user (not with `--quiet`).
+    pub fn say(&self, line: &str) {
+        self.lock().display.say(line);
+    }
+
+    /// Ends bars and log. `exit_code` goes into the log.
+    ///
+    /// # Errors
+    /// If any line of the log could not be written.
+    pub fn finish(&self, exit_code: u8) -> Result<(), Failure> {
+        let mut state = self.lock();
+        state.display.close();
+        state.log.take().map_or(Ok(()), |log| log.finish(exit_code))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Progress {
+    fn event(&self, event: &Event) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if let Some(log) = &mut state.log {
+            log.event(event);
+        }
+        match event {
+            Event::StageStarted { stage, total_bytes } => {
+                let tally = Tally { bytes: 0, items: 0, total_bytes: *total_bytes, started: Instant::now() };
+                state.display.advanced(*stage, &tally);
+                state.tallies.insert(*stage, tally);
+            }
+            Event::Advanced { stage, bytes, items } => {
+                let started = Instant::now();
+                let new = || Tally { bytes: 0, items: 0, total_bytes: None, started };
+                let tally = state.tallies.entry(*stage).or_insert_with(new);
+                tally.bytes = tally.bytes.saturating_add(*bytes);
+                tally.items = tally.items.saturating_add(*items);
+                state.display.advanced(*stage, tally);
+            }
+            Event::StageFinished { stage, elapsed_s } => {
+                let tally = state.tallies.remove(stage);
+                state.display.finished(*stage, &finished_line(*stage, tally.as_ref(), *elapsed_s));
+            }
+            Event::Message { severity, text } if self.threshold.is_some_and(|least| *severity >= least) => {
+                let text = escape::text(text);
+                state.display.say(&match severity {
+                    Severity::Warning => format!("\x1b[1;33mwarning:\x1b[0m {text}"),
+                    Severity::Note => format!("note: {text}"),
+                });
+            }
+            // Events of kinds that are newer than this command are for the log alone.
+            _ => {}
+        }
+    }
+}
+
+/// `encode   1.20 GiB in 2.10 s (585 MiB/s)`.
+fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> String {
+    let took = quantity::seconds(elapsed_s);
+    match tally {
+        Some(tally) if tally.bytes > 0 => {
+            let rate = quantity::rate(tally.bytes, elapsed_s);
+            format!("{:<8} {} in {took} ({rate})", stage.name(), quantity::size(tally.bytes))
+        }
+        Some(tally) if tally.items > 0 => {
+            format!("{:<8} {} in {took}", stage.name(), quantity::counted(tally.items, item_noun(stage)))
+        }
+        _ => format!("{:<8} {took}", stage.name()),
+    }
+}
+
+/// What a stage counts.
+fn item_noun(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Scan => "file",
+        Stage::Plan | Stage::Create | Stage::Commit | Stage::Verify => "dataset",
+        _ => "tile",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(bytes: u64, items: u64) -> Tally {
+        Tally { bytes, items, total_bytes: None, started: Instant::now() }
+    }
+
+    #[test]
+    fn a_finished_stage_tells_what_it_did() {
+        assert_eq!(
+            finished_line(Stage::Encode, Some(&tally(1 << 30, 7)), 2.0),
+            "encode   1.00 GiB in 2.00 s (512 MiB/s)"
+        );
+        assert_eq!(finished_line(Stage::Scan, Some(&tally(0, 16)), 0.5), "scan     16 files in 0.50 s");
+        assert_eq!(finished_line(Stage::Plan, None, 0.004), "plan     0.00 s");
+    }
+}

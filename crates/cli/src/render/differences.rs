@@ -1,0 +1,103 @@
+//! Tables of what is wrong with inputs: unreadable ones, and differences between readable ones.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_merge::error::BadInput;
+use raddle_merge::join::Difference;
+use std::path::{Path, PathBuf};
+
+/// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
+const LONGEST_TABLE: usize = 100;
+/// File names in one cell.
+const NAMES_IN_CELL: usize = 3;
+
+/// Inputs that cannot be read, each with its reason.
+pub fn bad_inputs(bad: &[BadInput]) -> String {
+    let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
+    for BadInput { path, error } in bad.iter().take(LONGEST_TABLE) {
+        let reason = error.to_string();
+        // Errors begin with the path, which has a column of its own here.
+        let reason = reason.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&reason);
+        columns.row(&[escape::path(path), escape::text(reason).into_owned()]);
+    }
+    columns.render() + &rest(bad.len())
+}
+
+/// Differences between `inputs`.
+pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
+    let titles = ["object", "difference", "expected", "found", "in"].map(|title| (title, Align::Left));
+    let mut columns = Columns::new(&titles);
+    for difference in differences.iter().take(LONGEST_TABLE) {
+        columns.row(&[
+            escape::shorten(&escape::text(&difference.path)).into_owned(),
+            difference.kind.words().to_owned(),
+            escape::shorten(&escape::text(&difference.expected)).into_owned(),
+            escape::shorten(&escape::text(&difference.found)).into_owned(),
+            holders(&difference.inputs, inputs),
+        ]);
+    }
+    columns.render() + &rest(differences.len())
+}
+
+fn rest(len: usize) -> String {
+    match len.checked_sub(LONGEST_TABLE) {
+        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+        _ => String::new(),
+    }
+}
+
+/// `run2.h5, run5.h5 and 14 more`.
+fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
+    let name = |&number: &u32| match inputs.get(number as usize) {
+        Some(path) => escape::path(path.file_name().map_or(path.as_path(), Path::new)),
+        None => format!("input {}", u64::from(number) + 1),
+    };
+    if numbers.len() > 1 && numbers.len() == inputs.len() {
+        return format!("all {} inputs", numbers.len());
+    }
+    let shown = if numbers.len() == NAMES_IN_CELL + 1 { NAMES_IN_CELL + 1 } else { NAMES_IN_CELL };
+    let names: Vec<String> = numbers.iter().take(shown).map(name).collect();
+    match numbers.len().checked_sub(shown) {
+        Some(more @ 1..) => format!("{} and {} more", names.join(", "), quantity::count(more as u64)),
+        _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_merge::join::DifferenceKind;
+
+    fn inputs(count: usize) -> Vec<PathBuf> {
+        (0..count).map(|number| PathBuf::from(format!("/data/run{number}.h5"))).collect()
+    }
+
+    #[test]
+    fn few_files_are_named_and_many_are_counted() {
+        let inputs = inputs(20);
+        assert_eq!(holders(&[1], &inputs), "run1.h5");
+        assert_eq!(holders(&[0, 1, 2, 3], &inputs), "run0.h5, run1.h5, run2.h5, run3.h5");
+        assert_eq!(holders(&[0, 1, 2, 3, 4], &inputs), "run0.h5, run1.h5, run2.h5 and 2 more");
+        assert_eq!(holders(&(0..20).collect::<Vec<_>>(), &inputs), "all 20 inputs");
+        assert_eq!(holders(&[7], &[]), "input 8");
+    }
+
+    #[test]
+    fn names_from_files_cannot_reach_the_terminal() {
+        let difference = Difference {
+            path: "/a\x1b[2Jb".to_owned(),
+            kind: DifferenceKind::Datatype,
+            expected: "int32".to_owned(),
+            found: "int64\n".to_owned(),
+            inputs: vec![0],
+        };
+        let text = table(&[difference], &inputs(2));
+        assert!(text.contains("/a\\x1b[2Jb") && text.contains("int64\\n") && !text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn long_tables_say_what_they_leave_out() {
+        assert_eq!(rest(LONGEST_TABLE), "");
+        assert_eq!(rest(LONGEST_TABLE + 1200), " … and 1,200 more\n");
+    }
+}

@@ -1,0 +1,18 @@
+//! Results as text: values in, lines out. Nothing here reads files or decides anything.
+
+pub mod differences;
+pub mod escape;
+pub mod histogram;
+pub mod inspection;
+pub mod plan;
+pub mod quantity;
+pub mod report;
+pub mod table;
+
+/// `value` as indented JSON with a final newline.
+pub fn json(value: &impl serde::Serialize) -> String {
+    // Cannot fail for the values of this command: plain structs, text keys, no readers.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,375 @@
+//! A plan as text for people and as JSON for programs.
+//!
+//! The JSON is a promise: fields are added, not renamed.
+
+use super::table::{Align, Columns};
+use super::{differences, escape, quantity};
+use raddle_merge::join::{Difference, describe, parent_path};
+use raddle_merge::plan::{MergePlan, Route, Storage};
+use raddle_merge::schema::{Role, display_path};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// How much the text tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// A line per group.
+    Groups,
+    /// A line per dataset.
+    Datasets,
+}
+
+/// Groups shown under [`Detail::Groups`]: the largest ones; files of thousands of groups exist.
+const LONGEST_TABLE: usize = 40;
+
+/// What a merge would do.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Input files, in the order of their rows.
+    pub inputs: Vec<Input>,
+    /// Inputs left out because they cannot be read.
+    pub skipped: Vec<Skipped>,
+    /// The output.
+    pub output: Output,
+    /// Differences between inputs that the join bridges.
+    pub bridged: Vec<Difference>,
+    /// Wall time of scan and planning.
+    pub elapsed_s: f64,
+}
+
+/// An input file.
+#[derive(Debug, Serialize)]
+pub struct Input {
+    /// Path as given.
+    pub path: String,
+    /// Length.
+    pub len_bytes: u64,
+}
+
+/// An input that is left out.
+#[derive(Debug, Serialize)]
+pub struct Skipped {
+    /// Path as given.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The file that would be written.
+#[derive(Debug, Serialize)]
+pub struct Output {
+    /// Uncompressed bytes of all datasets.
+    pub logical_len_bytes: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Chunks of all inputs.
+    pub input_chunks: u64,
+    /// Groups.
+    pub groups: u64,
+    /// Links that are not the first to an object: soft, external, further hard ones.
+    pub links: u64,
+    /// Datasets that are concatenated.
+    pub datasets: Vec<Dataset>,
+    /// Paths of scalar and null datasets, kept once.
+    pub constants: Vec<String>,
+}
+
+/// A dataset of the output.
+#[derive(Debug, Serialize)]
+pub struct Dataset {
+    /// Path.
+    pub path: String,
+    /// Type in words.
+    pub datatype: String,
+    /// Dimensions.
+    pub dims: Vec<u64>,
+    /// Where its data will lie.
+    pub storage: &'static str,
+    /// Chunk shape, where chunked.
+    pub chunk_shape: Option<Vec<u64>>,
+    /// Numbers of the filters.
+    pub filters: Vec<u16>,
+    /// How its values get there.
+    pub route: &'static str,
+    /// Uncompressed bytes.
+    pub logical_len_bytes: u64,
+}
+
+impl Summary {
+    /// The summary of `plan`.
+    pub fn of(plan: &MergePlan) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let inputs = plan.inputs.iter();
+        let inputs = inputs.map(|input| Input { path: text(&input.path), len_bytes: input.identity.len_bytes });
+        let skipped = plan.skipped.iter();
+        let skipped = skipped.map(|bad| Skipped { path: text(&bad.path), reason: bad.error.to_string() });
+        let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
+        let constants = plan.schema.entries.iter().filter(|entry| matches!(entry.role, Role::Constant { .. }));
+        let output = Output {
+            logical_len_bytes: plan.logical_len_bytes(),
+            chunks: plan.tiles.tile_count(),
+            input_chunks: plan.input_chunk_count,
+            groups: roles().filter(|role| matches!(role, Role::Group { .. })).count() as u64,
+            links: roles().filter(|role| is_link(role)).count() as u64,
+            datasets: datasets(plan),
+            constants: constants.map(|entry| display_path(&entry.path)).collect(),
+        };
+        let (inputs, skipped) = (inputs.collect(), skipped.collect());
+        Self { inputs, skipped, output, bridged: plan.warnings.clone(), elapsed_s: plan.elapsed_s }
+    }
+
+    /// The summary as lines.
+    pub fn text(&self, detail: Detail) -> String {
+        let output = &self.output;
+        let input_len_bytes = self.inputs.iter().map(|input| input.len_bytes).sum();
+        let empty = output.datasets.iter().filter(|dataset| dataset.dims.contains(&0)).count() as u64;
+        let mut text = format!(
+            "{}, {}, {}\n",
+            quantity::counted(self.inputs.len() as u64, "input"),
+            quantity::size(input_len_bytes),
+            quantity::counted(output.input_chunks, "chunk"),
+        );
+        if !self.skipped.is_empty() {
+            text.push_str(&format!("left out: {}\n", quantity::counted(self.skipped.len() as u64, "input")));
+            for Skipped { path, reason } in &self.skipped {
+                text.push_str(&format!("  {}: {}\n", escape::text(path), escape::text(reason)));
+            }
+        }
+        text.push_str(&format!(
+            "output: {} in {} ({} empty), {} uncompressed, {}\n\n",
+            quantity::counted(output.datasets.len() as u64, "dataset"),
+            quantity::counted(output.groups, "group"),
+            quantity::count(empty),
+            quantity::size(output.logical_len_bytes),
+            quantity::counted(output.chunks, "chunk"),
+        ));
+        text.push_str(&match detail {
+            Detail::Groups => self.groups_table(),
+            Detail::Datasets => self.datasets_table(),
+        });
+        if !output.constants.is_empty() {
+            text.push_str(&format!(
+                "\nkept once (equal in all inputs): {}\n",
+                escape::text(&output.constants.join(", "))
+            ));
+        }
+        if !self.bridged.is_empty() {
+            let paths: Vec<PathBuf> = self.inputs.iter().map(|input| input.path.clone().into()).collect();
+            text.push_str(&format!(
+                "\n{} that the join bridges\n",
+                quantity::counted(self.bridged.len() as u64, "difference")
+            ));
+            text.push_str(&differences::table(&self.bridged, &paths));
+        }
+        text
+    }
+
+    fn datasets_table(&self) -> String {
+        let titles = [
+            ("dataset", Align::Left),
+            ("type", Align::Left),
+            ("shape", Align::Left),
+            ("stored", Align::Left),
+            ("raw", Align::Right),
+        ];
+        let mut columns = Columns::new(&titles);
+        for dataset in &self.output.datasets {
+            let stored = dataset
+                .chunk_shape
+                .as_ref()
+                .map_or(dataset.storage.to_owned(), |shape| format!("chunks of {}", product(shape)));
+            columns.row(&[
+                escape::shorten(&dataset.path).into_owned(),
+                escape::shorten(&dataset.datatype).into_owned(),
+                product(&dataset.dims),
+                stored,
+                quantity::size(dataset.logical_len_bytes),
+            ]);
+        }
+        columns.render()
+    }
+
+    fn groups_table(&self) -> String {
+        let mut groups = self.groups();
+        let titles = [
+            ("group", Align::Left),
+            ("datasets", Align::Right),
+            ("empty", Align::Right),
+            ("rows", Align::Right),
+            ("rows per chunk", Align::Right),
+            ("raw", Align::Right),
+        ];
+        let mut columns = Columns::new(&titles);
+        let count = groups.len();
+        if count > LONGEST_TABLE {
+            groups.sort_by_key(|group| std::cmp::Reverse(group.logical_len_bytes));
+        }
+        for group in groups.iter().take(LONGEST_TABLE) {
+            columns.row(&[
+                escape::shorten(&group.path).into_owned(),
+                quantity::count(group.datasets),
+                quantity::count(group.empty),
+                span(group.rows),
+                span(group.chunk_rows),
+                quantity::size(group.logical_len_bytes),
+            ]);
+        }
+        let rest = match count.checked_sub(LONGEST_TABLE) {
+            Some(more @ 1..) => format!(" … and {} smaller groups\n", quantity::count(more as u64)),
+            _ => String::new(),
+        };
+        columns.render() + &rest
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for dataset in &self.output.datasets {
+            let parent = parent_path(dataset.path.as_bytes());
+            if groups.last().is_none_or(|group| group.path.as_bytes() != parent) {
+                let path = String::from_utf8_lossy(parent).into_owned();
+                groups.push(Group { path, ..Group::default() });
+            }
+            let Some(group) = groups.last_mut() else { continue };
+            let rows = dataset.dims.first().copied().unwrap_or(0);
+            group.datasets += 1;
+            group.empty += u64::from(dataset.dims.contains(&0));
+            group.rows = widen(group.rows, rows);
+            if let (Some(shape), false) = (&dataset.chunk_shape, dataset.dims.contains(&0)) {
+                group.chunk_rows = widen(group.chunk_rows, shape[0]);
+            }
+            group.logical_len_bytes = group.logical_len_bytes.saturating_add(dataset.logical_len_bytes);
+        }
+        groups
+    }
+}
+
+/// Sums over the datasets of a group that follow one another.
+#[derive(Debug, Default)]
+struct Group {
+    path: String,
+    datasets: u64,
+    empty: u64,
+    /// Fewest and most.
+    rows: Option<(u64, u64)>,
+    /// Fewest and most.
+    chunk_rows: Option<(u64, u64)>,
+    logical_len_bytes: u64,
+}
+
+fn widen(range: Option<(u64, u64)>, value: u64) -> Option<(u64, u64)> {
+    range.map_or(Some((value, value)), |(least, most)| Some((least.min(value), most.max(value))))
+}
+
+/// `9,810` or `128 to 9,810`; `-` for none.
+fn span(range: Option<(u64, u64)>) -> String {
+    match range {
+        None => "-".to_owned(),
+        Some((least, most)) if least == most => quantity::count(most),
+        Some((least, most)) => format!("{} to {}", quantity::count(least), quantity::count(most)),
+    }
+}
+
+/// `9,810 x 1`.
+fn product(dims: &[u64]) -> String {
+    dims.iter().map(|&dim| quantity::count(dim)).collect::<Vec<_>>().join(" x ")
+}
+
+fn is_link(role: &Role) -> bool {
+    matches!(role, Role::HardLink { .. } | Role::SoftLink(_) | Role::ExternalLink { .. } | Role::UserLink { .. })
+}
+
+fn datasets(plan: &MergePlan) -> Vec<Dataset> {
+    let columns = plan.columns.iter().zip(&plan.schema.columns).enumerate();
+    let dataset =
+        |(index, (planned, column)): (usize, (&raddle_merge::plan::ColumnPlan, &raddle_merge::schema::Column))| {
+            let class = &column.model().datatype.class;
+            Dataset {
+                path: display_path(plan.schema.column_path(index as u32)),
+                datatype: describe(class),
+                dims: planned.dims.clone(),
+                storage: match planned.storage {
+                    Storage::Compact => "compact",
+                    Storage::Contiguous => "contiguous",
+                    Storage::Chunked(_) => "chunked",
+                },
+                chunk_shape: match &planned.storage {
+                    Storage::Chunked(shape) => Some(shape.clone()),
+                    _ => None,
+                },
+                filters: planned.filters.iter().map(|filter| filter.id).collect(),
+                route: match planned.route {
+                    Route::Empty => "empty",
+                    Route::Encoded { .. } => "encoded",
+                    Route::Verbatim { .. } => "verbatim",
+                    Route::Direct => "direct",
+                    Route::FileLocal => "file_local",
+                },
+                logical_len_bytes: planned.logical_len_bytes(class.len_bytes()),
+            }
+        };
+    columns.map(dataset).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dataset(path: &str, dims: &[u64], chunk_shape: Option<Vec<u64>>) -> Dataset {
+        Dataset {
+            path: path.to_owned(),
+            datatype: "int32 little-endian".to_owned(),
+            dims: dims.to_vec(),
+            storage: if chunk_shape.is_some() { "chunked" } else { "contiguous" },
+            chunk_shape,
+            filters: vec![1],
+            route: "encoded",
+            logical_len_bytes: dims.iter().product::<u64>() * 4,
+        }
+    }
+
+    fn summary() -> Summary {
+        let datasets = vec![
+            dataset("/spill/run", &[9810, 1], Some(vec![9810, 1])),
+            dataset("/spill/evt", &[9810, 1], Some(vec![9810, 1])),
+            dataset("/rec/empty", &[0, 1], None),
+        ];
+        Summary {
+            inputs: vec![
+                Input { path: "a.h5".to_owned(), len_bytes: 2048 },
+                Input { path: "b.h5".to_owned(), len_bytes: 2048 },
+            ],
+            skipped: Vec::new(),
+            output: Output {
+                logical_len_bytes: 78_480,
+                chunks: 2,
+                input_chunks: 160,
+                groups: 3,
+                links: 0,
+                datasets,
+                constants: Vec::new(),
+            },
+            bridged: Vec::new(),
+            elapsed_s: 0.5,
+        }
+    }
+
+    #[test]
+    fn groups_are_summed_up() {
+        let expected = "\
+2 inputs, 4.00 KiB, 160 chunks
+output: 3 datasets in 3 groups (1 empty), 76.6 KiB uncompressed, 2 chunks
+
+ group   datasets  empty   rows  rows per chunk       raw
+ /spill         2      0  9,810           9,810  76.6 KiB
+ /rec           1      1      0               -       0 B
+";
+        assert_eq!(summary().text(Detail::Groups), expected);
+    }
+
+    #[test]
+    fn every_dataset_can_be_listed() {
+        let text = summary().text(Detail::Datasets);
+        assert!(text.contains("/spill/evt  int32 little-endian  9,810 x 1  chunks of 9,810 x 1"), "{text}");
+        assert!(text.contains("contiguous"), "{text}");
+    }
+}

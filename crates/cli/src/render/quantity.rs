@@ -1,0 +1,119 @@
+//! Numbers as people read them: sizes with binary units, counts with separators, times, rates, ratios.
+
+/// `len_bytes` with three significant digits and a binary unit: `512 B`, `1.50 KiB`, `225 MiB`.
+pub fn size(len_bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if len_bytes < 1024 {
+        return format!("{len_bytes} B");
+    }
+    let mut unit = (len_bytes.ilog2() / 10) as usize;
+    let mut value = len_bytes as f64 / 2_f64.powi(10 * unit as i32);
+    // 1023.7 KiB would be shown as `1024 KiB`.
+    if value >= 999.5 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    format!("{} {}", three_digits(value), UNITS[unit])
+}
+
+/// `value` with three significant digits, or all digits before the point where these are more.
+fn three_digits(value: f64) -> String {
+    match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// `number` with a separator every three digits: `16,000`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `number` with its noun, in the plural where it is not one: `1 file`, `1,200 files`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = match (number, noun) {
+        (1, _) => noun.to_owned(),
+        (_, noun) if noun.ends_with('y') => format!("{}ies", &noun[..noun.len() - 1]),
+        (_, noun) => format!("{noun}s"),
+    };
+    format!("{} {plural}", count(number))
+}
+
+/// A duration: `0.42 s`, `7.1 s`, `3 min 05 s`, `2 h 05 min`.
+pub fn seconds(elapsed_s: f64) -> String {
+    let whole = elapsed_s.round() as u64;
+    match elapsed_s {
+        s if s < 9.995 => format!("{s:.2} s"),
+        s if s < 99.95 => format!("{s:.1} s"),
+        _ if whole < 3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// Bytes per second: `412 MiB/s`; `-` where no time passed.
+pub fn rate(len_bytes: u64, elapsed_s: f64) -> String {
+    if elapsed_s <= 0.0 {
+        return "-".to_owned();
+    }
+    format!("{}/s", size((len_bytes as f64 / elapsed_s) as u64))
+}
+
+/// How many times smaller `stored` is than `logical`: `8.2x`; `-` where nothing is stored.
+pub fn ratio(logical: u64, stored: u64) -> String {
+    if stored == 0 {
+        return "-".to_owned();
+    }
+    format!("{}x", three_digits(logical as f64 / stored as f64))
+}
+
+/// `part` of `whole` in per cent: `84 %`, `0.3 %`; `-` where the whole is nothing.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let percent = 100.0 * part as f64 / whole as f64;
+    match percent {
+        p if part == 0 || p >= 9.95 => format!("{p:.0} %"),
+        p if p < 0.05 => "<0.1 %".to_owned(),
+        p => format!("{p:.1} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_digits_and_never_reach_the_next_unit() {
+        let shown = [0, 1023, 1024, 1536, 1_048_575, 235_929_600, u64::MAX].map(size);
+        assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "225 MiB", "16.0 EiB"]);
+    }
+
+    #[test]
+    fn counts_are_grouped_and_nouns_inflected() {
+        assert_eq!([count(7), count(1000), count(190_000_000)], ["7", "1,000", "190,000,000"]);
+        assert_eq!([counted(1, "file"), counted(0, "file"), counted(2, "entry")], ["1 file", "0 files", "2 entries"]);
+    }
+
+    #[test]
+    fn durations_rates_and_shares() {
+        assert_eq!(
+            [seconds(0.4249), seconds(71.0), seconds(185.4), seconds(7500.0)],
+            ["0.42 s", "71.0 s", "3 min 05 s", "2 h 05 min"]
+        );
+        assert_eq!([rate(1 << 20, 0.5), rate(1, 0.0)], ["2.00 MiB/s", "-"]);
+        assert_eq!([ratio(300, 100), ratio(1, 0)], ["3.00x", "-"]);
+        assert_eq!(
+            [share(84, 100), share(3, 1000), share(1, 1_000_000), share(0, 5)],
+            ["84 %", "0.3 %", "<0.1 %", "0 %"]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What a merge, rechunk or verification did, in a few lines.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_merge::execute::MergeReport;
+use raddle_merge::verify::VerifyReport;
+
+/// Mismatches shown; one wrong dataset is enough to distrust a file.
+const LONGEST_TABLE: usize = 50;
+
+/// A finished merge.
+pub fn merged(report: &MergeReport) -> String {
+    let stored = report.output_len_bytes;
+    let compared = match report.input_len_bytes {
+        0 => String::new(),
+        inputs => format!(", {} of the inputs' {}", quantity::share(stored, inputs), quantity::size(inputs)),
+    };
+    let datasets = quantity::counted(report.datasets, "dataset");
+    let empty = match report.empty_datasets {
+        0 => String::new(),
+        empty => format!(" ({} empty)", quantity::count(empty)),
+    };
+    let peak =
+        report.memory.peak_rss_bytes.map_or(String::new(), |peak| format!(", peak memory {}", quantity::size(peak)));
+    format!(
+        "{}: {datasets}{empty} from {}\n  {}{compared}\n  {} uncompressed in {} ({}){peak}\n",
+        escape::path(&report.output),
+        quantity::counted(report.inputs, "file"),
+        quantity::size(stored),
+        quantity::size(report.logical_len_bytes),
+        quantity::seconds(report.elapsed_s),
+        quantity::rate(report.logical_len_bytes, report.elapsed_s),
+    )
+}
+
+/// A finished verification.
+pub fn verified(report: &VerifyReport) -> String {
+    let compared = format!(
+        "{} and {} compared, {} of values, in {}\n",
+        quantity::counted(report.datasets, "dataset"),
+        quantity::counted(report.objects, "other object"),
+        quantity::size(report.compared_len_bytes),
+        quantity::seconds(report.elapsed_s)
+    );
+    if report.mismatches.is_empty() {
+        return format!("equal: {compared}");
+    }
+    let count = report.mismatches.len();
+    let mut columns = Columns::new(&[("object", Align::Left), ("what differs", Align::Left), ("input", Align::Left)]);
+    for mismatch in report.mismatches.iter().take(LONGEST_TABLE) {
+        columns.row(&[
+            escape::shorten(&escape::text(&mismatch.path)).into_owned(),
+            escape::text(&mismatch.what).into_owned(),
+            mismatch.input.as_deref().map(escape::path).unwrap_or_default(),
+        ]);
+    }
+    let rest = match count.checked_sub(LONGEST_TABLE) {
+        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+        _ => String::new(),
+    };
+    format!("NOT EQUAL: {}; {compared}{}{rest}", quantity::counted(count as u64, "difference"), columns.render())
+}

@@ -1,0 +1,82 @@
+//! Plain tables: a header, aligned columns, no frame, nothing that a terminal or a log would not show.
+
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+
+/// Width where the output is no terminal, in columns.
+const FILE_WIDTH: u16 = 120;
+/// Cells of text narrower than this are hard to read; the terminal may then break lines itself.
+const LEAST_WIDTH: u16 = 60;
+
+/// How a column is aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table under construction; cells are escaped by whoever holds the names.
+#[derive(Debug)]
+pub struct Columns {
+    table: Table,
+    alignments: Vec<Align>,
+}
+
+impl Columns {
+    /// A table with these column titles.
+    pub fn new(titles: &[(&str, Align)]) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        match table.width() {
+            Some(width) if table.is_tty() => table.set_width(width.max(LEAST_WIDTH)),
+            _ => table.set_width(FILE_WIDTH),
+        };
+        let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();
+        table.set_header(titles.iter().map(|&(title, align)| cell(title, align).add_attribute(Attribute::Bold)));
+        Self { table, alignments }
+    }
+
+    /// Adds a row; as many cells as titles.
+    pub fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
+        let cells = cells.iter().zip(&self.alignments);
+        self.table.add_row(cells.map(|(text, &align)| cell(text.as_ref(), align)));
+    }
+
+    /// Whether no row was added.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The lines, without blanks at their ends.
+    pub fn render(&self) -> String {
+        self.table.lines().fold(String::new(), |mut text, line| {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            text
+        })
+    }
+}
+
+fn cell(text: &str, align: Align) -> Cell {
+    Cell::new(text).set_alignment(match align {
+        Align::Left => CellAlignment::Left,
+        Align::Right => CellAlignment::Right,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
+        let mut columns = Columns::new(&[("group", Align::Left), ("rows", Align::Right)]);
+        columns.row(&["spill", "9,810"]);
+        columns.row(&["rec.sel.nuecosrej", "12"]);
+        assert_eq!(
+            columns.render(),
+            " group               rows\n spill              9,810\n rec.sel.nuecosrej     12\n"
+        );
+    }
+}

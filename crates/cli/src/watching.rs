@@ -1,0 +1,58 @@
+//! What surrounds the work of a command: progress, signals, and the end of both.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::progress::Progress;
+use crate::signals::{self, Received};
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Observer, Severity};
+use raddle_merge::options::Watch;
+
+/// A command at work, watched by the user.
+#[derive(Debug)]
+pub struct Watching {
+    progress: Progress,
+    cancel: CancelToken,
+    received: Received,
+}
+
+impl Watching {
+    /// Starts progress and signal handling; `command` names the run in the log.
+    ///
+    /// # Errors
+    /// If the log cannot be created or signals cannot be watched.
+    pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
+        let progress = Progress::start(arguments, command)?;
+        let cancel = CancelToken::new();
+        let stop = cancel.clone();
+        let received = signals::watch(move || stop.cancel())
+            .map_err(|cause| Failure::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
+        Ok(Self { progress, cancel, received })
+    }
+
+    /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
+    pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+        let watch = Watch { observer: &self.progress, cancel: &self.cancel };
+        let outcome = work(&watch).map_err(|mut failure| {
+            if failure.exit == Exit::Interrupted {
+                failure.exit = self.received.exit();
+            }
+            failure
+        });
+        let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
+        let logged = self.progress.finish(exit.code());
+        // The failure of the work says more than that of the log.
+        outcome.and_then(|exit| logged.map(|()| exit))
+    }
+
+    /// Shows a warning (not with `--quiet`).
+    pub fn warn(&self, text: &str) {
+        self.progress.event(&Event::Message { severity: Severity::Warning, text: text.to_owned() });
+    }
+
+    /// Shows lines whose names are escaped already (not with `--quiet`).
+    pub fn say(&self, lines: &str) {
+        self.progress.say(lines.trim_end());
+    }
+}

@@ -1,0 +1,351 @@
+//! The calling thread of an execution that several ranks share: rounds of encoding, one exchange of sizes per round.
+//!
+//! While the workers encode round n + 1, the ranks gather the sizes of round n, compute every batch's address, hand
+//! their own to the workers for writing, and send the claims to rank 0, which commits the arrays whose tiles all ranks
+//! have reported as written. Invariant: whatever fails locally, a rank goes on to the next [`Rounds::agree`], where all
+//! learn of it and leave together.
+
+use super::run::Committer;
+use super::window::Window;
+use super::{Context, EngineError, Round, TileWork};
+use crate::claims::Claim;
+use crate::communicator::{Communicator, Rank};
+use crate::error::CoreError;
+use crate::message::{Words, number};
+use crate::owners::Need;
+use crate::plan::{Batch, TileIndex};
+use std::ops::Range;
+
+/// Operation named in errors of other ranks.
+const OPERATION: &str = "execute the plan";
+
+/// How ranks share a plan.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    batches: Vec<Batch>,
+    owners: Vec<u32>,
+    rounds: Vec<Range<usize>>,
+    /// Whether round n + 1 may be open while round n is, by n.
+    overlaps: Vec<bool>,
+}
+
+impl Schedule {
+    pub(super) fn new(
+        batches: Vec<Batch>,
+        owners: Vec<u32>,
+        rounds: Vec<Range<usize>>,
+        needs: &[Need],
+        quotas: &[u64],
+    ) -> Self {
+        // A single batch may exceed its owner's quota; the next round then waits until it is placed.
+        let memory = |round: &Range<usize>| {
+            let mut used = vec![0u64; quotas.len()];
+            for at in round.clone() {
+                let used = &mut used[owners[at] as usize];
+                *used = used.saturating_add(needs[at].len_bytes);
+            }
+            used
+        };
+        let overlaps = rounds
+            .windows(2)
+            .map(|pair| {
+                let (this, next) = (memory(&pair[0]), memory(&pair[1]));
+                (0..quotas.len()).all(|rank| this[rank].saturating_add(next[rank]) <= quotas[rank].saturating_mul(2))
+            })
+            .collect();
+        Self { batches, owners, rounds, overlaps }
+    }
+
+    /// Batches that `rank` owns in `round`.
+    fn owned_by(&self, rank: Rank, round: &Range<usize>) -> impl Iterator<Item = usize> {
+        round.clone().filter(move |at| self.owners[*at] as usize == rank)
+    }
+}
+
+/// What the calling thread of a rank knows.
+pub(super) struct Rounds<'a, W: TileWork> {
+    pub schedule: &'a Schedule,
+    pub index: &'a TileIndex,
+    pub work: &'a W,
+    pub window: &'a Window<W::Error>,
+    pub context: &'a Context<'a>,
+    pub start_address: u64,
+}
+
+/// All ranks leave: the window holds this rank's error.
+pub(super) struct Leave;
+
+impl<W: TileWork> Rounds<'_, W> {
+    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error.
+    pub(super) fn run(&self, committer: &mut Committer<'_, W::Error>) {
+        // All ranks have agreed on the error that makes them leave, and the window holds it.
+        let (Ok(()) | Err(Leave)) = self.all_rounds(committer);
+    }
+
+    fn all_rounds(&self, committer: &mut Committer<'_, W::Error>) -> Result<(), Leave> {
+        let communicator = self.context.communicator;
+        let rank = communicator.rank();
+        let rounds = &self.schedule.rounds;
+        let mut address = self.start_address;
+        let mut opened = 0;
+        // Batches of this rank up to and with the round before, and the one before that.
+        let (mut own_before, mut own_placed) = (0, 0);
+        // Tiles and claims of the round before, which rank 0 commits once all ranks have written them.
+        let mut unwritten = (0, Vec::new());
+        self.commit(committer, 0, &[]);
+        for (number, round) in rounds.iter().enumerate() {
+            own_placed = self.take_placed(own_placed, own_before, committer);
+            let last = if self.schedule.overlaps.get(number) == Some(&true) { number + 1 } else { number };
+            while opened <= last {
+                self.open(&rounds[opened]);
+                opened += 1;
+            }
+            let own = self.schedule.owned_by(rank, round).count();
+            self.window.wait_encoded(own, || self.context.cancel.is_cancelled());
+            let sizes = self.agree(|| self.window.encoded_sizes(own))?;
+            let addresses = self.addresses(round, &sizes, &mut address);
+            let claims = match addresses {
+                Ok(addresses) => self.window.settle(&addresses[rank], address, self.index),
+                Err(error) => {
+                    self.window.fail(0, error);
+                    Vec::new()
+                }
+            };
+            let mut messages = vec![Vec::new(); communicator.size()];
+            messages[0] = claims;
+            match communicator.exchange_bytes(messages) {
+                Ok(claims) if rank == 0 => {
+                    let (tiles, written) = std::mem::take(&mut unwritten);
+                    self.commit(committer, tiles, &written);
+                    match self.claims(round, &claims) {
+                        Ok(claims) => unwritten = claims,
+                        Err(error) => self.window.fail(0, error.into()),
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => self.window.fail(0, error.into()),
+            }
+            own_before += own;
+        }
+        self.take_placed(own_placed, own_before, committer);
+        self.agree(Vec::new)?;
+        self.commit(committer, unwritten.0, &unwritten.1);
+        self.agree(Vec::new)?;
+        Ok(())
+    }
+
+    /// Commits the arrays that the next tiles complete, on rank 0.
+    fn commit(&self, committer: &mut Committer<'_, W::Error>, tiles: u64, claims: &[Claim]) {
+        if self.context.communicator.rank() == 0
+            && let Err((ordinal, error)) = committer.take(tiles, claims)
+        {
+            self.window.fail(ordinal, error);
+        }
+    }
+
+    /// Waits until this rank's batches `from..to` are written.
+    fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, W::Error>) -> usize {
+        for _ in from..to {
+            let Some(parcel) = self.window.next_placed(|| self.context.cancel.is_cancelled()) else { break };
+            committer.count(&parcel);
+            self.window.recycle(parcel);
+        }
+        to
+    }
+
+    /// Brings the pieces of a round and lets the workers begin it.
+    fn open(&self, round: &Range<usize>) {
+        let communicator = self.context.communicator;
+        let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
+        let own = self.schedule.owned_by(communicator.rank(), round).count();
+        self.window.reserve_brought(own);
+        let brought = self.work.bring(&Round { batches, owners, index: self.index }, communicator);
+        if let Err(source) = brought {
+            let first = batches.first().map_or(0, |batch| batch.first);
+            self.window.fail(first, EngineError::Bring { source });
+        }
+        self.window.open(own);
+    }
+
+    /// The address of each batch of the round, by owner in plan order.
+    fn addresses(
+        &self,
+        round: &Range<usize>,
+        sizes: &[Vec<u8>],
+        address: &mut u64,
+    ) -> Result<Vec<Vec<u64>>, EngineError<W::Error>> {
+        let mut sizes: Vec<_> = sizes.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
+        let mut addresses = vec![Vec::new(); sizes.len()];
+        for at in round.clone() {
+            let owner = self.schedule.owners[at] as usize;
+            addresses[owner].push(*address);
+            *address = address.checked_add(sizes[owner].word()?).ok_or(EngineError::AddressOverflow)?;
+        }
+        Ok(addresses)
+    }
+
+    /// The round's tiles and claims, in plan order, from what each rank sent.
+    fn claims(&self, round: &Range<usize>, messages: &[Vec<u8>]) -> Result<(u64, Vec<Claim>), CoreError> {
+        let mut readers: Vec<_> = messages.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
+        let (mut tiles, mut claims) = (0, Vec::new());
+        for at in round.clone() {
+            let batch = &self.schedule.batches[at];
+            let reader = &mut readers[self.schedule.owners[at] as usize];
+            for _ in 0..reader.word()? {
+                let [ordinal, address, len_bytes, mask] = reader.words()?;
+                let tile = self.index.tile(ordinal);
+                let within = (batch.first..batch.first + batch.tiles).contains(&ordinal);
+                let (Some(tile), true, Ok(filter_mask)) = (tile, within, u32::try_from(mask)) else {
+                    return Err(reader.error());
+                };
+                claims.push(Claim { tile, address, len_bytes, filter_mask });
+            }
+            tiles += batch.tiles;
+        }
+        Ok((tiles, claims))
+    }
+
+    /// Collective. The payloads of all ranks if all are well; else all leave with the first error in plan order.
+    fn agree(&self, payload: impl FnOnce() -> Vec<u8>) -> Result<Vec<Vec<u8>>, Leave> {
+        let communicator = self.context.communicator;
+        let gather = |verdict: Verdict| {
+            let gathered = communicator.all_gather_bytes(&verdict.to_bytes());
+            gathered.map(|all| all.iter().map(|bytes| Verdict::from_bytes(bytes)).collect::<Vec<_>>())
+        };
+        let leave = |error: CoreError| {
+            self.window.fail(0, error.into());
+            Leave
+        };
+        let verdict = self.window.failure().map_or_else(|| Verdict::Well(payload()), Verdict::Failed);
+        let all = gather(verdict).map_err(leave)?;
+        let Some(first) = all.iter().filter_map(Verdict::ordinal).min() else {
+            return Ok(all.into_iter().map(Verdict::payload).collect());
+        };
+        // Another rank may find an error before that one, in what it had begun: all finish what lies before.
+        self.window.stop_at(first);
+        self.window.wait_for_workers();
+        let verdict = self.window.failure().map_or_else(|| Verdict::Well(Vec::new()), Verdict::Failed);
+        let all = gather(verdict).map_err(leave)?;
+        let failures = all.iter().enumerate().filter_map(|(rank, verdict)| match verdict {
+            Verdict::Failed(failure) => Some((failure.ordinal, rank, failure)),
+            Verdict::Well(_) => None,
+        });
+        if let Some((_, rank, failure)) = failures.min_by_key(|(ordinal, rank, _)| (*ordinal, *rank))
+            && rank != communicator.rank()
+        {
+            self.window.overrule(failure.as_error(rank).into());
+        }
+        Err(Leave)
+    }
+}
+
+/// Collective. Gathers what each rank has to tell before anything is begun; if one failed, all do: that rank with its
+/// own error, the others with its message.
+pub(super) fn agree_at_start<E: std::error::Error>(
+    communicator: &dyn Communicator,
+    local: Result<Vec<u8>, CoreError>,
+) -> Result<Vec<Vec<u8>>, EngineError<E>> {
+    let (verdict, own_error) = match local {
+        Ok(payload) => (Verdict::Well(payload), None),
+        Err(error) => {
+            (Verdict::Failed(Failure { ordinal: 0, cancelled: false, message: error.to_string() }), Some(error))
+        }
+    };
+    let all = communicator.all_gather_bytes(&verdict.to_bytes())?;
+    if let Some(error) = own_error {
+        return Err(error.into());
+    }
+    let mut payloads = Vec::with_capacity(all.len());
+    for (rank, bytes) in all.iter().enumerate() {
+        match Verdict::from_bytes(bytes) {
+            Verdict::Well(payload) => payloads.push(payload),
+            Verdict::Failed(failure) => return Err(failure.as_error(rank).into()),
+        }
+    }
+    Ok(payloads)
+}
+
+/// What a rank tells the others before each collective step.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Well(Vec<u8>),
+    Failed(Failure),
+}
+
+/// A failure, as other ranks see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// Number of the tile where it happened.
+    pub ordinal: u64,
+    pub cancelled: bool,
+    pub message: String,
+}
+
+impl Failure {
+    fn as_error(&self, rank: Rank) -> CoreError {
+        if self.cancelled {
+            CoreError::Cancelled
+        } else {
+            CoreError::RankFailed { operation: OPERATION, rank, message: self.message.clone() }
+        }
+    }
+}
+
+impl Verdict {
+    fn ordinal(&self) -> Option<u64> {
+        match self {
+            Self::Well(_) => None,
+            Self::Failed(failure) => Some(failure.ordinal),
+        }
+    }
+
+    fn payload(self) -> Vec<u8> {
+        match self {
+            Self::Well(payload) => payload,
+            Self::Failed(_) => Vec::new(),
+        }
+    }
+
+    /// First byte: 0 well, 1 failed, 2 cancelled. A failure goes on with its tile and its message.
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Well(payload) => [&[0], payload.as_slice()].concat(),
+            Self::Failed(Failure { ordinal, cancelled, message }) => {
+                [&[1 + u8::from(*cancelled)], ordinal.to_le_bytes().as_slice(), message.as_bytes()].concat()
+            }
+        }
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        match bytes.split_first() {
+            Some((0, payload)) => Self::Well(payload.to_vec()),
+            Some((kind, rest)) => {
+                let (ordinal, message) = rest.split_at(rest.len().min(8));
+                Self::Failed(Failure {
+                    ordinal: number(ordinal),
+                    cancelled: *kind == 2,
+                    message: String::from_utf8_lossy(message).into_owned(),
+                })
+            }
+            None => Self::Failed(Failure { ordinal: 0, cancelled: false, message: "sent nothing".to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_travel() {
+        for verdict in [
+            Verdict::Well(vec![]),
+            Verdict::Well(vec![1, 2]),
+            Verdict::Failed(Failure { ordinal: 1 << 40, cancelled: false, message: String::new() }),
+            Verdict::Failed(Failure { ordinal: 0, cancelled: true, message: "cancelled".to_owned() }),
+        ] {
+            assert_eq!(Verdict::from_bytes(&verdict.to_bytes()), verdict);
+        }
+        assert!(matches!(Verdict::from_bytes(&[]), Verdict::Failed(_)));
+    }
+}

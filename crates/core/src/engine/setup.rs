@@ -1,0 +1,237 @@
+//! Fits a plan into the memory budget and deals it to ranks, before the first tile is made.
+//!
+//! Invariant: all ranks compute the same batches, owners and rounds, from the plan and from facts that were gathered; a
+//! rank that cannot take part makes all fail.
+
+use super::rounds::{Schedule, agree_at_start};
+use super::window::{Limits, OwnBatch, buffer_len_bytes};
+use super::{Context, EngineError, EngineOptions, Placement, TileWork};
+use crate::claims::Claim;
+use crate::communicator::Rank;
+use crate::error::CoreError;
+use crate::memory::{MemoryBudget, Permit};
+use crate::message::{Words, number, of_words};
+use crate::owners::{Item, Need, deal, largest_share, rounds};
+use crate::plan::{Batch, Plan, Tile, TileIndex};
+
+/// Batches are not cut finer than this, whatever the plan's size: below it the locks and writes would show.
+const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
+
+/// A plan is cut into at least this many batches per worker, so that the last ones end together.
+const BATCHES_PER_JOB: u64 = 16;
+
+/// Batches in flight per worker, at most: enough for a batch that takes ten times as long as its neighbours not to make
+/// them wait, few enough to leave the budget to others.
+const WINDOW_BATCHES_PER_JOB: u64 = 16;
+
+/// Tiles in flight, at most: their claims take 2.5 MiB.
+const WINDOW_TILES: u64 = 64 * 1024;
+
+/// How a plan is executed within the budget.
+pub(super) struct Setup {
+    /// Worker threads.
+    pub jobs: usize,
+    /// Batches of this rank.
+    pub own: Vec<OwnBatch>,
+    pub limits: Limits,
+    /// Length of the largest tile.
+    pub raw_len_bytes: usize,
+    /// For all that.
+    pub permit: Permit,
+    /// How ranks share the plan; `None` if there is one.
+    pub schedule: Option<Schedule>,
+}
+
+/// What a rank tells the others at the start.
+struct Facts {
+    /// What must be the same everywhere.
+    common: [u64; 5],
+    jobs: u64,
+    batch_len_bytes: u64,
+    available_bytes: u64,
+}
+
+impl Facts {
+    fn to_bytes(&self) -> Vec<u8> {
+        of_words(self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, CoreError> {
+        let mut words = Words::new("set up the engine", bytes);
+        let common = words.words()?;
+        let [jobs, batch_len_bytes, available_bytes] = words.words()?;
+        Ok(Self { common, jobs, batch_len_bytes, available_bytes })
+    }
+}
+
+impl Setup {
+    /// Collective.
+    pub(super) fn agree<W: TileWork>(
+        plan: &Plan,
+        index: &TileIndex,
+        valid: Result<(), CoreError>,
+        work: &W,
+        options: &EngineOptions,
+        context: &Context<'_>,
+    ) -> Result<Self, EngineError<W::Error>> {
+        let facts = valid.map(|()| {
+            let facts = Facts {
+                common: [
+                    plan.arrays.len() as u64,
+                    index.tile_count(),
+                    plan.raw_len_bytes(),
+                    options.start_address,
+                    u64::from(options.placement == Placement::Unordered),
+                ],
+                jobs: options.jobs.max(1) as u64,
+                batch_len_bytes: options.batch_len_bytes.max(1),
+                available_bytes: context.budget.available_bytes(),
+            };
+            facts.to_bytes()
+        });
+        let all = agree_at_start(context.communicator, facts)?;
+        let all = all.iter().map(|bytes| Facts::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(rank) = all.iter().position(|facts| facts.common != all[0].common) {
+            return Err(CoreError::PlansDiffer { rank }.into());
+        }
+
+        let all_jobs = all.iter().map(|facts| facts.jobs).fold(0, u64::saturating_add).max(1);
+        let least = |value: fn(&Facts) -> u64| all.iter().map(value).min().unwrap_or(0);
+        let batch_len_bytes = least(|facts| facts.batch_len_bytes);
+        let target_len_bytes = batch_len_bytes
+            .min(plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs))
+            .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
+            .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
+        let batches = plan.batches(target_len_bytes);
+        let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
+
+        let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
+        if context.communicator.size() == 1 {
+            let own = batches.iter().zip(&needs).map(|(batch, need)| need.own(*batch)).collect();
+            return Ok(fitted?.into_setup(own, None));
+        }
+
+        // Half of the buffers for the round that is being encoded, half for the one that is being placed.
+        let (quota, fitted) = match fitted {
+            Ok(fitted) => (Ok(of_words([fitted.limits.buffers_bytes / 2])), Some(fitted)),
+            Err(error) => (Err(error), None),
+        };
+        let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
+        let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
+        let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
+        let items = batches.iter().zip(&needs).map(|(batch, need)| need.item(index, work, plan, batch));
+        let owners = deal(items, quotas.len());
+        let memory: Vec<_> = batches
+            .iter()
+            .zip(&needs)
+            .map(|(batch, need)| Need { len_bytes: need.memory_len_bytes(), tiles: batch.tiles })
+            .collect();
+        let rounds = rounds(&owners, &memory, &quotas, WINDOW_TILES);
+        let rank = context.communicator.rank() as u32;
+        let own = (0..batches.len()).filter(|at| owners[*at] == rank).map(|at| needs[at].own(batches[at])).collect();
+        // Rounds bound the tiles in flight.
+        fitted.limits.tiles = u64::MAX;
+        let schedule = Schedule::new(batches, owners, rounds, &memory, &quotas);
+        Ok(fitted.into_setup(own, Some(schedule)))
+    }
+}
+
+/// What a batch takes.
+#[derive(Debug, Clone, Copy)]
+struct BatchNeed {
+    /// Most bytes that its stored form can take.
+    bound_len_bytes: u64,
+    /// Pieces that other ranks send for it.
+    brought_len_bytes: u64,
+}
+
+impl BatchNeed {
+    fn of<W: TileWork>(index: &TileIndex, work: &W, batch: &Batch) -> Self {
+        let mut need = Self { bound_len_bytes: 0, brought_len_bytes: 0 };
+        for tile in tiles_of(index, batch) {
+            need.bound_len_bytes = need.bound_len_bytes.saturating_add(work.stored_bound_len_bytes(tile) as u64);
+            need.brought_len_bytes = need.brought_len_bytes.saturating_add(work.brought_len_bytes(tile));
+        }
+        need
+    }
+
+    fn memory_len_bytes(&self) -> u64 {
+        buffer_len_bytes(self.bound_len_bytes).saturating_add(self.brought_len_bytes)
+    }
+
+    fn own(&self, batch: Batch) -> OwnBatch {
+        OwnBatch { batch, bound_len_bytes: self.bound_len_bytes, brought_len_bytes: self.brought_len_bytes }
+    }
+
+    /// The batch as something to deal: its cost, and the home of most of it.
+    fn item<W: TileWork>(&self, index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
+        let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
+        let home: Option<Rank> =
+            largest_share(tiles_of(index, batch).filter_map(|tile| Some((work.home(tile)?, cost(tile)))));
+        Item { cost: tiles_of(index, batch).map(cost).fold(0, u64::saturating_add), home }
+    }
+}
+
+fn tiles_of(index: &TileIndex, batch: &Batch) -> impl Iterator<Item = Tile> {
+    let tiles = std::iter::successors(index.tile(batch.first), |tile| Some(index.next(*tile)));
+    tiles.take(batch.tiles as usize)
+}
+
+/// Threads and memory of this rank.
+struct Fitted {
+    jobs: u64,
+    limits: Limits,
+    raw_len_bytes: u64,
+    permit: Permit,
+}
+
+impl Fitted {
+    /// As many workers as the memory holds with a batch each.
+    fn new(
+        plan: &Plan,
+        batches: &[Batch],
+        needs: &[BatchNeed],
+        worker_len_bytes: u64,
+        jobs: usize,
+        budget: &MemoryBudget,
+    ) -> Result<Self, CoreError> {
+        let available_bytes = budget.available_bytes();
+        let tiled = plan.arrays.iter().filter(|array| array.tile_count() > 0);
+        let raw_len_bytes = tiled.map(|array| array.tile_len_bytes()).max().unwrap_or(0);
+        let largest = needs.iter().map(BatchNeed::memory_len_bytes).max().unwrap_or(0);
+
+        // Claims: those in flight (of two rounds, where there are ranks), and those of the largest array, which is
+        // committed as a whole.
+        let all_tiles = batches.last().map_or(0, |last| last.first + last.tiles);
+        let most_tiles = batches.iter().map(|batch| batch.tiles).max().unwrap_or(0);
+        let tiles = WINDOW_TILES.min(all_tiles).max(most_tiles);
+        let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
+        let claims = (2 * tiles).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64);
+
+        let per_worker = raw_len_bytes.saturating_add(worker_len_bytes);
+        let needed = |jobs: u64| per_worker.saturating_add(largest).saturating_mul(jobs).saturating_add(claims);
+        let Some(jobs) = (1..=jobs.max(1) as u64).rev().find(|jobs| needed(*jobs) <= available_bytes) else {
+            let (needed_bytes, limit_bytes) = (needed(1), budget.limit_bytes());
+            let purpose = "one worker with its largest tile";
+            return Err(CoreError::Memory { purpose, needed_bytes, available_bytes, limit_bytes });
+        };
+        let fixed = claims + jobs * per_worker;
+        let window = largest.saturating_mul(WINDOW_BATCHES_PER_JOB).saturating_mul(jobs);
+        let buffers_bytes = window.min(available_bytes - fixed);
+        let limits = Limits { buffers_bytes, tiles };
+        let permit = budget.try_acquire(fixed + buffers_bytes, "the engine")?;
+        Ok(Self { jobs, limits, raw_len_bytes, permit })
+    }
+
+    fn into_setup(self, own: Vec<OwnBatch>, schedule: Option<Schedule>) -> Setup {
+        Setup {
+            jobs: self.jobs as usize,
+            own,
+            limits: self.limits,
+            // It fits: the permit for it lies within the memory of this machine or is refused.
+            raw_len_bytes: usize::try_from(self.raw_len_bytes).unwrap_or(usize::MAX),
+            permit: self.permit,
+            schedule,
+        }
+    }
+}

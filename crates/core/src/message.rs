@@ -1,0 +1,70 @@
+//! Messages between ranks as little-endian 64-bit words, so that ranks of different machines understand each other.
+
+use crate::error::{CoreError, Result};
+
+/// Appends `words` to `message`.
+pub(crate) fn put_words(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
+    for word in words {
+        message.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// `words` as a message.
+pub(crate) fn of_words(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let mut message = Vec::new();
+    put_words(&mut message, words);
+    message
+}
+
+/// The number that up to eight bytes hold.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Reads words off a message; a message that ends early is an error.
+#[derive(Debug, Clone)]
+pub(crate) struct Words<'a> {
+    operation: &'static str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(operation: &'static str, bytes: &'a [u8]) -> Self {
+        Self { operation, bytes, at: 0 }
+    }
+
+    pub(crate) fn word(&mut self) -> Result<u64> {
+        let word = self.bytes.get(self.at..self.at + 8).ok_or_else(|| self.error())?;
+        self.at += 8;
+        Ok(number(word))
+    }
+
+    pub(crate) fn words<const N: usize>(&mut self) -> Result<[u64; N]> {
+        let mut words = [0; N];
+        for word in &mut words {
+            *word = self.word()?;
+        }
+        Ok(words)
+    }
+
+    /// The error of a message that is cut or contradicts what both sides know.
+    pub(crate) fn error(&self) -> CoreError {
+        let operation = self.operation;
+        CoreError::MessageLength { operation, got_bytes: self.bytes.len(), expected_bytes: self.at + 8 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_travel_and_a_cut_message_is_an_error() {
+        let message = of_words([1, u64::MAX]);
+        let mut words = Words::new("a test", &message);
+        assert_eq!(words.words::<2>().unwrap(), [1, u64::MAX]);
+        assert!(words.word().is_err());
+        assert!(Words::new("a test", &message[..15]).words::<2>().is_err());
+    }
+}

@@ -1,0 +1,465 @@
+//! Where the bytes of a file went: statistics as plain values, for people and for programs.
+//!
+//! Reads metadata and chunk indexes, no raw data. How it looks is the caller's affair; what could be better is said in
+//! [`advice`]. Invariant: every byte of the file is counted in exactly one field of [`SpaceUse`], unless chunks
+//! overlap, which is a fault and reported as such.
+
+pub mod advice;
+mod space;
+
+pub use advice::Advice;
+pub use space::SpaceUse;
+
+use crate::error::Result;
+use crate::model::{ChunkIndex, Dataset, FileTree, Filter, Layout, LinkTarget, ObjectIndex, ObjectKind};
+use crate::native::{self, Encoding, ReadLimits};
+use crate::read::{ChunkSummary, check_chunks, for_each_chunk};
+use crate::source::{InputFile, MetadataView};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Memory for cached metadata blocks while a file is inspected.
+const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+
+/// What a file consists of.
+#[derive(Debug, Clone, Serialize)]
+pub struct Inspection {
+    /// Length of the file.
+    pub file_len_bytes: u64,
+    /// Version of the superblock.
+    pub superblock_version: u8,
+    /// What kinds of objects there are.
+    pub objects: ObjectCounts,
+    /// What the file's bytes are used for.
+    pub space: SpaceUse,
+    /// Uncompressed bytes of all datasets; descriptors only for types whose values lie elsewhere in the file.
+    pub logical_len_bytes: u64,
+    /// Stored bytes of all datasets' elements: chunks, contiguous and compact data.
+    pub stored_len_bytes: u64,
+    /// Chunks of all datasets.
+    pub chunks: ChunkStatistics,
+    /// Filters in use.
+    pub filters: Vec<FilterUse>,
+    /// Groups that hold datasets, in the order of the file.
+    pub groups: Vec<GroupStatistics>,
+    /// Datasets, in the order of the file.
+    pub datasets: Vec<DatasetStatistics>,
+    /// Objects that could not be read and indexes that are damaged.
+    pub faults: Vec<Fault>,
+    /// What could be better.
+    pub advice: Vec<Advice>,
+}
+
+/// Numbers of objects and links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ObjectCounts {
+    /// Groups, the root group included.
+    pub groups: u64,
+    /// Datasets.
+    pub datasets: u64,
+    /// Datasets without an element.
+    pub empty_datasets: u64,
+    /// Committed datatypes.
+    pub committed_datatypes: u64,
+    /// Attributes of all objects.
+    pub attributes: u64,
+    /// Hard links beyond the first to an object.
+    pub hard_link_aliases: u64,
+    /// Soft links.
+    pub soft_links: u64,
+    /// External and user-defined links.
+    pub foreign_links: u64,
+}
+
+/// Sizes of chunks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ChunkStatistics {
+    /// Number of chunks.
+    pub count: u64,
+    /// Stored bytes of all chunks.
+    pub stored_len_bytes: u64,
+    /// Number of chunks by their size before compression; only sizes that occur.
+    pub by_logical_len: Vec<Bucket>,
+    /// Number of chunks by their stored size; only sizes that occur.
+    pub by_stored_len: Vec<Bucket>,
+}
+
+/// Chunks whose size lies between a power of two and the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    /// Least size: a power of two, or 0.
+    pub from_len_bytes: u64,
+    /// Number of chunks.
+    pub count: u64,
+}
+
+/// Use of a filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FilterUse {
+    /// Number of the filter.
+    pub id: u16,
+    /// Name.
+    pub name: String,
+    /// Number of datasets that have it.
+    pub datasets: u64,
+}
+
+/// Sizes of one dataset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DatasetStatistics {
+    /// Path.
+    #[serde(serialize_with = "as_text")]
+    pub path: Vec<u8>,
+    /// Dimensions; none for scalar and null datasets.
+    pub dims: Vec<u64>,
+    /// Size of one element.
+    pub element_len_bytes: u64,
+    /// Where the data lies.
+    pub storage: StorageKind,
+    /// Chunk shape, where chunked.
+    pub chunk_shape: Option<Vec<u64>>,
+    /// Numbers of the filters.
+    pub filters: Vec<u16>,
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Uncompressed bytes.
+    pub logical_len_bytes: u64,
+    /// Stored bytes.
+    pub stored_len_bytes: u64,
+    /// Whether a chunk index exists.
+    pub has_index: bool,
+}
+
+/// Where the data of a dataset lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StorageKind {
+    /// In the object header.
+    Compact,
+    /// In one run.
+    Contiguous,
+    /// In chunks.
+    Chunked,
+    /// In other files, named by the dataset.
+    External,
+    /// In datasets of this or other files.
+    Virtual,
+}
+
+/// Sums over the datasets of a group, without those of groups inside.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GroupStatistics {
+    /// Path.
+    #[serde(serialize_with = "as_text")]
+    pub path: Vec<u8>,
+    /// Number of datasets.
+    pub datasets: u64,
+    /// Number of datasets without an element.
+    pub empty_datasets: u64,
+    /// Rows of its datasets where all have the same number, as the columns of a table do.
+    pub rows: Option<u64>,
+    /// Uncompressed bytes.
+    pub logical_len_bytes: u64,
+    /// Stored bytes.
+    pub stored_len_bytes: u64,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Path of the object.
+    #[serde(serialize_with = "as_text")]
+    pub path: Vec<u8>,
+    /// What is wrong, in words.
+    pub reason: String,
+}
+
+/// Inspects `file`.
+///
+/// Objects that cannot be read are in [`Inspection::faults`].
+///
+/// # Errors
+/// If the file is no HDF5 file, is truncated, or its groups cannot be read at all.
+pub fn inspect(file: &InputFile, limits: &ReadLimits) -> Result<Inspection> {
+    let mut view = MetadataView::recording(file, VIEW_LIMIT_BYTES);
+    let tree = native::read_tree_through(&mut view, limits)?;
+    let mut inspector = Inspector::new(view, &tree);
+    inspector.visit_objects();
+    inspector.finish()
+}
+
+/// A file being inspected.
+struct Inspector<'f, 't> {
+    view: MetadataView<'f>,
+    tree: &'t FileTree,
+    found: space::Found,
+    objects: ObjectCounts,
+    chunks: ChunkCounter,
+    filters: BTreeMap<u16, FilterUse>,
+    groups: Vec<GroupStatistics>,
+    datasets: Vec<DatasetStatistics>,
+    faults: Vec<Fault>,
+}
+
+impl<'f, 't> Inspector<'f, 't> {
+    fn new(view: MetadataView<'f>, tree: &'t FileTree) -> Self {
+        let found = space::Found {
+            userblock_len_bytes: tree.userblock_len_bytes,
+            length_len_bytes: tree.length_len_bytes,
+            ..space::Found::default()
+        };
+        Self {
+            view,
+            tree,
+            found,
+            objects: ObjectCounts::default(),
+            chunks: ChunkCounter::default(),
+            filters: BTreeMap::new(),
+            groups: Vec::new(),
+            datasets: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Visits every object once, groups before what is in them, under the first path that leads to it.
+    fn visit_objects(&mut self) {
+        let tree = self.tree;
+        let mut seen = vec![false; tree.objects.len()];
+        let mut stack: Vec<(Vec<u8>, ObjectIndex)> = vec![(b"/".to_vec(), 0)];
+        while let Some((path, index)) = stack.pop() {
+            if std::mem::replace(&mut seen[index as usize], true) {
+                self.objects.hard_link_aliases += 1;
+                continue;
+            }
+            let object = &tree.objects[index as usize];
+            self.objects.attributes += object.attributes.len() as u64;
+            self.found.may_have_heap |=
+                object.attributes.iter().any(|attribute| attribute.datatype.class.is_file_local());
+            match &object.kind {
+                ObjectKind::Group(group) => {
+                    self.objects.groups += 1;
+                    for link in group.links.iter().rev() {
+                        match link.target {
+                            LinkTarget::Hard(target) => stack.push((child_path(&path, &link.name), target)),
+                            LinkTarget::Soft(_) => self.objects.soft_links += 1,
+                            _ => self.objects.foreign_links += 1,
+                        }
+                    }
+                }
+                ObjectKind::Dataset(dataset) => self.visit_dataset(path, dataset),
+                ObjectKind::CommittedDatatype(_) => self.objects.committed_datatypes += 1,
+                ObjectKind::Unreadable { reason, .. } => self.faults.push(Fault { path, reason: reason.clone() }),
+            }
+        }
+    }
+
+    fn visit_dataset(&mut self, path: Vec<u8>, dataset: &Dataset) {
+        let element_len_bytes = dataset.datatype.class.len_bytes();
+        let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
+        let mut statistics = DatasetStatistics {
+            path,
+            dims: dataset.dataspace.dims().to_vec(),
+            element_len_bytes,
+            storage: StorageKind::Contiguous,
+            chunk_shape: None,
+            filters: dataset.filters.iter().map(|filter| filter.id).collect(),
+            chunks: 0,
+            logical_len_bytes: elements.saturating_mul(element_len_bytes),
+            stored_len_bytes: 0,
+            has_index: false,
+        };
+        match &dataset.layout {
+            Layout::Compact(data) => {
+                statistics.storage = StorageKind::Compact;
+                statistics.stored_len_bytes = data.bytes().len() as u64;
+            }
+            Layout::Contiguous { address, len_bytes } => {
+                if let Some(address) = *address {
+                    statistics.stored_len_bytes = *len_bytes;
+                    self.found.raw.push(address, *len_bytes);
+                }
+            }
+            Layout::Chunked { chunk_shape, index, .. } => {
+                statistics.storage = StorageKind::Chunked;
+                statistics.chunk_shape = Some(chunk_shape.clone());
+                statistics.has_index = *index != ChunkIndex::None;
+                if let Err(error) = self.visit_chunks(dataset, &mut statistics) {
+                    self.faults.push(Fault { path: statistics.path.clone(), reason: error.to_string() });
+                }
+            }
+            Layout::External { .. } => statistics.storage = StorageKind::External,
+            Layout::Virtual => statistics.storage = StorageKind::Virtual,
+        }
+        for filter in &dataset.filters {
+            let name = || filter_name(filter);
+            self.filters
+                .entry(filter.id)
+                .or_insert_with(|| FilterUse { id: filter.id, name: name(), datasets: 0 })
+                .datasets += 1;
+        }
+        self.found.may_have_heap |= dataset.datatype.class.is_file_local();
+        self.objects.datasets += 1;
+        self.objects.empty_datasets += u64::from(elements == 0);
+        self.count_in_group(&statistics, elements == 0);
+        self.datasets.push(statistics);
+    }
+
+    fn visit_chunks(&mut self, dataset: &Dataset, statistics: &mut DatasetStatistics) -> Result<()> {
+        let encoding = Encoding::of(self.tree);
+        let raw = &mut self.found.raw;
+        for_each_chunk(&mut self.view, encoding, dataset, None, &mut |chunk| {
+            raw.push(chunk.address, chunk.len_bytes);
+            ControlFlow::Continue(())
+        })?;
+        let summary = check_chunks(&mut self.view, encoding, dataset)?;
+        statistics.chunks = summary.count;
+        statistics.stored_len_bytes = summary.stored_len_bytes;
+        self.chunks.add(statistics.chunk_len_bytes(), &summary);
+        Ok(())
+    }
+
+    /// Adds a dataset to the sums of its group; datasets of a group follow one another.
+    fn count_in_group(&mut self, dataset: &DatasetStatistics, is_empty: bool) {
+        let parent = parent_path(&dataset.path);
+        let rows = dataset.dims.first().copied();
+        match self.groups.last_mut() {
+            Some(group) if group.path == parent => {
+                if group.rows != rows {
+                    group.rows = None;
+                }
+            }
+            _ => self.groups.push(GroupStatistics { path: parent.to_vec(), rows, ..GroupStatistics::default() }),
+        }
+        if let Some(group) = self.groups.last_mut() {
+            group.datasets += 1;
+            group.empty_datasets += u64::from(is_empty);
+            group.logical_len_bytes = group.logical_len_bytes.saturating_add(dataset.logical_len_bytes);
+            group.stored_len_bytes = group.stored_len_bytes.saturating_add(dataset.stored_len_bytes);
+        }
+    }
+
+    fn finish(mut self) -> Result<Inspection> {
+        let file = self.view.file();
+        self.found.metadata = self.view.into_recorded();
+        self.found.metadata.push(self.tree.userblock_len_bytes, superblock_len_bytes(self.tree));
+        let sum = |of: fn(&DatasetStatistics) -> u64| {
+            self.datasets.iter().fold(0_u64, |sum, dataset| sum.saturating_add(of(dataset)))
+        };
+        let mut inspection = Inspection {
+            file_len_bytes: file.len_bytes(),
+            superblock_version: self.tree.superblock_version,
+            objects: self.objects,
+            logical_len_bytes: sum(|dataset| dataset.logical_len_bytes),
+            stored_len_bytes: sum(|dataset| dataset.stored_len_bytes),
+            space: self.found.account(file)?,
+            chunks: self.chunks.finish(),
+            filters: self.filters.into_values().collect(),
+            groups: self.groups,
+            datasets: self.datasets,
+            faults: self.faults,
+            advice: Vec::new(),
+        };
+        inspection.advice = advice::advise(&inspection);
+        file.check_unchanged()?;
+        Ok(inspection)
+    }
+}
+
+impl DatasetStatistics {
+    /// Uncompressed bytes of one chunk, saturating; 0 where not chunked.
+    pub fn chunk_len_bytes(&self) -> u64 {
+        let len =
+            |shape: &Vec<u64>| shape.iter().fold(self.element_len_bytes, |product, &dim| product.saturating_mul(dim));
+        self.chunk_shape.as_ref().map_or(0, len)
+    }
+}
+
+/// Chunks by size: bin `k` holds those whose size has `k` significant bits, as in [`ChunkSummary`].
+#[derive(Debug)]
+struct ChunkCounter {
+    count: u64,
+    stored_len_bytes: u64,
+    by_logical_len: [u64; 65],
+    by_stored_len: [u64; 65],
+}
+
+impl Default for ChunkCounter {
+    fn default() -> Self {
+        Self { count: 0, stored_len_bytes: 0, by_logical_len: [0; 65], by_stored_len: [0; 65] }
+    }
+}
+
+impl ChunkCounter {
+    /// Adds the chunks of a dataset, each of `logical_len_bytes` before compression.
+    fn add(&mut self, logical_len_bytes: u64, summary: &ChunkSummary) {
+        self.count += summary.count;
+        self.stored_len_bytes = self.stored_len_bytes.saturating_add(summary.stored_len_bytes);
+        self.by_logical_len[(u64::BITS - logical_len_bytes.leading_zeros()) as usize] += summary.count;
+        self.by_stored_len.iter_mut().zip(&summary.len_histogram).for_each(|(sum, count)| *sum += count);
+    }
+
+    fn finish(self) -> ChunkStatistics {
+        let buckets = |bins: &[u64; 65]| {
+            let bins = bins.iter().enumerate().filter(|&(_, &count)| count > 0);
+            let from = |bin: usize| bin.checked_sub(1).map_or(0, |power| 1 << power);
+            bins.map(|(bin, &count)| Bucket { from_len_bytes: from(bin), count }).collect()
+        };
+        ChunkStatistics {
+            count: self.count,
+            stored_len_bytes: self.stored_len_bytes,
+            by_logical_len: buckets(&self.by_logical_len),
+            by_stored_len: buckets(&self.by_stored_len),
+        }
+    }
+}
+
+/// Length of the superblock, which is read apart from the recording view.
+fn superblock_len_bytes(tree: &FileTree) -> u64 {
+    let (address, length) = (u64::from(tree.address_len_bytes), u64::from(tree.length_len_bytes));
+    // Versions 0 and 1: 24 (28) bytes, four addresses, and the root's symbol table entry: name offset, header address,
+    // cache type with its reserved bytes, scratch pad. Versions 2 and 3: 12 bytes, four addresses, checksum.
+    match tree.superblock_version {
+        0 => 24 + 4 * address + (length + address + 24),
+        1 => 28 + 4 * address + (length + address + 24),
+        _ => 12 + 4 * address + 4,
+    }
+}
+
+/// Name of a filter: HDF5's own by number, others as the file names them.
+fn filter_name(filter: &Filter) -> String {
+    match filter.id {
+        1 => "deflate".to_owned(),
+        2 => "shuffle".to_owned(),
+        3 => "fletcher32".to_owned(),
+        4 => "szip".to_owned(),
+        5 => "nbit".to_owned(),
+        6 => "scaleoffset".to_owned(),
+        _ => String::from_utf8_lossy(&filter.name).into_owned(),
+    }
+}
+
+fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = if parent == b"/" { Vec::new() } else { parent.to_vec() };
+    path.push(b'/');
+    path.extend_from_slice(name);
+    path
+}
+
+fn parent_path(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(0) | None => b"/",
+        Some(end) => &path[..end],
+    }
+}
+
+/// Paths as text: UTF-8 as it is, other bytes as `\xHH`.
+fn as_text<S: Serializer>(path: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    let mut text = String::new();
+    for part in path.utf8_chunks() {
+        text.push_str(part.valid());
+        part.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    serializer.serialize_str(&text)
+}

@@ -1,0 +1,84 @@
+//! Merging random files: the output, read by plain libhdf5, is what concatenation means, for any layout, compression,
+//! format, number of threads and memory.
+
+use proptest::prelude::*;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_hdf5::write::Compat;
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Watch, merge, plan, verify};
+use raddle_testing::concatenation::concatenate;
+use raddle_testing::plain;
+use raddle_testing::spec::FileSpec;
+use raddle_testing::strategy::{SchemaOptions, files};
+use std::path::{Path, PathBuf};
+
+fn options() -> impl Strategy<Value = MergeOptions> {
+    let layout = prop_oneof![
+        Just(LayoutPolicy::Events),
+        Just(LayoutPolicy::Scan),
+        Just(LayoutPolicy::Random),
+        Just(LayoutPolicy::Cloud),
+        Just(LayoutPolicy::Keep),
+    ];
+    let compress = prop_oneof![
+        Just(Compress::Fast),
+        Just(Compress::Balanced),
+        Just(Compress::Small),
+        Just(Compress::Keep),
+        Just(Compress::None),
+        (0_u8..=9).prop_map(Compress::Gzip),
+    ];
+    let compat = prop_oneof![Just(Compat::V18), Just(Compat::V110), Just(Compat::Latest)];
+    let chunk = prop::option::of((1_u64..20).prop_map(|rows| vec![rows]));
+    (layout, compress, compat, chunk, 1_usize..4, any::<bool>()).prop_map(
+        |(layout, compress, compat, chunk, jobs, ordered)| MergeOptions {
+            layout,
+            compress,
+            compat,
+            chunk,
+            jobs,
+            ordered,
+            memory_limit_bytes: 128 << 20,
+            ..MergeOptions::new("")
+        },
+    )
+}
+
+fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<(), raddle_merge::MergeError> {
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
+    merge(&plan(inputs, &options, &watch)?, &watch)?;
+    let report = verify(output, inputs, &options, &watch)?;
+    assert_eq!(report.mismatches, [], "verify must agree");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_merge_is_the_concatenation(specs in files(SchemaOptions::default()), options in options()) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        let contents: Vec<_> = specs.iter().map(FileSpec::content).collect();
+        let expected = concatenate(&contents).unwrap();
+        let output = folder.path().join("merged.h5");
+        run(&inputs, &output, &options).unwrap();
+        let found = plain::read(&output).unwrap().without(b"/_raddle");
+        let differences = expected.differences(&found);
+        prop_assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+
+    #[test]
+    fn ordered_merges_are_the_same_bytes_for_any_number_of_threads(specs in files(SchemaOptions::default())) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        let written = [1, 2, 5].map(|jobs| {
+            let output = folder.path().join(format!("merged{jobs}.h5"));
+            run(&inputs, &output, &MergeOptions { jobs, ..MergeOptions::new("") }).unwrap();
+            std::fs::read(output).unwrap()
+        });
+        prop_assert!(written[0] == written[1] && written[1] == written[2]);
+    }
+}
