@@ -264,9 +264,9 @@ impl RowBlockDigests {
         let mut at = crate::extent::Coordinates::from_elem(0, outer);
         loop {
             let (mut offset, mut from) = (0u64, 0u64);
-            for axis in 0..rank {
+            for (axis, along) in shape.iter().enumerate() {
                 let step = at.get(axis).copied().unwrap_or(0);
-                offset = offset * shape[axis] + extent.start[axis] + step;
+                offset = offset * along + extent.start[axis] + step;
                 from = from * source.shape[axis] + source.origin[axis] + step;
             }
             let from = (from * element_len) as usize;

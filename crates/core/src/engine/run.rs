@@ -74,6 +74,7 @@ pub fn execute<W: TileWork>(
             }
         }
         counts.jobs = workers.len() as u64;
+        let cpu_before_ns = thread_cpu_ns();
         match &setup.schedule {
             None => commit_all(&window, &mut committer, context),
             Some(schedule) => {
@@ -81,6 +82,8 @@ pub fn execute<W: TileWork>(
                 Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
             }
         }
+        // This thread commits or waits: its processor time is that of committing, without a look at the clock per array.
+        committer.totals.cpu_ns = thread_cpu_ns() - cpu_before_ns;
         for worker in workers {
             match worker.join() {
                 Ok(counted) => counts.stages.add(&counted),
@@ -168,11 +171,11 @@ impl<'a, E: std::error::Error> Committer<'a, E> {
     pub(super) fn take(&mut self, tiles: u64, claims: &[Claim]) -> Result<(), (u64, EngineError<E>)> {
         let Self { collector, commit, observer, totals, .. } = self;
         let outcome = collector.collect(tiles, claims, &mut |done| {
-            let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
+            let started = Instant::now();
             let outcome = commit(done);
             totals.add(&StageTotals {
                 wall_ns: elapsed_ns(started),
-                cpu_ns: thread_cpu_ns() - cpu_before_ns,
+                cpu_ns: 0,
                 bytes: done.claims.iter().map(|claim| claim.len_bytes).sum(),
                 calls: 1,
             });

@@ -4,7 +4,7 @@
 //! rank that cannot take part makes all fail.
 
 use super::rounds::{Schedule, agree_at_start};
-use super::window::{Limits, OwnBatch, buffer_len_bytes};
+use super::window::{Limits, OwnBatch};
 use super::{Context, EngineError, EngineOptions, Placement, TileWork};
 use crate::claims::Claim;
 use crate::communicator::Rank;
@@ -124,7 +124,10 @@ impl Setup {
         let memory: Vec<_> = batches
             .iter()
             .zip(&needs)
-            .map(|(batch, need)| Need { len_bytes: need.memory_len_bytes(), tiles: batch.tiles })
+            .map(|(batch, need)| Need {
+                len_bytes: fitted.limits.buffer_len_bytes.saturating_add(need.brought_len_bytes),
+                tiles: batch.tiles,
+            })
             .collect();
         let rounds = rounds(&owners, &memory, &quotas, WINDOW_TILES);
         let rank = context.communicator.rank() as u32;
@@ -155,12 +158,8 @@ impl BatchNeed {
         need
     }
 
-    fn memory_len_bytes(&self) -> u64 {
-        buffer_len_bytes(self.bound_len_bytes).saturating_add(self.brought_len_bytes)
-    }
-
     fn own(&self, batch: Batch) -> OwnBatch {
-        OwnBatch { batch, bound_len_bytes: self.bound_len_bytes, brought_len_bytes: self.brought_len_bytes }
+        OwnBatch { batch, brought_len_bytes: self.brought_len_bytes }
     }
 
     /// The batch as something to deal: its cost, and the home of most of it.
@@ -198,7 +197,9 @@ impl Fitted {
         let available_bytes = budget.available_bytes();
         let tiled = plan.arrays.iter().filter(|array| array.tile_count() > 0);
         let raw_len_bytes = tiled.map(|array| array.tile_len_bytes()).max().unwrap_or(0);
-        let largest = needs.iter().map(BatchNeed::memory_len_bytes).max().unwrap_or(0);
+        let buffer_len_bytes = needs.iter().map(|need| need.bound_len_bytes).max().unwrap_or(0).max(1);
+        let most_brought = needs.iter().map(|need| need.brought_len_bytes).max().unwrap_or(0);
+        let largest = buffer_len_bytes.saturating_add(most_brought);
 
         // Claims: those in flight (of two rounds, where there are ranks), and those of the largest array, which is
         // committed as a whole.
@@ -218,7 +219,7 @@ impl Fitted {
         let fixed = claims + jobs * per_worker;
         let window = largest.saturating_mul(WINDOW_BATCHES_PER_JOB).saturating_mul(jobs);
         let buffers_bytes = window.min(available_bytes - fixed);
-        let limits = Limits { buffers_bytes, tiles };
+        let limits = Limits { buffers_bytes, buffer_len_bytes, tiles };
         let permit = budget.try_acquire(fixed + buffers_bytes, "the engine")?;
         Ok(Self { jobs, limits, raw_len_bytes, permit })
     }

@@ -2,7 +2,7 @@
 //!
 //! A batch is handed out in plan order, encoded outside the lock, gets an address once the sizes before it are known,
 //! is written outside the lock, and its claims wait for the calling thread. Invariants: buffers (lent, waiting and
-//! free) never exceed `limit_bytes`; a batch takes its memory only after all batches before it have; after a failure at
+//! free) and brought pieces never exceed their limit; a batch takes its memory only after all batches before it have; after a failure at
 //! tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that the first error in
 //! plan order is found.
 
@@ -17,28 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Smallest buffer of a batch.
-const MIN_BUFFER_LEN_BYTES: u64 = 64 * 1024;
-
 /// How often a waiting calling thread looks whether the run was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Length of the buffer that a batch with this bound gets: one of four sizes per power of two. Few sizes, so that
-/// batches reuse each other's buffers; only equal sizes are reused, so that what a batch takes is known beforehand.
-pub(super) fn buffer_len_bytes(bound_len_bytes: u64) -> u64 {
-    if bound_len_bytes <= MIN_BUFFER_LEN_BYTES {
-        return MIN_BUFFER_LEN_BYTES;
-    }
-    let step = 1 << ((bound_len_bytes - 1).ilog2() - 2);
-    bound_len_bytes.checked_next_multiple_of(step).unwrap_or(u64::MAX)
-}
-
-/// A batch of this rank and the memory that it takes.
+/// A batch of this rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnBatch {
     pub batch: Batch,
-    /// Most bytes that its stored form can take.
-    pub bound_len_bytes: u64,
     /// Pieces that other ranks send for it.
     pub brought_len_bytes: u64,
 }
@@ -79,8 +64,11 @@ pub(super) enum Addressing {
 /// Limits of a window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// All buffers of batches.
+    /// All buffers of batches and all brought pieces.
     pub buffers_bytes: u64,
+    /// One buffer. All are alike, allocated once and reused: buffers of many lengths that come and go leave the allocator
+    /// holding memory that nobody uses (measured: a third over the budget).
+    pub buffer_len_bytes: u64,
     /// Tiles handed out and not yet taken by the calling thread; bounds the memory of claims and makes workers wait when
     /// commit lags.
     pub tiles: u64,
@@ -231,44 +219,29 @@ impl<E: std::error::Error + 'static> Window<E> {
     /// The next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
         let number = state.next;
-        let OwnBatch { batch, bound_len_bytes, .. } = self.batches[number];
+        let batch = self.batches[number].batch;
         let tiles = state.tiles_in_flight + batch.tiles;
         if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
             return None;
         }
-        let stored = self.take_buffer(state, buffer_len_bytes(bound_len_bytes))?;
+        let stored = self.take_buffer(state)?;
         state.next += 1;
         state.tiles_in_flight = tiles;
         let claims = state.free_claims.pop().unwrap_or_default();
         Some(Parcel { number, batch, stored, claims, address: 0, verbatim_tiles: 0 })
     }
 
-    /// A buffer of `len_bytes`, if memory is free for it.
-    fn take_buffer(&self, state: &mut State<E>, len_bytes: u64) -> Option<Vec<u8>> {
-        let fitting = state.free_buffers.iter().rposition(|buffer| buffer.capacity() as u64 == len_bytes);
-        if let Some(at) = fitting {
-            return Some(state.free_buffers.swap_remove(at));
+    /// An empty buffer, if there is one or memory for one more.
+    fn take_buffer(&self, state: &mut State<E>) -> Option<Vec<u8>> {
+        if let Some(buffer) = state.free_buffers.pop() {
+            return Some(buffer);
         }
-        if !self.make_room(state, len_bytes) {
+        let len_bytes = self.limits.buffer_len_bytes;
+        if (state.allocated_bytes + state.brought_bytes).saturating_add(len_bytes) > self.limits.buffers_bytes {
             return None;
         }
-        let buffer = Vec::with_capacity(usize::try_from(len_bytes).ok()?);
-        state.allocated_bytes += buffer.capacity() as u64;
-        Some(buffer)
-    }
-
-    /// Frees idle buffers until `len_bytes` more fit, if they can.
-    fn make_room(&self, state: &mut State<E>, len_bytes: u64) -> bool {
-        let idle = state.free_buffers.iter().map(|buffer| buffer.capacity() as u64).sum::<u64>();
-        let busy = state.allocated_bytes - idle + state.brought_bytes;
-        if busy.saturating_add(len_bytes) > self.limits.buffers_bytes {
-            return false;
-        }
-        while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
-            let Some(buffer) = state.free_buffers.pop() else { break };
-            state.allocated_bytes -= buffer.capacity() as u64;
-        }
-        true
+        state.allocated_bytes += len_bytes;
+        Some(Vec::with_capacity(usize::try_from(len_bytes).ok()?))
     }
 
     /// Takes an encoded batch and finds an address for it and for those that waited for it.
@@ -391,7 +364,11 @@ impl<E: std::error::Error + 'static> Window<E> {
         let mut state = self.lock();
         let batches = &self.batches[state.brought..state.brought + count];
         let len_bytes = batches.iter().map(|own| own.brought_len_bytes).sum::<u64>();
-        self.make_room(&mut state, len_bytes);
+        while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
+            let Some(idle) = state.free_buffers.pop() else { break };
+            drop(idle);
+            state.allocated_bytes -= self.limits.buffer_len_bytes;
+        }
         state.brought_bytes += len_bytes;
         state.brought += count;
     }

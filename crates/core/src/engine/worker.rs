@@ -10,7 +10,7 @@ use crate::claims::Claim;
 use crate::error::CoreError;
 use crate::plan::{Plan, Tile, TileIndex};
 use crate::progress::{Event, Observer, Stage};
-use crate::report::{StageTable, elapsed_ns, thread_cpu_ns};
+use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -72,7 +72,8 @@ impl<W: TileWork> Shop<'_, W> {
         let batch = parcel.batch;
         let Some(mut tile) = self.index.tile(batch.first) else { return };
         let cpu_before_ns = thread_cpu_ns();
-        let (mut regroup_ns, mut encode_ns, mut encoded) = (0, 0, 0);
+        let mut clock = Stopwatch(Instant::now());
+        let mut spent = Spent::default();
         for ordinal in batch.first..batch.first + batch.tiles {
             if self.cancel.is_cancelled() {
                 return self.window.fail(0, EngineError::Core(CoreError::Cancelled));
@@ -82,25 +83,14 @@ impl<W: TileWork> Shop<'_, W> {
             }
             // The length is checked when the window is made: the largest tile fits `raw`.
             let len = self.plan.arrays[tile.array as usize].tile_len_bytes() as usize;
-            let times = match self.make(worker, tile, &mut raw[..len], &mut parcel) {
-                Ok(times) => times,
-                Err(error) => return self.window.fail(ordinal, error),
-            };
-            regroup_ns += times.regroup_ns;
-            encode_ns += times.encode_ns;
-            encoded += u64::from(!times.verbatim);
+            if let Err(error) = self.make(worker, tile, &mut raw[..len], &mut parcel, &mut clock, &mut spent) {
+                return self.window.fail(ordinal, error);
+            }
             tile = self.index.next(tile);
         }
-        // A clock of the thread costs a system call: it is read per batch and shared out by wall time.
-        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
-        let share = |wall_ns: u64| (cpu_ns as f64 * wall_ns as f64 / (regroup_ns + encode_ns).max(1) as f64) as u64;
-        for (stage, wall_ns) in [(Stage::Regroup, regroup_ns), (Stage::Encode, encode_ns)] {
-            let totals = stages.get_mut(stage);
-            totals.wall_ns += wall_ns;
-            totals.cpu_ns += share(wall_ns);
-            totals.bytes += batch.raw_len_bytes;
-            totals.calls += if stage == Stage::Encode { encoded } else { batch.tiles };
-        }
+        spent.share_out(thread_cpu_ns() - cpu_before_ns);
+        stages.get_mut(Stage::Regroup).add(&spent.regroup);
+        stages.get_mut(Stage::Encode).add(&spent.encode);
         self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
         self.window.encoded(parcel);
     }
@@ -112,21 +102,25 @@ impl<W: TileWork> Shop<'_, W> {
         tile: Tile,
         raw: &mut [u8],
         parcel: &mut Parcel,
-    ) -> Result<TileTimes, EngineError<W::Error>> {
-        let started = Instant::now();
-        let before = parcel.stored.len();
+        clock: &mut Stopwatch,
+        spent: &mut Spent,
+    ) -> Result<(), EngineError<W::Error>> {
+        let (before, raw_len_bytes) = (parcel.stored.len(), raw.len() as u64);
         let failed = |stage| move |source| EngineError::Tile { tile, stage, source };
         let moved = self.work.verbatim(worker, tile, &mut parcel.stored).map_err(failed(Stage::Read))?;
-        let verbatim = moved.is_some();
-        let (form, regroup_ns, encode_ns) = match moved {
-            Some(form) => (form, elapsed_ns(started), 0),
+        let form = match moved {
+            Some(form) => {
+                parcel.verbatim_tiles += 1;
+                spent.regroup.add(&clock.lap(raw_len_bytes));
+                form
+            }
             None => {
                 parcel.stored.truncate(before);
                 self.work.assemble(worker, tile, raw).map_err(failed(Stage::Regroup))?;
-                let assembled = Instant::now();
+                spent.regroup.add(&clock.lap(raw_len_bytes));
                 let form = self.work.encode(worker, tile, raw, &mut parcel.stored).map_err(failed(Stage::Encode))?;
-                let regroup_ns = u64::try_from((assembled - started).as_nanos()).unwrap_or(u64::MAX);
-                (form, regroup_ns, elapsed_ns(assembled))
+                spent.encode.add(&clock.lap(raw_len_bytes));
+                form
             }
         };
         match form {
@@ -140,8 +134,7 @@ impl<W: TileWork> Shop<'_, W> {
                 parcel.claims.push(claim);
             }
         }
-        parcel.verbatim_tiles += u64::from(verbatim);
-        Ok(TileTimes { regroup_ns, encode_ns, verbatim })
+        Ok(())
     }
 
     fn write(&self, parcel: Parcel, stages: &mut StageTable) {
@@ -161,8 +154,30 @@ impl<W: TileWork> Shop<'_, W> {
     }
 }
 
-struct TileTimes {
-    regroup_ns: u64,
-    encode_ns: u64,
-    verbatim: bool,
+/// Measures laps: one look at the clock ends a lap and begins the next.
+struct Stopwatch(Instant);
+
+impl Stopwatch {
+    fn lap(&mut self, bytes: u64) -> StageTotals {
+        let now = Instant::now();
+        let wall_ns = u64::try_from((now - self.0).as_nanos()).unwrap_or(u64::MAX);
+        self.0 = now;
+        StageTotals { wall_ns, cpu_ns: 0, bytes, calls: 1 }
+    }
+}
+
+/// What a batch took.
+#[derive(Default)]
+struct Spent {
+    regroup: StageTotals,
+    encode: StageTotals,
+}
+
+impl Spent {
+    /// Shares processor time out by wall time: the clock that tells it is a system call, too dear for every tile.
+    fn share_out(&mut self, cpu_ns: u64) {
+        let wall_ns = (self.regroup.wall_ns + self.encode.wall_ns).max(1);
+        self.encode.cpu_ns = (cpu_ns as f64 * self.encode.wall_ns as f64 / wall_ns as f64) as u64;
+        self.regroup.cpu_ns = cpu_ns.saturating_sub(self.encode.cpu_ns);
+    }
 }
