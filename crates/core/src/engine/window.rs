@@ -2,9 +2,9 @@
 //!
 //! A batch is handed out in plan order, encoded outside the lock, gets an address once the sizes before it are known,
 //! is written outside the lock, and its claims wait for the calling thread. Invariants: buffers (lent, waiting and
-//! free) and brought pieces never exceed their limit; a batch takes its memory only after all batches before it have; after a failure at
-//! tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that the first error in
-//! plan order is found.
+//! free) and brought pieces never exceed their limit; a batch takes its memory only after all batches before it have;
+//! after a failure at tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that
+//! the first error in plan order is found.
 
 use super::EngineError;
 use super::rounds::Failure;
