@@ -23,7 +23,7 @@ unsafe extern "C" fn chunk(
     0
 }
 
-unsafe extern "C" fn object(root: hid_t, name: *const c_char, info: *const H5O_info2_t, seen: *mut c_void) -> herr_t {
+extern "C" fn object(root: hid_t, name: *const c_char, info: *const H5O_info2_t, seen: *mut c_void) -> herr_t {
     // SAFETY: libhdf5 passes a valid name and info; identifiers are checked by the calls and closed here.
     unsafe {
         if (*info).type_ != H5O_type_t::H5O_TYPE_DATASET {
