@@ -131,7 +131,8 @@ impl Process {
                 match self.socket.write(unsent) {
                     Ok(len) => unsent = &unsent[len..],
                     Err(error) if is_transient(&error) => {}
-                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(self.ended()),
+                    // It listens no more; what it said before its end is still to be read.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unsent = &[],
                     Err(error) => return Err(Death::Io(error)),
                 }
             }

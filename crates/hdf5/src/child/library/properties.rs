@@ -56,13 +56,13 @@ pub(super) fn order_of_flags(flags: c_uint) -> CreationOrder {
 }
 
 /// The extent that a dataset stores.
-pub(super) fn stored_dataspace(dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataspace> {
+pub(super) fn stored_dataspace(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataspace> {
     if is_virtual(list, call)? && mapping_count(list, call)? > 0 {
         // SAFETY: a dataset creation list with a mapping 0; the new identifier is ours.
         let space = unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), 0)) }?;
-        return dataspace_of(&space, call);
+        return dataspace_of(file, &space, call);
     }
-    dataspace_of(&dataspace(dataset, call)?, call)
+    dataspace_of(file, &dataspace(dataset, call)?, call)
 }
 
 /// The dataspace of a dataset as libhdf5 sees it now. Opens sources of virtual datasets.
@@ -72,7 +72,7 @@ pub(super) fn dataspace(dataset: &Handle, call: Call<'_>) -> Result<Handle> {
 }
 
 /// The values of a dataspace.
-pub(super) fn dataspace_of(space: &Handle, call: Call<'_>) -> Result<Dataspace> {
+pub(super) fn dataspace_of(file: &OpenFile, space: &Handle, call: Call<'_>) -> Result<Dataspace> {
     // SAFETY: a dataspace is open; the call gives one of the enumeration's values.
     match unsafe { H5Sget_simple_extent_type(space.id()) } {
         H5S_class_t::H5S_SCALAR => Ok(Dataspace::Scalar),
@@ -85,6 +85,12 @@ pub(super) fn dataspace_of(space: &Handle, call: Call<'_>) -> Result<Dataspace> 
             // SAFETY: both have as many elements as the dataspace has dimensions.
             let status = unsafe { H5Sget_simple_extent_dims(space.id(), dims.as_mut_ptr(), max_dims.as_mut_ptr()) };
             call.status("H5Sget_simple_extent_dims", status)?;
+            // "Unlimited" is all ones in the file's size of lengths; of a size below 8, libhdf5 makes a number.
+            let unlimited =
+                8_u32.checked_sub(u32::from(file.length_len_bytes)).map_or(u64::MAX, |less| u64::MAX >> (8 * less));
+            for max_dim in max_dims.iter_mut().filter(|max_dim| **max_dim == unlimited) {
+                *max_dim = u64::MAX;
+            }
             Ok(Dataspace::Simple { dims, max_dims })
         }
         H5S_class_t::H5S_NO_CLASS => Err(call.error("H5Sget_simple_extent_type")),

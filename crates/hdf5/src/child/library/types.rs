@@ -8,6 +8,7 @@
 
 use super::OpenFile;
 use super::objects::address_of;
+use super::properties::unsupported;
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::{Datatype, Member, TypeClass};
@@ -65,10 +66,15 @@ fn memory_form(file: &OpenFile, handle: &Handle, call: Call<'_>) -> Result<TypeC
     // SAFETY: the buffer is as long as the call asked for.
     call.status("H5Tencode", unsafe { H5Tencode(handle.id(), message.as_mut_ptr().cast(), &raw mut len) })?;
     let body = message.get(PREFIX_LEN_BYTES..).unwrap_or_default();
-    datatype::decode(body).map_err(|defect| {
+    let class = datatype::decode(body).map_err(|defect| {
         let error = defect.in_file(&file.path);
         if call.object.is_empty() { error } else { error.in_object(call.object.escape_ascii().to_string()) }
-    })
+    })?;
+    // Stored references are as long as addresses; in memory they always have 8 bytes.
+    if class.has_reference() && file.address_len_bytes != 8 {
+        return Err(unsupported(call, format!("references of {} bytes", file.address_len_bytes)));
+    }
+    Ok(class)
 }
 
 /// The type in the file, from the type in memory: what `H5Dget_type` did to sizes and offsets, undone.

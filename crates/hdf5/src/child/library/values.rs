@@ -36,10 +36,10 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
         return Err(properties::unsupported(call, "values of an object that is no dataset".to_owned()));
     }
     let list = properties::creation_list(&dataset, call)?;
-    let stored = properties::stored_dataspace(&dataset, &list, call)?;
+    let stored = properties::stored_dataspace(file, &dataset, &list, call)?;
     sources::check(file, &list, call)?;
     let space = properties::dataspace(&dataset, call)?;
-    if properties::dataspace_of(&space, call)? != stored {
+    if properties::dataspace_of(file, &space, call)? != stored {
         let what = "a virtual dataset whose extent follows its sources".to_owned();
         return Err(properties::unsupported(call, what));
     }
@@ -50,7 +50,7 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
 /// Values of a compact dataset.
 pub(super) fn of_compact(file: &OpenFile, dataset: &Handle, call: Call<'_>) -> Result<InlineData> {
     let space = properties::dataspace(dataset, call)?;
-    let count = select_rows(&space, &properties::dataspace_of(&space, call)?, None, call)?;
+    let count = select_rows(&space, &properties::dataspace_of(file, &space, call)?, None, call)?;
     read_dataset(file, dataset, &space, count, inline_limit_len_bytes(file), call)
 }
 
@@ -188,7 +188,7 @@ impl ElementReader<'_> {
         if out.len() as u64 > self.file.answer_limit_len_bytes {
             return Err(self.too_long());
         }
-        // SAFETY (all reads below): inside the element by the layout of its class; elements need not be aligned.
+        // SAFETY: all reads are inside the element by the layout of its class; elements need not be aligned.
         unsafe {
             match class {
                 TypeClass::VariableString { .. } => {
