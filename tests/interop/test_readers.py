@@ -50,7 +50,7 @@ def test_pytables(raddle, tmp_path):
         inputs.append(tmp_path / f"part{number}.h5")
         with tables.open_file(inputs[-1], "w") as file:
             table = file.create_table("/", "particles", Particle, filters=tables.Filters(5, "zlib", shuffle=True))
-            table.append([(f"p{row}".encode(), row + 100 * number) for row in range(50)])
+            table.append([(row + 100.0 * number, f"p{row}".encode()) for row in range(50)])
     output = tmp_path / "all.h5"
     raddle("merge", *inputs, "-o", output)
     with tables.open_file(output) as file:

@@ -139,6 +139,8 @@ pub struct Joiner {
 struct JoinedEntry {
     entry: Entry,
     column: Option<Column>,
+    /// Digest of a dataset that is kept once.
+    kept: Option<u64>,
     first_input: u32,
     present: u32,
     dropped_attributes: HashSet<Vec<u8>>,
@@ -178,8 +180,10 @@ impl Joiner {
     }
 
     fn insert(&mut self, scanned: ScannedEntry, input: u32) {
+        let mut kept = None;
         let (role, column) = match scanned.role {
-            ScannedRole::Column { template, fact, committed } => {
+            ScannedRole::Column { template, fact, committed, kept: digest } => {
+                kept = digest;
                 let mut column = Column { entry: 0, templates: vec![template], committed, facts: Vec::new() };
                 column.facts.resize(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
@@ -199,6 +203,7 @@ impl Joiner {
         self.entries.push(JoinedEntry {
             entry,
             column,
+            kept,
             first_input: input,
             present: 1,
             dropped_attributes: HashSet::new(),
@@ -214,9 +219,16 @@ impl Joiner {
         };
         compare_attributes(&joined.entry.attributes, &scanned.attributes, &mut joined.dropped_attributes, &mut report);
         match (scanned.role, &mut joined.column) {
-            (ScannedRole::Column { template, mut fact, .. }, Some(column)) => {
+            (ScannedRole::Column { template, mut fact, kept, .. }, Some(column)) => {
                 if let Some((kind, expected, found)) = compare_datasets(column.model(), &template) {
                     report(kind, expected, found);
+                }
+                if let Some(digest) = joined.kept {
+                    if kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows) {
+                        let words = "of a dimension scale";
+                        report(DifferenceKind::Value, format!("the values {words}"), format!("other values {words}"));
+                    }
+                    fact.rows = 0;
                 }
                 fact.template = match column.templates.iter().position(|known| *known == template) {
                     Some(known) => known as u32,
@@ -273,7 +285,7 @@ impl Joiner {
             if self.is_bridged(found.kind) { warnings.push(difference) } else { differences.push(difference) }
         }
         let mut schema = Schema::default();
-        for joined in sort_parents_first(self.entries) {
+        for joined in committed_datatypes_first(sort_parents_first(self.entries)) {
             let JoinedEntry { mut entry, column, .. } = joined;
             if let Some(mut column) = column {
                 entry.role = Role::Column(schema.columns.len() as u32);
@@ -339,6 +351,38 @@ fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
         sorted.push(joined);
     }
     sorted
+}
+
+/// Brings committed datatypes, and the groups that they lie in, before the objects that refer to them. Where every
+/// datatype comes before its users anyway, which is usual, nothing moves.
+fn committed_datatypes_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
+    let mut seen = HashSet::new();
+    let in_order = entries.iter().all(|joined| {
+        seen.insert(joined.entry.path.as_slice());
+        let of_column = joined.column.as_ref().and_then(|column| column.committed.as_ref());
+        let of_constant = match &joined.entry.role {
+            Role::Constant { committed, .. } => committed.as_ref(),
+            _ => None,
+        };
+        let of_attributes = joined.entry.attributes.iter().filter_map(|attribute| attribute.committed.as_ref());
+        of_column.into_iter().chain(of_constant).chain(of_attributes).all(|path| seen.contains(path.as_slice()))
+    });
+    if in_order {
+        return entries;
+    }
+    let mut needed = HashSet::from([b"/".to_vec()]);
+    for joined in &entries {
+        if matches!(joined.entry.role, Role::CommittedDatatype(_)) {
+            let mut path = joined.entry.path.as_slice();
+            while needed.insert(path.to_vec()) {
+                path = parent_path(path);
+            }
+        }
+    }
+    let (mut first, rest): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|joined| needed.contains(&joined.entry.path));
+    first.extend(rest);
+    first
 }
 
 /// Parent of an absolute path; the root is its own parent.

@@ -381,9 +381,10 @@ fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
     }
 }
 
-/// Filters that libhdf5 itself can write; others are left off file-local data, whose values do not change by it.
+/// Filters that libhdf5 itself writes whatever the element; others are left off file-local data, whose values do not
+/// change by it. Shuffle is among those: its parameter is the size of a descriptor, which old files have otherwise.
 fn library_filters(filters: &[Filter]) -> Vec<Filter> {
-    filters.iter().filter(|filter| [DEFLATE, SHUFFLE, FLETCHER32].contains(&filter.id)).cloned().collect()
+    filters.iter().filter(|filter| [DEFLATE, FLETCHER32].contains(&filter.id)).cloned().collect()
 }
 
 impl MergePlan {

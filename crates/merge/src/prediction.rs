@@ -55,16 +55,15 @@ pub fn predict(plan: &MergePlan) -> Result<Prediction> {
     let work = MergeWork::new(plan, &pool);
     let mut worker = work.worker()?;
     let mut largest: Vec<u32> = (0..plan.tiles.arrays.len() as u32).collect();
-    let stored_of = |array: u32| {
-        plan.schema.columns[plan.column_of_array[array as usize] as usize].stored_len_bytes()
-    };
+    let stored_of = |array: u32| plan.schema.columns[plan.column_of_array[array as usize] as usize].stored_len_bytes();
     largest.sort_by_key(|&array| (std::cmp::Reverse(stored_of(array)), array));
     let (mut sampled, mut made, mut stood_for) = (0_u64, 0_u64, 0.0);
     let (mut raw, mut stored) = (Vec::new(), Vec::new());
     let started = std::time::Instant::now();
     for &array in largest.iter().take(SAMPLED_DATASETS) {
         let tiles = &plan.tiles.arrays[array as usize];
-        let encoded = matches!(plan.columns[plan.column_of_array[array as usize] as usize].route, Route::Encoded { .. });
+        let encoded =
+            matches!(plan.columns[plan.column_of_array[array as usize] as usize].route, Route::Encoded { .. });
         let len_bytes = tiles.tile_len_bytes();
         if !encoded || sampled + len_bytes > SAMPLE_LEN_BYTES {
             continue;

@@ -8,10 +8,11 @@ use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
 use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_path, display_path, split};
+use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::logical::Resolver;
+use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, Layout, LinkTarget, ObjectIndex,
+    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget, ObjectIndex,
     ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::Encoding;
@@ -51,6 +52,8 @@ pub enum ScannedRole {
         fact: ColumnFact,
         /// Path of the committed datatype, if it has one.
         committed: Option<Vec<u8>>,
+        /// Digest of all values, if the dataset is kept once instead of concatenated: see [`is_trailing_scale`].
+        kept: Option<u64>,
     },
     /// Anything else.
     Other(Role),
@@ -267,6 +270,11 @@ impl Scanner<'_> {
             object.attributes.iter().map(|attribute| self.attribute(attribute)).collect::<raddle_hdf5::Result<_>>()?;
         entry.attribute_order = object.attribute_order;
         entry.comment = object.comment.clone();
+        if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
+            && is_trailing_scale(&entry.attributes)
+        {
+            *kept = Some(fragment(&self.constant(dataset, object.address)?));
+        }
         Ok(entry)
     }
 
@@ -309,18 +317,23 @@ impl Scanner<'_> {
             Layout::Compact(data) => data.bytes().len() as u64,
             _ => 0,
         };
-        let (template, fact) = split(dataset.clone(), address, stored_len_bytes);
-        Ok(ScannedRole::Column { template, fact, committed })
+        let (mut template, fact) = split(dataset.clone(), address, stored_len_bytes);
+        if let Some(fill) = &mut template.fill.value
+            && template.datatype.class.is_file_local()
+        {
+            *fill = InlineData::Canonical(self.resolver.canonical_inline(&template.datatype.class, fill)?.into_owned());
+        }
+        Ok(ScannedRole::Column { template, fact, committed, kept: None })
     }
 
-    /// Canonical bytes of a scalar dataset; none for a null dataset.
+    /// Canonical bytes of a dataset that is kept once; none for a null dataset.
     fn constant(&mut self, dataset: &Dataset, address: u64) -> raddle_hdf5::Result<Vec<u8>> {
         if dataset.dataspace == Dataspace::Null {
             return Ok(Vec::new());
         }
-        let len_bytes = dataset.datatype.class.len_bytes();
-        if len_bytes > CONSTANT_LIMIT_BYTES {
-            let (path, what) = (self.view.file().path().to_path_buf(), "a scalar dataset's value".to_owned());
+        let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
+        if elements.saturating_mul(dataset.datatype.class.len_bytes()) > CONSTANT_LIMIT_BYTES {
+            let (path, what) = (self.view.file().path().to_path_buf(), "a value that is kept once".to_owned());
             return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
         }
         let mut source = crate::values::ValueSource::new(self.view.file(), self.encoding, self.reader);
@@ -357,6 +370,21 @@ impl Scanner<'_> {
     fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
     }
+}
+
+/// Whether a dataset is a dimension scale of axes other than the first, and of these only: the coordinates of an axis
+/// along which nothing is concatenated. Concatenating it would make it longer than the axis that it describes. A
+/// dimension scale keeps a list of where it is attached: references with the number of the axis.
+fn is_trailing_scale(attributes: &[AttributeValue]) -> bool {
+    let named = |name: &[u8]| attributes.iter().find(|attribute| attribute.name == name);
+    let is_scale = named(b"CLASS").is_some_and(|class| class.value.starts_with(b"DIMENSION_SCALE"));
+    let Some(list) = named(b"REFERENCE_LIST").filter(|_| is_scale) else { return false };
+    let mut attached = CanonicalElements::new(&list.datatype.class, &list.value).peekable();
+    attached.peek().is_some()
+        && attached.all(|element| {
+            // Canonical: length and path of the dataset, then the axis as a 32-bit integer.
+            element.and_then(|bytes| bytes.last_chunk::<4>()).is_some_and(|axis| *axis != [0; 4])
+        })
 }
 
 fn holds_revised_reference(class: &TypeClass) -> bool {

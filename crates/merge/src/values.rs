@@ -14,7 +14,7 @@ use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
-use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, ObjectKind, TypeClass};
+use raddle_hdf5::model::{ChunkIndex, Dataset, FileTree, InlineData, Layout, ObjectKind, TypeClass};
 use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
@@ -452,7 +452,8 @@ fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
 
 /// Where the rows of `input`'s dataset at `path` go in the output; `None` where nothing is concatenated.
 fn row_shift(plan: &MergePlan, path: &[u8], input: u32) -> Option<RowShift> {
-    let index = plan.schema.columns.iter().position(|column| plan.schema.entries[column.entry as usize].path == path)?;
+    let index =
+        plan.schema.columns.iter().position(|column| plan.schema.entries[column.entry as usize].path == path)?;
     let (column, planned) = (&plan.schema.columns[index], &plan.columns[index]);
     let mut input_dims = planned.dims.clone();
     input_dims[0] = column.facts[input as usize].rows;

@@ -7,7 +7,7 @@ use crate::error::{MergeError, Result};
 use crate::join::describe;
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
-use crate::plan::{MergePlan, plan};
+use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, Role, display_path};
 use crate::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
@@ -215,8 +215,15 @@ impl<'p> Comparison<'p> {
         for &(left, right) in &self.pairs {
             let row_len_bytes = self.expected.row_len_bytes(left).max(1);
             let rows = self.expected.columns[left as usize].dims[0];
-            if self.expected.schema.columns[left as usize].is_file_local() {
-                blocks.push(Block { left, right, rows: 0..rows, len_bytes: BLOCK_LEN_BYTES, is_file_local: true });
+            let form = if self.expected.schema.columns[left as usize].is_file_local() {
+                Form::FileLocal
+            } else if self.expected.columns[left as usize].pipelines.iter().any(Option::is_none) {
+                Form::Stored
+            } else {
+                Form::Values
+            };
+            if form != Form::Values {
+                blocks.push(Block { left, right, rows: 0..rows, len_bytes: BLOCK_LEN_BYTES, form });
                 continue;
             }
             let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);
@@ -224,7 +231,7 @@ impl<'p> Comparison<'p> {
             while start < rows {
                 let end = (start + step).min(rows);
                 let len_bytes = (end - start) * row_len_bytes;
-                blocks.push(Block { left, right, rows: start..end, len_bytes, is_file_local: false });
+                blocks.push(Block { left, right, rows: start..end, len_bytes, form });
                 start = end;
             }
         }
@@ -237,7 +244,18 @@ struct Block {
     right: u32,
     rows: Range<u64>,
     len_bytes: u64,
-    is_file_local: bool,
+    form: Form,
+}
+
+/// How a block is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Decoded values.
+    Values,
+    /// Canonical bytes: elements hold addresses of their file.
+    FileLocal,
+    /// Stored chunks: a filter is unknown.
+    Stored,
 }
 
 struct BlockComparer<'p> {
@@ -249,8 +267,10 @@ struct BlockComparer<'p> {
 
 impl BlockComparer<'_> {
     fn compare(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
-        if block.is_file_local {
-            return self.compare_file_local(plan, block);
+        match block.form {
+            Form::Values => {}
+            Form::FileLocal => return self.compare_file_local(plan, block),
+            Form::Stored => return self.compare_stored(plan, block),
         }
         self.left.resize(block.len_bytes as usize, 0);
         self.right.resize(block.len_bytes as usize, 0);
@@ -272,6 +292,26 @@ impl BlockComparer<'_> {
             Ok(())
         })?;
         Ok(mismatch)
+    }
+}
+
+impl BlockComparer<'_> {
+    /// Chunks with an unknown filter were moved as stored, so they are compared as stored.
+    fn compare_stored(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+        let Route::Verbatim { array } = plan.columns[block.left as usize].route else { return Ok(None) };
+        let tiles = &plan.tiles.arrays[array as usize];
+        for tile in 0..tiles.tile_count() {
+            let Some(piece) = tiles.pieces(tile).next() else { continue };
+            self.left.clear();
+            self.right.clear();
+            let origin = tiles.tile_origin(tile);
+            let expected = self.expected.stored_chunk(block.left, piece.input, &piece.source.start, &mut self.left)?;
+            let found = self.found.stored_chunk(block.right, 0, &origin, &mut self.right)?;
+            if expected != found || self.left != self.right {
+                return Ok(Some(value_mismatch(plan, block.left, origin[0])));
+            }
+        }
+        Ok(None)
     }
 }
 
