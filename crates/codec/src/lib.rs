@@ -5,17 +5,32 @@
 //! Not here: files, chunk indexes, threads. Nothing in this crate panics on hostile bytes, returns short data, or
 //! writes beyond a stated cap.
 
+mod arbitrary;
+mod back_reference;
+mod bit_transpose;
+mod bitshuffle;
+mod blosc;
+mod bzip2;
 mod deflate;
 mod encoder;
+mod entropy;
 mod error;
 mod filter;
 pub mod fletcher32;
 mod libdeflate;
+mod lz4;
+mod lzf;
+mod msb_bits;
+mod nbit;
 mod pattern;
 mod pipeline;
+mod scaleoffset;
 pub mod shuffle;
+mod szip;
 mod zero_run;
+mod zstd;
 
+pub use arbitrary::decode_arbitrary;
 pub use encoder::{Effort, EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
 pub use filter::{Filter, KnownFilter};

@@ -4,11 +4,15 @@
 //! Invariants: `chunk` is filled exactly or an error is returned, whatever the bytes are; no stage writes more than its
 //! cap, which follows from the declared length, so a decompression bomb costs no more memory than an honest chunk.
 
+use crate::bitshuffle::Bitshuffle;
 use crate::error::{CodecError, Result};
 use crate::filter::{Filter, KnownFilter, display_name};
-use crate::fletcher32;
 use crate::libdeflate::Inflater;
-use crate::shuffle;
+use crate::nbit::Nbit;
+use crate::scaleoffset::ScaleOffset;
+use crate::szip::Szip;
+use crate::zstd::ZstdDecoder;
+use crate::{blosc, bzip2, fletcher32, lz4, lzf, shuffle};
 
 /// HDF5's limit (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
 pub const MAX_FILTERS: usize = 32;
@@ -26,6 +30,15 @@ enum Stage {
     Deflate,
     Shuffle { element_len_bytes: usize },
     Fletcher32,
+    Szip(Szip),
+    Nbit(Nbit),
+    ScaleOffset(ScaleOffset),
+    Bzip2,
+    Lzf,
+    Blosc,
+    Lz4,
+    Bitshuffle(Bitshuffle),
+    Zstd,
 }
 
 /// What is known beforehand about the length of the data between two stages.
@@ -47,11 +60,22 @@ pub struct DecodeState {
 #[derive(Default)]
 struct Decoders {
     inflater: Option<Inflater>,
+    zstd: ZstdDecoder,
+    /// A block or a chunk before its bytes are put in order, inside one stage.
+    scratch: Vec<u8>,
+}
+
+/// The inflater, made when it is first needed.
+fn inflater(slot: &mut Option<Inflater>) -> Result<&mut Inflater> {
+    match slot {
+        Some(inflater) => Ok(inflater),
+        none => Ok(none.insert(Inflater::new()?)),
+    }
 }
 
 impl std::fmt::Debug for DecodeState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let scratch_len_bytes = self.scratch[0].len() + self.scratch[1].len();
+        let scratch_len_bytes = self.scratch[0].len() + self.scratch[1].len() + self.decoders.scratch.len();
         formatter.debug_struct("DecodeState").field("scratch_len_bytes", &scratch_len_bytes).finish_non_exhaustive()
     }
 }
@@ -156,7 +180,7 @@ impl StageLength {
 }
 
 impl Stage {
-    fn new(filter: &Filter, _element_len_bytes: usize) -> Result<Self> {
+    fn new(filter: &Filter, element_len_bytes: usize) -> Result<Self> {
         let unknown = || CodecError::UnknownFilter { id: filter.id, name: display_name(filter) };
         let known = KnownFilter::from_id(filter.id).ok_or_else(unknown)?;
         Ok(match known {
@@ -168,7 +192,15 @@ impl Stage {
                 _ => return Err(CodecError::Parameters { filter: known, fault: "one element length is expected" }),
             },
             KnownFilter::Fletcher32 => Self::Fletcher32,
-            _ => return Err(unknown()),
+            KnownFilter::Szip => Self::Szip(Szip::new(&filter.parameters)?),
+            KnownFilter::Nbit => Self::Nbit(Nbit::new(&filter.parameters, element_len_bytes)?),
+            KnownFilter::ScaleOffset => Self::ScaleOffset(ScaleOffset::new(&filter.parameters, element_len_bytes)?),
+            KnownFilter::Bzip2 => Self::Bzip2,
+            KnownFilter::Lzf => Self::Lzf,
+            KnownFilter::Blosc => Self::Blosc,
+            KnownFilter::Lz4 => Self::Lz4,
+            KnownFilter::Bitshuffle => Self::Bitshuffle(Bitshuffle::new(&filter.parameters)?),
+            KnownFilter::Zstd => Self::Zstd,
         })
     }
 
@@ -177,6 +209,15 @@ impl Stage {
             Self::Deflate => KnownFilter::Deflate,
             Self::Shuffle { .. } => KnownFilter::Shuffle,
             Self::Fletcher32 => KnownFilter::Fletcher32,
+            Self::Szip(_) => KnownFilter::Szip,
+            Self::Nbit(_) => KnownFilter::Nbit,
+            Self::ScaleOffset(_) => KnownFilter::ScaleOffset,
+            Self::Bzip2 => KnownFilter::Bzip2,
+            Self::Lzf => KnownFilter::Lzf,
+            Self::Blosc => KnownFilter::Blosc,
+            Self::Lz4 => KnownFilter::Lz4,
+            Self::Bitshuffle(_) => KnownFilter::Bitshuffle,
+            Self::Zstd => KnownFilter::Zstd,
         }
     }
 
@@ -203,13 +244,7 @@ impl Stage {
     /// Undoes the filter: writes to the front of `out`, returns the bytes written.
     fn decode(&self, decoders: &mut Decoders, input: &[u8], out: &mut [u8]) -> Result<usize> {
         match self {
-            Self::Deflate => {
-                let inflater = match &mut decoders.inflater {
-                    Some(inflater) => inflater,
-                    none => none.insert(Inflater::new()?),
-                };
-                inflater.inflate(input, out)
-            }
+            Self::Deflate => inflater(&mut decoders.inflater)?.inflate(input, out),
             Self::Shuffle { element_len_bytes } => {
                 let out = self.front(out, input.len())?;
                 shuffle::unshuffle(input, *element_len_bytes, out);
@@ -220,6 +255,18 @@ impl Stage {
                 self.front(out, data.len())?.copy_from_slice(data);
                 Ok(data.len())
             }
+            Self::Szip(szip) => szip.decode(&mut decoders.scratch, input, out),
+            Self::Nbit(nbit) => nbit.decode(input, out),
+            Self::ScaleOffset(scaleoffset) => scaleoffset.decode(input, out),
+            Self::Bzip2 => bzip2::decode(input, out),
+            Self::Lzf => lzf::decode(input, out),
+            Self::Blosc => {
+                let Decoders { inflater: slot, zstd, scratch } = decoders;
+                blosc::decode(&mut blosc::Tools { inflater: inflater(slot)?, zstd, scratch }, input, out)
+            }
+            Self::Lz4 => lz4::decode(input, out),
+            Self::Bitshuffle(bitshuffle) => bitshuffle.decode(&mut decoders.zstd, &mut decoders.scratch, input, out),
+            Self::Zstd => decoders.zstd.decode(KnownFilter::Zstd, input, out),
         }
     }
 

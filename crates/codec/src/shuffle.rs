@@ -133,8 +133,7 @@ mod tests {
         ) {
             let mut shuffled = vec![0; raw.len()];
             shuffle(&raw, element_len_bytes, &mut shuffled);
-            if element_len_bytes > 0 {
-                let elements = raw.len() / element_len_bytes;
+            if let Some(elements) = raw.len().checked_div(element_len_bytes) {
                 for (index, &value) in raw[..elements * element_len_bytes].iter().enumerate() {
                     let (element, byte) = (index / element_len_bytes, index % element_len_bytes);
                     prop_assert_eq!(shuffled[byte * elements + element], value);

@@ -1,0 +1,53 @@
+//! LZ4, decoding: the registered filter's frame of independent LZ4 blocks.
+//!
+//! The chunk begins with its decoded length (8 bytes) and the block length (4 bytes), both big-endian; each block has
+//! its stored length (4 bytes) before it and is as it was if that is its decoded length.
+
+use crate::error::{CodecError, Result};
+use crate::filter::KnownFilter;
+
+const FILTER: KnownFilter = KnownFilter::Lz4;
+
+/// Writes to the front of `out`; returns the bytes written.
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    let truncated = || CodecError::Truncated { filter: FILTER };
+    let limit_len_bytes = out.len();
+    let (header, mut rest) = stored.split_first_chunk::<8>().ok_or_else(truncated)?;
+    let len_bytes = usize::try_from(u64::from_be_bytes(*header)).unwrap_or(usize::MAX);
+    let out = out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: FILTER, limit_len_bytes })?;
+    let block_len_bytes = take_be_u32(&mut rest).ok_or_else(truncated)?;
+    if block_len_bytes == 0 && len_bytes > 0 {
+        return Err(CodecError::Corrupt { filter: FILTER, fault: "blocks without length" });
+    }
+    // The last block is what is left.
+    for block in out.chunks_mut(block_len_bytes.max(1)) {
+        let stored_len_bytes = take_be_u32(&mut rest).ok_or_else(truncated)?;
+        let (stored, after) = rest.split_at_checked(stored_len_bytes).ok_or_else(truncated)?;
+        rest = after;
+        if stored.len() == block.len() {
+            block.copy_from_slice(stored);
+        } else {
+            decode_block(FILTER, stored, block)?;
+        }
+    }
+    Ok(len_bytes)
+}
+
+/// Decodes one bare LZ4 block, which must fill `out`.
+pub(crate) fn decode_block(filter: KnownFilter, stored: &[u8], out: &mut [u8]) -> Result<()> {
+    match lz4_flex::block::decompress_into(stored, out) {
+        Ok(len_bytes) if len_bytes == out.len() => Ok(()),
+        Ok(actual_len_bytes) => Err(CodecError::Length { filter, expected_len_bytes: out.len(), actual_len_bytes }),
+        Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) => {
+            Err(CodecError::TooLong { filter, limit_len_bytes: out.len() })
+        }
+        Err(_) => Err(CodecError::Corrupt { filter, fault: "not a whole LZ4 block" }),
+    }
+}
+
+/// A big-endian number of 4 bytes, which are taken off.
+pub(crate) fn take_be_u32(rest: &mut &[u8]) -> Option<usize> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u32::from_be_bytes(*number) as usize)
+}

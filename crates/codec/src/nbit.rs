@@ -1,0 +1,268 @@
+//! The nbit filter, decoding: only the significant bits of each number are stored, most significant first, packed.
+//!
+//! The parameters describe the element as a tree of numbers, arrays, compounds and members that are kept whole; padding
+//! bits and bytes come back as zero. Parameters: count of parameters, whether nothing was done, elements in a chunk,
+//! then the type (class, length, what the class needs).
+
+use crate::error::{CodecError, Result};
+use crate::filter::KnownFilter;
+use crate::msb_bits::MsbReader;
+
+const FILTER: KnownFilter = KnownFilter::Nbit;
+
+/// Types nested deeper than this are refused. HDF5 limits nothing, people do: two levels are common, ten absurd.
+const MAX_DEPTH: usize = 32;
+
+/// What the filter did.
+#[derive(Debug, Clone)]
+pub(crate) enum Nbit {
+    /// Nothing: all bits are significant.
+    Identity,
+    /// Packed each of so many elements.
+    Packed { elements: usize, element: Kind },
+}
+
+/// A type as the parameters describe it.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    len_bytes: usize,
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    /// A number: `precision_bits` from `offset_bits` on are significant.
+    Number {
+        big_endian: bool,
+        precision_bits: usize,
+        offset_bits: usize,
+    },
+    Array {
+        item: Box<Kind>,
+    },
+    /// Members with their offsets.
+    Compound {
+        members: Vec<(usize, Kind)>,
+    },
+    /// All bits stored, byte by byte.
+    Whole,
+}
+
+/// Parameters yet to be read.
+struct Parameters<'a>(&'a [u32]);
+
+impl Parameters<'_> {
+    fn next(&mut self) -> Result<usize> {
+        let (&first, rest) = self.0.split_first().ok_or_else(|| wrong("fewer than the type needs"))?;
+        self.0 = rest;
+        Ok(first as usize)
+    }
+}
+
+fn wrong(fault: &'static str) -> CodecError {
+    CodecError::Parameters { filter: FILTER, fault }
+}
+
+impl Nbit {
+    /// Understands the filter's parameters.
+    pub(crate) fn new(parameters: &[u32], element_len_bytes: usize) -> Result<Self> {
+        let count = parameters.len();
+        let mut parameters = Parameters(parameters);
+        if parameters.next()? != count {
+            return Err(wrong("their number is not the one they state"));
+        }
+        if parameters.next()? != 0 {
+            return Ok(Self::Identity);
+        }
+        let elements = parameters.next()?;
+        let class = parameters.next()?;
+        let element = Kind::new(class, &mut parameters, MAX_DEPTH)?;
+        if element.len_bytes != element_len_bytes {
+            return Err(wrong("the element length is not the dataset's"));
+        }
+        Ok(Self::Packed { elements, element })
+    }
+
+    /// Writes the elements to the front of `out`; returns the bytes written.
+    pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+        let limit_len_bytes = out.len();
+        let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes };
+        match self {
+            Self::Identity => {
+                out.get_mut(..stored.len()).ok_or(too_long)?.copy_from_slice(stored);
+                Ok(stored.len())
+            }
+            Self::Packed { elements, element } => {
+                let len_bytes = elements.saturating_mul(element.len_bytes);
+                let out = out.get_mut(..len_bytes).ok_or(too_long)?;
+                out.fill(0);
+                let mut reader = MsbReader::new(stored);
+                for out in out.chunks_exact_mut(element.len_bytes) {
+                    element.decode(&mut reader, out).ok_or(CodecError::Truncated { filter: FILTER })?;
+                }
+                Ok(len_bytes)
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// The type of this class whose length comes next.
+    fn new(class: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<Self> {
+        let Some(depth_left) = depth_left.checked_sub(1) else {
+            return Err(wrong("types are nested too deeply"));
+        };
+        let len_bytes = parameters.next()?;
+        if len_bytes == 0 {
+            return Err(wrong("a type has no length"));
+        }
+        let content = match class {
+            1 => Self::number(len_bytes, parameters)?,
+            2 => {
+                let class = parameters.next()?;
+                let item = Self::new(class, parameters, depth_left)?;
+                if class == 4 {
+                    // Items that are kept whole make an array that is, whatever their length.
+                    Content::Whole
+                } else if item.len_bytes > len_bytes {
+                    return Err(wrong("an item is longer than its array"));
+                } else {
+                    Content::Array { item: Box::new(item) }
+                }
+            }
+            3 => Self::compound(len_bytes, parameters, depth_left)?,
+            4 => Content::Whole,
+            _ => return Err(wrong("a type's class is not known")),
+        };
+        Ok(Self { len_bytes, content })
+    }
+
+    fn number(len_bytes: usize, parameters: &mut Parameters<'_>) -> Result<Content> {
+        let big_endian = match parameters.next()? {
+            0 => false,
+            1 => true,
+            _ => return Err(wrong("a number's byte order is not known")),
+        };
+        let (precision_bits, offset_bits) = (parameters.next()?, parameters.next()?);
+        if precision_bits == 0 || precision_bits.saturating_add(offset_bits) > len_bytes.saturating_mul(8) {
+            return Err(wrong("a number's bits lie outside of it"));
+        }
+        Ok(Content::Number { big_endian, precision_bits, offset_bits })
+    }
+
+    fn compound(len_bytes: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<Content> {
+        let count = parameters.next()?;
+        let mut members = Vec::new();
+        let mut members_len_bytes = 0usize;
+        for _ in 0..count {
+            let offset = parameters.next()?;
+            let class = parameters.next()?;
+            if members.last().is_some_and(|(_, before): &(usize, Self)| before.misleads_hdf5()) {
+                return Err(CodecError::Unsupported {
+                    filter: FILTER,
+                    feature: "a member after an array of arrays or compounds, which HDF5 misreads",
+                });
+            }
+            let member = Self::new(class, parameters, depth_left)?;
+            // Lengths that add up bound the work for an element by its length.
+            members_len_bytes = members_len_bytes.saturating_add(member.len_bytes);
+            if members_len_bytes > len_bytes || offset.saturating_add(member.len_bytes) > len_bytes {
+                return Err(wrong("a member lies outside of its compound"));
+            }
+            members.push((offset, member));
+        }
+        Ok(Content::Compound { members })
+    }
+
+    /// Whether HDF5 (2.0 and before) goes on with the wrong parameters after this member.
+    ///
+    /// After an array of arrays or compounds it returns to the parameters of the item, when writing as when reading,
+    /// so what it stores for later members has nothing to do with their types.
+    fn misleads_hdf5(&self) -> bool {
+        match &self.content {
+            // An item that is whole is an array: whole items of another kind make the array itself whole.
+            Content::Array { item } => !matches!(item.content, Content::Number { .. }),
+            Content::Compound { members } => members.last().is_some_and(|(_, last)| last.misleads_hdf5()),
+            Content::Number { .. } | Content::Whole => false,
+        }
+    }
+
+    /// Fills `out`, which is zero before, with one value; none if the bits run out.
+    fn decode(&self, reader: &mut MsbReader<'_>, out: &mut [u8]) -> Option<()> {
+        match &self.content {
+            Content::Number { big_endian, precision_bits, offset_bits } => {
+                let (lowest, end) = (*offset_bits, offset_bits + precision_bits);
+                // Bytes from the most significant one that holds such bits down.
+                for byte in (lowest / 8..=(end - 1) / 8).rev() {
+                    let from = lowest.max(8 * byte);
+                    let count = end.min(8 * byte + 8) - from;
+                    let bits = (reader.read(count as u32)? << (from % 8)) as u8;
+                    let place = if *big_endian { self.len_bytes - 1 - byte } else { byte };
+                    out[place] = bits;
+                }
+            }
+            Content::Array { item } => {
+                for out in out.chunks_exact_mut(item.len_bytes) {
+                    item.decode(reader, out)?;
+                }
+            }
+            Content::Compound { members } => {
+                for (offset, member) in members {
+                    member.decode(reader, &mut out[*offset..offset + member.len_bytes])?;
+                }
+            }
+            Content::Whole => {
+                for out in out {
+                    *out = reader.read(8)? as u8;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_inside_a_big_endian_number() {
+        // 10 bits at offset 3 of 2 bytes: 0b110_1010_1011 << 3.
+        let nbit = Nbit::new(&[8, 0, 2, 1, 2, 1, 10, 3], 2).unwrap();
+        let mut out = [0xff; 4];
+        let stored = [0b1010_1010, 0b1100_0000, 0b0001_0000];
+        assert_eq!(nbit.decode(&stored, &mut out), Ok(4));
+        assert_eq!(u16::from_be_bytes([out[0], out[1]]), 0b10_1010_1011 << 3);
+        assert_eq!(u16::from_be_bytes([out[2], out[3]]), 0b00_0000_0001 << 3);
+        assert_eq!(nbit.decode(&stored[..2], &mut out), Err(CodecError::Truncated { filter: FILTER }));
+        assert!(matches!(nbit.decode(&stored, &mut out[..3]), Err(CodecError::TooLong { .. })));
+    }
+
+    #[test]
+    fn hostile_parameters_are_refused() {
+        // A compound of an array of one compound of one byte, and a byte.
+        let misread = [18, 0, 1, 3, 4, 2, 0, 2, 2, 3, 2, 1, 0, 1, 1, 0, 8, 0, 2, 1, 1, 0, 8, 0];
+        let misread: Vec<u32> = [&[misread.len() as u32], &misread[1..]].concat();
+        assert!(matches!(Nbit::new(&misread, 4), Err(CodecError::Unsupported { .. })));
+        for parameters in [
+            &[][..],
+            &[3, 0, 5],
+            &[5, 0, 1, 1, 4],
+            &[8, 0, 1, 1, 4, 0, 33, 0],
+            &[8, 0, 1, 1, 4, 0, 32, u32::MAX],
+            &[8, 0, 1, 1, 4, 0, 0, 0],
+            &[8, 0, 1, 1, 4, 2, 8, 0],
+            &[5, 0, 1, 9, 4],
+            &[10, 0, 1, 2, 4, 1, 0, 0, 8, 0],
+            &[10, 0, 1, 2, 4, 1, 8, 0, 8, 0],
+            &[11, 0, 1, 3, 4, 1, 4, 1, 4, 0, 8],
+            &[6, 0, 1, 3, 4, u32::MAX],
+        ] {
+            assert!(Nbit::new(parameters, 4).is_err(), "{parameters:?}");
+        }
+        let mut deep = vec![0, 0, 1];
+        deep.extend([2, 4].repeat(10_000));
+        deep[0] = deep.len() as u32;
+        assert_eq!(Nbit::new(&deep, 4).err(), Some(wrong("types are nested too deeply")));
+    }
+}
