@@ -93,6 +93,26 @@ pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) 
     rounds
 }
 
+/// Whether round n + 1 may be begun before round n is done, by n: where no rank then holds more than twice its quota.
+/// Only an item that exceeds its owner's quota alone stands in the way.
+pub fn overlaps(owners: &[u32], needs: &[Need], quotas: &[u64], rounds: &[Range<usize>]) -> Vec<bool> {
+    let memory = |round: &Range<usize>| {
+        let mut used = vec![0u64; quotas.len()];
+        for at in round.clone() {
+            let used = &mut used[owners[at] as usize];
+            *used = used.saturating_add(needs[at].len_bytes);
+        }
+        used
+    };
+    rounds
+        .windows(2)
+        .map(|pair| {
+            let (this, next) = (memory(&pair[0]), memory(&pair[1]));
+            (0..quotas.len()).all(|rank| this[rank].saturating_add(next[rank]) <= quotas[rank].saturating_mul(2))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +155,16 @@ mod tests {
             let owners: Vec<_> = items.iter().map(|item| item.0).collect();
             let needs: Vec<_> = items.iter().map(|item| Need { len_bytes: item.1, tiles: item.2 }).collect();
             let mut next = 0;
-            for round in rounds(&owners, &needs, &quotas, round_tiles) {
+            let rounds = rounds(&owners, &needs, &quotas, round_tiles);
+            let within = |round: &Range<usize>, factor: u64| (0..4u32).all(|rank| {
+                let own = round.clone().filter(|at| owners[*at] == rank).map(|at| needs[at].len_bytes);
+                own.sum::<u64>() <= quotas[rank as usize] * factor
+            });
+            for (number, overlap) in overlaps(&owners, &needs, &quotas, &rounds).into_iter().enumerate() {
+                prop_assert_eq!(overlap, within(&(rounds[number].start..rounds[number + 1].end), 2));
+                prop_assert!(overlap || !within(&rounds[number], 1) || !within(&rounds[number + 1], 1));
+            }
+            for round in rounds {
                 prop_assert_eq!(round.start, next);
                 prop_assert!(!round.is_empty());
                 let tiles: u64 = needs[round.clone()].iter().map(|need| need.tiles).sum();

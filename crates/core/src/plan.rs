@@ -271,9 +271,20 @@ impl Plan {
     /// Cuts the tiles into batches of at most `target_len_bytes` before encoding, or of one tile, and of at most
     /// [`MAX_BATCH_TILES`] tiles. A batch may hold tiles of several arrays.
     pub fn batches(&self, target_len_bytes: u64) -> Vec<Batch> {
+        self.batches_within(target_len_bytes, &|_| 0)
+    }
+
+    /// The same, but a batch holds only arrays of which `file_of` says the same.
+    pub(crate) fn batches_within(&self, target_len_bytes: u64, file_of: &dyn Fn(u32) -> u32) -> Vec<Batch> {
         let mut batches = Vec::new();
         let mut batch = Batch { first: 0, tiles: 0, raw_len_bytes: 0 };
-        for array in &self.arrays {
+        let mut file = 0;
+        for (number, array) in (0u32..).zip(&self.arrays) {
+            if batch.tiles > 0 && file_of(number) != file && array.tile_count() > 0 {
+                let next = batch.first + batch.tiles;
+                batches.push(std::mem::replace(&mut batch, Batch { first: next, tiles: 0, raw_len_bytes: 0 }));
+            }
+            file = if array.tile_count() > 0 { file_of(number) } else { file };
             let (tile_len, mut rest) = (array.tile_len_bytes().max(1), array.tile_count());
             while rest > 0 {
                 let fit = target_len_bytes.saturating_sub(batch.raw_len_bytes) / tile_len;

@@ -87,6 +87,13 @@ pub trait TileWork: Sync {
         0
     }
 
+    /// The output file that `array` goes to, where there are several, each with its own addresses; see
+    /// [`Sink::write_file_at`]. The same on every rank.
+    fn file(&self, array: u32) -> u32 {
+        let _ = array;
+        0
+    }
+
     /// Ends a worker thread: adds what it counted of stages inside [`TileWork::assemble`] (read, decode) to `stages`.
     /// The engine takes their time off that of regroup.
     fn retire(&self, worker: Self::Worker, stages: &mut StageTable) {
@@ -143,6 +150,12 @@ impl Round<'_> {
 pub trait Sink: Sync {
     /// Writes all of `bytes` at `address`. Called from any thread, for disjoint ranges.
     fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()>;
+
+    /// The same for one of several output files (IDX has one per some hundred blocks); see [`TileWork::file`].
+    fn write_file_at(&self, file: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let _ = file;
+        self.write_at(address, bytes)
+    }
 }
 
 impl Sink for std::fs::File {
@@ -167,7 +180,7 @@ pub struct EngineOptions {
     pub jobs: usize,
     /// How addresses are dealt.
     pub placement: Placement,
-    /// Address of the first tile.
+    /// Address of the first tile, in every output file.
     pub start_address: u64,
     /// Upper end of the raw bytes per batch; small plans are cut finer.
     pub batch_len_bytes: u64,
@@ -216,7 +229,7 @@ pub struct EngineReport {
     pub raw_len_bytes: u64,
     /// Length of all stored tiles.
     pub stored_len_bytes: u64,
-    /// First address behind the placed tiles.
+    /// First address behind the placed tiles; of several files, behind those of the last.
     pub end_address: u64,
     /// Worker threads used, of all ranks.
     pub jobs: usize,

@@ -8,11 +8,10 @@
 use super::run::Committer;
 use super::window::Window;
 use super::{Context, EngineError, Round, TileWork};
-use crate::claims::Claim;
+use crate::claims::{Addresses, Claim};
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
 use crate::message::{Words, number};
-use crate::owners::Need;
 use crate::plan::{Batch, TileIndex};
 use std::ops::Range;
 
@@ -22,40 +21,17 @@ const OPERATION: &str = "execute the plan";
 /// How ranks share a plan.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    batches: Vec<Batch>,
-    owners: Vec<u32>,
-    rounds: Vec<Range<usize>>,
+    pub batches: Vec<Batch>,
+    /// Output file of each batch.
+    pub files: Vec<u32>,
+    /// Owner of each batch.
+    pub owners: Vec<u32>,
+    pub rounds: Vec<Range<usize>>,
     /// Whether round n + 1 may be open while round n is, by n.
-    overlaps: Vec<bool>,
+    pub overlaps: Vec<bool>,
 }
 
 impl Schedule {
-    pub(super) fn new(
-        batches: Vec<Batch>,
-        owners: Vec<u32>,
-        rounds: Vec<Range<usize>>,
-        needs: &[Need],
-        quotas: &[u64],
-    ) -> Self {
-        // A single batch may exceed its owner's quota; the next round then waits until it is placed.
-        let memory = |round: &Range<usize>| {
-            let mut used = vec![0u64; quotas.len()];
-            for at in round.clone() {
-                let used = &mut used[owners[at] as usize];
-                *used = used.saturating_add(needs[at].len_bytes);
-            }
-            used
-        };
-        let overlaps = rounds
-            .windows(2)
-            .map(|pair| {
-                let (this, next) = (memory(&pair[0]), memory(&pair[1]));
-                (0..quotas.len()).all(|rank| this[rank].saturating_add(next[rank]) <= quotas[rank].saturating_mul(2))
-            })
-            .collect();
-        Self { batches, owners, rounds, overlaps }
-    }
-
     /// Batches that `rank` owns in `round`.
     fn owned_by(&self, rank: Rank, round: &Range<usize>) -> impl Iterator<Item = usize> {
         round.clone().filter(move |at| self.owners[*at] as usize == rank)
@@ -86,7 +62,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
-        let mut address = self.start_address;
+        let mut taken = Addresses::new(self.start_address);
         let mut opened = 0;
         // Batches of this rank up to and with the round before, and the one before that.
         let (mut own_before, mut own_placed) = (0, 0);
@@ -103,9 +79,9 @@ impl<W: TileWork> Rounds<'_, W> {
             let own = self.schedule.owned_by(rank, round).count();
             self.window.wait_encoded(own, || self.context.cancel.is_cancelled());
             let sizes = self.agree(|| self.window.encoded_sizes(own))?;
-            let addresses = self.addresses(round, &sizes, &mut address);
+            let addresses = self.addresses(round, &sizes, &mut taken);
             let claims = match addresses {
-                Ok(addresses) => self.window.settle(&addresses[rank], address, self.index),
+                Ok(addresses) => self.window.settle(&addresses[rank], &taken, self.index),
                 Err(error) => {
                     self.window.fail(0, error);
                     Vec::new()
@@ -172,14 +148,14 @@ impl<W: TileWork> Rounds<'_, W> {
         &self,
         round: &Range<usize>,
         sizes: &[Vec<u8>],
-        address: &mut u64,
+        taken: &mut Addresses,
     ) -> Result<Vec<Vec<u64>>, EngineError<W::Error>> {
         let mut sizes: Vec<_> = sizes.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
         let mut addresses = vec![Vec::new(); sizes.len()];
         for at in round.clone() {
             let owner = self.schedule.owners[at] as usize;
-            addresses[owner].push(*address);
-            *address = address.checked_add(sizes[owner].word()?).ok_or(EngineError::AddressOverflow)?;
+            let address = taken.take(self.schedule.files[at], sizes[owner].word()?);
+            addresses[owner].push(address.ok_or(EngineError::AddressOverflow)?);
         }
         Ok(addresses)
     }

@@ -91,7 +91,7 @@ pub fn execute<W: TileWork>(
             }
         }
     });
-    let end_address = window.into_result()?;
+    let addresses = window.into_result()?;
     drop(setup.permit);
     *counts.stages.get_mut(Stage::Commit) = committer.totals;
     (counts.fill_tiles, counts.verbatim_tiles) = (committer.fill_tiles, committer.verbatim_tiles);
@@ -100,8 +100,8 @@ pub fn execute<W: TileWork>(
     let mut report = EngineReport {
         tiles: index.tile_count(),
         raw_len_bytes,
-        stored_len_bytes: end_address - options.start_address,
-        end_address,
+        stored_len_bytes: addresses.len_bytes(),
+        end_address: addresses.end_address(),
         elapsed_s: started.elapsed().as_secs_f64(),
         ..EngineReport::default()
     };

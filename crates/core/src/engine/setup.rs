@@ -11,7 +11,7 @@ use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
 use crate::message::{Words, number, of_words};
-use crate::owners::{Item, Need, deal, largest_share, rounds};
+use crate::owners::{Item, Need, deal, largest_share, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 
 /// Batches are not cut finer than this, whatever the plan's size: below it the locks and writes would show.
@@ -102,7 +102,7 @@ impl Setup {
             .min(plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs))
             .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
             .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
-        let batches = plan.batches(target_len_bytes);
+        let batches = plan.batches_within(target_len_bytes, &|array| work.file(array));
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
@@ -132,9 +132,11 @@ impl Setup {
         let rounds = rounds(&owners, &memory, &quotas, WINDOW_TILES);
         let rank = context.communicator.rank() as u32;
         let own = (0..batches.len()).filter(|at| owners[*at] == rank).map(|at| needs[at].own(batches[at])).collect();
+        let files = needs.iter().map(|need| need.file).collect();
         // Rounds bound the tiles in flight.
         fitted.limits.tiles = u64::MAX;
-        let schedule = Schedule::new(batches, owners, rounds, &memory, &quotas);
+        let overlaps = overlaps(&owners, &memory, &quotas, &rounds);
+        let schedule = Schedule { batches, files, owners, rounds, overlaps };
         Ok(fitted.into_setup(own, Some(schedule)))
     }
 }
@@ -142,6 +144,8 @@ impl Setup {
 /// What a batch takes.
 #[derive(Debug, Clone, Copy)]
 struct BatchNeed {
+    /// Output file.
+    file: u32,
     /// Most bytes that its stored form can take.
     bound_len_bytes: u64,
     /// Pieces that other ranks send for it.
@@ -150,7 +154,8 @@ struct BatchNeed {
 
 impl BatchNeed {
     fn of<W: TileWork>(index: &TileIndex, work: &W, batch: &Batch) -> Self {
-        let mut need = Self { bound_len_bytes: 0, brought_len_bytes: 0 };
+        let file = index.tile(batch.first).map_or(0, |tile| work.file(tile.array));
+        let mut need = Self { file, bound_len_bytes: 0, brought_len_bytes: 0 };
         for tile in tiles_of(index, batch) {
             need.bound_len_bytes = need.bound_len_bytes.saturating_add(work.stored_bound_len_bytes(tile) as u64);
             need.brought_len_bytes = need.brought_len_bytes.saturating_add(work.brought_len_bytes(tile));
@@ -159,7 +164,7 @@ impl BatchNeed {
     }
 
     fn own(&self, batch: Batch) -> OwnBatch {
-        OwnBatch { batch, brought_len_bytes: self.brought_len_bytes }
+        OwnBatch { batch, file: self.file, brought_len_bytes: self.brought_len_bytes }
     }
 
     /// The batch as something to deal: its cost, and the home of most of it.

@@ -8,7 +8,7 @@
 
 use super::EngineError;
 use super::rounds::Failure;
-use crate::claims::Claim;
+use crate::claims::{Addresses, Claim};
 use crate::error::CoreError;
 use crate::message::{of_words, put_words};
 use crate::plan::{Batch, TileIndex};
@@ -24,6 +24,8 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnBatch {
     pub batch: Batch,
+    /// Output file.
+    pub file: u32,
     /// Pieces that other ranks send for it.
     pub brought_len_bytes: u64,
 }
@@ -38,6 +40,7 @@ pub(super) struct Parcel {
     pub stored: Vec<u8>,
     /// Claims; addresses count from the start of the batch until the batch has its own.
     pub claims: Vec<Claim>,
+    pub file: u32,
     pub address: u64,
     pub verbatim_tiles: u64,
 }
@@ -86,7 +89,7 @@ struct State<E: std::error::Error + 'static> {
     free_buffers: Vec<Vec<u8>>,
     free_claims: Vec<Vec<Claim>>,
     tiles_in_flight: u64,
-    next_address: u64,
+    addresses: Addresses,
     /// Encoded batches without address, from number `first_encoded`.
     encoded: VecDeque<Option<Parcel>>,
     first_encoded: usize,
@@ -125,7 +128,7 @@ impl<E: std::error::Error + 'static> Window<E> {
             free_buffers: Vec::new(),
             free_claims: Vec::new(),
             tiles_in_flight: 0,
-            next_address: start_address,
+            addresses: Addresses::new(start_address),
             encoded: VecDeque::new(),
             first_encoded: 0,
             writable: VecDeque::new(),
@@ -173,12 +176,12 @@ impl<E: std::error::Error + 'static> Window<E> {
         self.progress.notify_all();
     }
 
-    /// The first failure in plan order; call when the workers have ended.
-    pub(super) fn into_result(self) -> Result<u64, EngineError<E>> {
+    /// The addresses taken, or the first failure in plan order; call when the workers have ended.
+    pub(super) fn into_result(self) -> Result<Addresses, EngineError<E>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match state.failure {
             Some((_, error)) => Err(error),
-            None => Ok(state.next_address),
+            None => Ok(state.addresses),
         }
     }
 
@@ -219,7 +222,7 @@ impl<E: std::error::Error + 'static> Window<E> {
     /// The next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
         let number = state.next;
-        let batch = self.batches[number].batch;
+        let OwnBatch { batch, file, .. } = self.batches[number];
         let tiles = state.tiles_in_flight + batch.tiles;
         if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
             return None;
@@ -228,7 +231,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         state.next += 1;
         state.tiles_in_flight = tiles;
         let claims = state.free_claims.pop().unwrap_or_default();
-        Some(Parcel { number, batch, stored, claims, address: 0, verbatim_tiles: 0 })
+        Some(Parcel { number, batch, stored, claims, file, address: 0, verbatim_tiles: 0 })
     }
 
     /// An empty buffer, if there is one or memory for one more.
@@ -250,12 +253,9 @@ impl<E: std::error::Error + 'static> Window<E> {
         state.brought_bytes -= self.batches[parcel.number].brought_len_bytes;
         match self.addressing {
             Addressing::AtOnce => {
-                let address = state.next_address;
-                if !self.advance_address(&mut state, parcel.stored.len() as u64, parcel.batch.first) {
-                    return;
+                if self.find_address(&mut state, &mut parcel) {
+                    self.make_writable(&mut state, parcel);
                 }
-                parcel.address = address;
-                self.make_writable(&mut state, parcel);
             }
             Addressing::InOrder => {
                 let at = parcel.number - state.first_encoded;
@@ -263,8 +263,7 @@ impl<E: std::error::Error + 'static> Window<E> {
                 while let Some(Some(_)) = state.encoded.front() {
                     let Some(Some(mut parcel)) = state.encoded.pop_front() else { break };
                     state.first_encoded += 1;
-                    parcel.address = state.next_address;
-                    if !self.advance_address(&mut state, parcel.stored.len() as u64, parcel.batch.first) {
+                    if !self.find_address(&mut state, &mut parcel) {
                         return;
                     }
                     self.make_writable(&mut state, parcel);
@@ -278,14 +277,14 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    fn advance_address(&self, state: &mut State<E>, len_bytes: u64, ordinal: u64) -> bool {
-        match state.next_address.checked_add(len_bytes) {
-            Some(next) => {
-                state.next_address = next;
+    fn find_address(&self, state: &mut State<E>, parcel: &mut Parcel) -> bool {
+        match state.addresses.take(parcel.file, parcel.stored.len() as u64) {
+            Some(address) => {
+                parcel.address = address;
                 true
             }
             None => {
-                self.note_failure(state, ordinal, EngineError::AddressOverflow);
+                self.note_failure(state, parcel.batch.first, EngineError::AddressOverflow);
                 false
             }
         }
@@ -397,11 +396,11 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Gives the next batches their addresses, and returns their claims as a message: per batch their number, then
-    /// tile, address, length and filter mask of each. `end_address` is where the next round begins.
-    pub(super) fn settle(&self, addresses: &[u64], end_address: u64, index: &TileIndex) -> Vec<u8> {
+    /// tile, address, length and filter mask of each. `taken` is what all ranks have taken by now.
+    pub(super) fn settle(&self, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
         let mut state = self.lock();
-        state.next_address = end_address;
+        state.addresses = taken.clone();
         for address in addresses {
             let Some(mut parcel) = state.encoded.pop_front().flatten() else { break };
             state.first_encoded += 1;

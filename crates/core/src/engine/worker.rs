@@ -140,7 +140,7 @@ impl<W: TileWork> Shop<'_, W> {
     fn write(&self, parcel: Parcel, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
         let (address, len_bytes) = (parcel.address, parcel.stored.len() as u64);
-        if let Err(source) = self.sink.write_at(address, &parcel.stored) {
+        if let Err(source) = self.sink.write_file_at(parcel.file, address, &parcel.stored) {
             return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });
         }
         let totals = stages.get_mut(Stage::Place);
