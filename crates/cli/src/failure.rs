@@ -3,7 +3,7 @@
 //! Errors of the crates below are turned into this here and nowhere else.
 
 use crate::exit::Exit;
-use crate::render::{differences, escape};
+use crate::render::{differences, escape, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::error::MergeError;
@@ -76,17 +76,27 @@ impl Failure {
         let failure = Self::new(exit_of(error, inputs), &error.to_string());
         match error {
             MergeError::BadInputs { bad } => {
-                let count = crate::render::quantity::count(bad.len() as u64);
+                let count = quantity::count(bad.len() as u64);
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
                     .details(differences::bad_inputs(bad))
                     .hint("copy the files again from where they came from, or leave them out with --skip-bad")
             }
             MergeError::Differences { differences } => {
-                let count = crate::render::quantity::counted(differences.len() as u64, "difference");
+                let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
                     .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+            }
+            MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
+                let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
+                let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
+                Self::new(failure.exit, &what)
+                    .hint("raise --memory, or use fewer --jobs or smaller chunks (--for random, --chunk)")
+            }
+            MergeError::Limit { what, needed, limit, hint } => {
+                let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
+                Self::new(failure.exit, &format!("{what} needs {needed}, the limit is {limit}")).hint(hint)
             }
             _ => failure,
         }

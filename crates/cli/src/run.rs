@@ -16,11 +16,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return serve_reader();
     }
     std::panic::set_hook(Box::new(tell_panic));
-    let exit = std::panic::catch_unwind(|| match Arguments::try_parse_from(arguments) {
+    guard(|| match Arguments::try_parse_from(arguments) {
         Ok(arguments) => conclude(dispatch(arguments.command)),
         Err(error) => tell_usage(&error),
-    });
-    exit.unwrap_or(Exit::Internal).into()
+    })
+    .into()
+}
+
+/// The exit code of `work`; a panic is an internal error, already told by the hook.
+fn guard(work: impl FnOnce() -> Exit) -> Exit {
+    // After a panic nothing of `work` is looked at again.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Exit::Internal)
 }
 
 /// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
@@ -67,4 +73,21 @@ fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));
     let failure = failure.hint("this is a defect of raddle; please report it with the command line and this message");
     anstream::eprint!("{}", failure.render());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        assert_eq!(guard(|| Exit::Done), Exit::Done);
+        assert_eq!(guard(|| panic!("a defect")).code(), 1);
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
 }

@@ -23,14 +23,14 @@ pub struct InspectArgs {
     json: bool,
 
     /// Groups and datasets to list, the largest first
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle inspect run11981.h5            sizes, chunk sizes, the ten largest groups and datasets, advice
-  raddle inspect run11981.h5 -n 1000    a longer list
+  raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
+  raddle inspect run11981.h5 --top 1000   longer lists
   raddle inspect *.h5 --json | jq .space.metadata_len_bytes
 
 Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";

@@ -7,7 +7,7 @@ use crate::options::{
     inputs::InputArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, schema::SchemaArgs,
 };
 use crate::render::plan::{Detail, Summary};
-use crate::render::{differences, report};
+use crate::render::{differences, quantity, report};
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
@@ -81,11 +81,14 @@ pub(super) fn merge(
 /// Says which inputs are left out and which differences the join bridges.
 fn tell_bridged(plan: &MergePlan, inputs: &[PathBuf], watching: &Watching) {
     if !plan.skipped.is_empty() {
-        watching.warn(&format!("{} inputs cannot be read and are left out", plan.skipped.len()));
+        let count = quantity::counted(plan.skipped.len() as u64, "input");
+        let because = if plan.skipped.len() == 1 { "it cannot" } else { "they cannot" };
+        watching.warn(&format!("{count} left out because {because} be read"));
         watching.say(&differences::bad_inputs(&plan.skipped));
     }
     if !plan.warnings.is_empty() {
-        watching.warn(&format!("{} differences between inputs were bridged", plan.warnings.len()));
+        let count = quantity::counted(plan.warnings.len() as u64, "difference");
+        watching.warn(&format!("{count} between inputs, bridged as asked"));
         watching.say(&differences::table(&plan.warnings, inputs));
     }
 }

@@ -15,7 +15,7 @@ pub struct InputArgs {
     ///
     /// A folder stands for its HDF5 files (*.h5 *.hdf5 *.hdf *.he5 *.nc *.nc4 *.h5ad *.nwb *.nxs), a glob in quotes
     /// ('run*/sub*.h5') for the files that match, @LIST for the paths in the text file LIST, one per line.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", help_heading = None::<&str>)]
     pub inputs: Vec<OsString>,
 
     /// How they are listed.

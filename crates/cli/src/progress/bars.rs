@@ -48,12 +48,14 @@ impl Display for Bars {
         }
     }
 
-    fn finished(&mut self, stage: Stage, line: &str) {
+    fn finished(&mut self, stage: Stage, line: Option<&str>) {
         if let Some(bar) = self.bars.remove(&stage) {
             bar.finish_and_clear();
             self.all.remove(&bar);
         }
-        self.say(line);
+        if let Some(line) = line {
+            self.say(line);
+        }
     }
 
     fn say(&mut self, line: &str) {

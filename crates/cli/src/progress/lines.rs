@@ -41,8 +41,10 @@ impl Display for Lines {
         anstream::eprintln!("{:<8} {done}, {rate}", stage.name());
     }
 
-    fn finished(&mut self, _stage: Stage, line: &str) {
-        anstream::eprintln!("{line}");
+    fn finished(&mut self, _stage: Stage, line: Option<&str>) {
+        if let Some(line) = line {
+            anstream::eprintln!("{line}");
+        }
     }
 
     fn say(&mut self, line: &str) {
@@ -67,7 +69,7 @@ impl Silent {
 impl Display for Silent {
     fn advanced(&mut self, _stage: Stage, _tally: &Tally) {}
 
-    fn finished(&mut self, _stage: Stage, _line: &str) {}
+    fn finished(&mut self, _stage: Stage, _line: Option<&str>) {}
 
     fn say(&mut self, line: &str) {
         if !self.quiet {

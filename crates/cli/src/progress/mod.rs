@@ -29,8 +29,8 @@ struct Tally {
 trait Display: Send {
     /// A stage began, or got on; `tally` is what it has done.
     fn advanced(&mut self, stage: Stage, tally: &Tally);
-    /// A stage ended; `line` tells what it did.
-    fn finished(&mut self, stage: Stage, line: &str);
+    /// A stage ended; `line` tells what it did, if there is anything to tell.
+    fn finished(&mut self, stage: Stage, line: Option<&str>);
     /// A line to show above what is in progress.
     fn say(&mut self, line: &str);
     /// Nothing more follows.
@@ -121,7 +121,8 @@ impl Observer for Progress {
             }
             Event::StageFinished { stage, elapsed_s } => {
                 let tally = state.tallies.remove(stage);
-                state.display.finished(*stage, &finished_line(*stage, tally.as_ref(), *elapsed_s));
+                let line = finished_line(*stage, tally.as_ref(), *elapsed_s);
+                state.display.finished(*stage, line.as_deref());
             }
             Event::Message { severity, text } if self.threshold.is_some_and(|least| *severity >= least) => {
                 let text = escape::text(text);
@@ -136,18 +137,22 @@ impl Observer for Progress {
     }
 }
 
-/// `encode   1.20 GiB in 2.10 s (585 MiB/s)`.
-fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> String {
+/// Stages that did nothing countable in less time than this are not worth a line.
+const LEAST_ELAPSED_S: f64 = 0.1;
+
+/// `encode   1.20 GiB in 2.10 s (585 MiB/s)`; nothing for a stage that did next to nothing.
+fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<String> {
     let took = quantity::seconds(elapsed_s);
     match tally {
         Some(tally) if tally.bytes > 0 => {
             let rate = quantity::rate(tally.bytes, elapsed_s);
-            format!("{:<8} {} in {took} ({rate})", stage.name(), quantity::size(tally.bytes))
+            Some(format!("{:<8} {} in {took} ({rate})", stage.name(), quantity::size(tally.bytes)))
         }
         Some(tally) if tally.items > 0 => {
-            format!("{:<8} {} in {took}", stage.name(), quantity::counted(tally.items, item_noun(stage)))
+            Some(format!("{:<8} {} in {took}", stage.name(), quantity::counted(tally.items, item_noun(stage))))
         }
-        _ => format!("{:<8} {took}", stage.name()),
+        _ if elapsed_s >= LEAST_ELAPSED_S => Some(format!("{:<8} {took}", stage.name())),
+        _ => None,
     }
 }
 
@@ -170,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_finished_stage_tells_what_it_did() {
-        assert_eq!(
-            finished_line(Stage::Encode, Some(&tally(1 << 30, 7)), 2.0),
-            "encode   1.00 GiB in 2.00 s (512 MiB/s)"
-        );
-        assert_eq!(finished_line(Stage::Scan, Some(&tally(0, 16)), 0.5), "scan     16 files in 0.50 s");
-        assert_eq!(finished_line(Stage::Plan, None, 0.004), "plan     0.00 s");
+        let line = |stage, tally: Option<&Tally>, elapsed_s| finished_line(stage, tally, elapsed_s);
+        let encoded = line(Stage::Encode, Some(&tally(1 << 30, 7)), 2.0);
+        assert_eq!(encoded.as_deref(), Some("encode   1.00 GiB in 2.00 s (512 MiB/s)"));
+        assert_eq!(line(Stage::Scan, Some(&tally(0, 16)), 0.5).as_deref(), Some("scan     16 files in 0.50 s"));
+        assert_eq!(line(Stage::Plan, None, 1.5).as_deref(), Some("plan     1.50 s"));
+        assert_eq!(line(Stage::Plan, None, 0.004), None);
     }
 }

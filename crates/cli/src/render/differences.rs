@@ -3,7 +3,7 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::error::BadInput;
-use raddle_merge::join::Difference;
+use raddle_merge::join::{Difference, DifferenceKind};
 use std::path::{Path, PathBuf};
 
 /// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
@@ -25,7 +25,7 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
 
 /// Differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
-    let titles = ["object", "difference", "expected", "found", "in"].map(|title| (title, Align::Left));
+    let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));
     let mut columns = Columns::new(&titles);
     for difference in differences.iter().take(LONGEST_TABLE) {
         columns.row(&[
@@ -33,7 +33,13 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
             escape::shorten(&escape::text(&difference.found)).into_owned(),
-            holders(&difference.inputs, inputs),
+            match difference.kind {
+                // The join counts the inputs that have the object, and names one.
+                DifferenceKind::Missing | DifferenceKind::Extra => {
+                    format!("there: {}", holders(&difference.inputs, inputs))
+                }
+                _ => holders(&difference.inputs, inputs),
+            },
         ]);
     }
     columns.render() + &rest(differences.len())
@@ -66,7 +72,6 @@ fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_merge::join::DifferenceKind;
 
     fn inputs(count: usize) -> Vec<PathBuf> {
         (0..count).map(|number| PathBuf::from(format!("/data/run{number}.h5"))).collect()

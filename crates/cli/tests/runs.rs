@@ -1,0 +1,254 @@
+//! Runs whose outcome is more than a transcript shows: exit codes under locks and signals, lists on standard input,
+//! JSON, hostile names, closed pipes.
+
+use assert_cmd::Command;
+use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// `raddle`, in `folder`, with `arguments`.
+fn raddle(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("raddle").unwrap();
+    command.current_dir(folder).env("NO_COLOR", "1").args(arguments);
+    command
+}
+
+/// Runs to the end; exit code, standard output, standard error.
+fn outcome(mut command: Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A chunk of `rows` numbers that deflate has some work with, as it is stored.
+fn stored_chunk(rows: u64) -> Vec<u8> {
+    let mut state = 1_u32;
+    let values = (0..rows).flat_map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 20).to_le_bytes()
+    });
+    let raw: Vec<u8> = values.collect();
+    let effort = Some(Effort::Fast);
+    let encoder = Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 4 });
+    let mut stored = Vec::new();
+    encoder.encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
+    stored
+}
+
+/// Writes a file with one dataset of so many equal chunks.
+fn make(path: &Path, dataset: &str, chunks: u64, chunk_rows: u64) {
+    let stored = stored_chunk(chunk_rows);
+    let mut file = StockFile::create(path).unwrap();
+    let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
+    let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+    let mut dataset = file.create_dataset(dataset.as_bytes(), &spec).unwrap();
+    for chunk in 0..chunks {
+        dataset.write_chunk(&[chunk * chunk_rows, 0], &stored, 0).unwrap();
+    }
+    drop(dataset);
+    file.finish().unwrap();
+}
+
+/// A folder with `a.h5` (200 rows) and `b.h5` (300 rows) of the dataset `/x`.
+fn two_files() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    make(&folder.path().join("a.h5"), "/x", 2, 100);
+    make(&folder.path().join("b.h5"), "/x", 3, 100);
+    folder
+}
+
+/// Names in `folder`, sorted.
+fn names(folder: &Path) -> Vec<OsString> {
+    let mut names: Vec<OsString> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_list_on_standard_input_keeps_its_order() {
+    let folder = two_files();
+    let inputs = |arguments: &[&str], list: &str| {
+        let mut command = raddle(folder.path(), arguments);
+        command.write_stdin(list);
+        let (code, stdout, stderr) = outcome(command);
+        assert_eq!(code, 0, "{stderr}");
+        let plan = json(&stdout);
+        let paths = plan["inputs"].as_array().unwrap().iter().map(|input| input["path"].as_str().unwrap().to_owned());
+        paths.collect::<Vec<_>>()
+    };
+    assert_eq!(inputs(&["plan", "-", "--json"], "b.h5\n# a comment\n\na.h5\n"), ["b.h5", "a.h5"]);
+    assert_eq!(inputs(&["plan", "-0", "-", "--json"], "b.h5\0a.h5\0"), ["b.h5", "a.h5"]);
+    assert_eq!(inputs(&["plan", "b.h5", "a.h5", "--json"], ""), ["a.h5", "b.h5"]);
+    assert_eq!(inputs(&["plan", "b.h5", "a.h5", "--json", "--order", "given"], ""), ["b.h5", "a.h5"]);
+    std::fs::write(folder.path().join("list"), "b.h5\na.h5\n").unwrap();
+    assert_eq!(inputs(&["plan", "@list", "--json"], ""), ["b.h5", "a.h5"]);
+    assert_eq!(inputs(&["plan", "-i", "list", "--json"], ""), ["b.h5", "a.h5"]);
+}
+
+#[test]
+fn plan_report_and_log_are_json() {
+    let folder = two_files();
+    let (code, stdout, _) = outcome(raddle(folder.path(), &["plan", "a.h5", "b.h5", "--json"]));
+    let plan = json(&stdout);
+    assert_eq!((code, &plan["output"]["datasets"][0]["dims"]), (0, &serde_json::json!([500, 1])));
+
+    let arguments =
+        ["merge", "a.h5", "b.h5", "-o", "out.h5", "-q", "--report", "report.json", "--log-json", "log.json"];
+    let (code, stdout, stderr) = outcome(raddle(folder.path(), &arguments));
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "", ""));
+    let report = json(&std::fs::read_to_string(folder.path().join("report.json")).unwrap());
+    let len_bytes = std::fs::metadata(folder.path().join("out.h5")).unwrap().len();
+    assert_eq!((&report["inputs"], &report["output_len_bytes"]), (&2.into(), &len_bytes.into()));
+    let log = std::fs::read_to_string(folder.path().join("log.json")).unwrap();
+    let events: Vec<Value> = log.lines().map(json).collect();
+    assert_eq!(events[0]["event"], "run_started");
+    assert!(events.iter().any(|event| event["event"] == "stage_finished" && event["stage"] == "encode"), "{log}");
+    assert_eq!(events.last().unwrap()["exit_code"], 0);
+
+    let (code, stdout, _) =
+        outcome(raddle(folder.path(), &["verify", "out.h5", "--against", "a.h5", "b.h5", "--json", "-q"]));
+    assert_eq!((code, &json(&stdout)["mismatches"]), (0, &serde_json::json!([])));
+    let (code, stdout, _) = outcome(raddle(folder.path(), &["inspect", "out.h5", "--json"]));
+    let inspection = json(&stdout);
+    assert_eq!((code, &inspection["file_len_bytes"]), (0, &len_bytes.into()));
+}
+
+#[test]
+fn a_log_or_report_that_cannot_be_written_is_an_output_error() {
+    let folder = two_files();
+    for option in ["--log-json", "--report"] {
+        for target in ["no/such/file", "/dev/full"] {
+            let arguments = ["merge", "a.h5", "b.h5", "-o", "out.h5", "-f", "-q", option, target];
+            let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+            assert_eq!(code, 5, "{option} {target}: {stderr}");
+            assert!(stderr.contains(target), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_second_writer_is_locked_out() {
+    let folder = two_files();
+    let lock = std::fs::File::create(folder.path().join(".out.h5.raddle-lock")).unwrap();
+    lock.lock().unwrap();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "-o", "out.h5", "-q"]));
+    assert_eq!(code, 7, "{stderr}");
+    assert!(!folder.path().join("out.h5").exists());
+}
+
+#[test]
+fn differing_inputs_are_shown_and_refused() {
+    let folder = two_files();
+    make(&folder.path().join("c.h5"), "/y", 1, 100);
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "c.h5", "-o", "out.h5", "-q"]));
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("2 differences") && stderr.contains("/x") && stderr.contains("/y"), "{stderr}");
+    assert!(stderr.contains("--join"), "{stderr}");
+    let (code, _, stderr) =
+        outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "c.h5", "-o", "out.h5", "-q", "--join", "outer"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn names_cannot_reach_the_terminal() {
+    let folder = two_files();
+    let evil = OsStr::from_bytes(b"evil\x1b[2J\n\xff.h5");
+    std::fs::write(folder.path().join(evil), "no HDF5").unwrap();
+    let mut command = raddle(folder.path(), &["merge", "a.h5", "-o", "out.h5"]);
+    command.arg(evil);
+    let (code, stdout, stderr) = outcome(command);
+    assert_eq!(code, 3);
+    assert!(stderr.contains("evil\\x1b[2J\\n\\xff.h5"), "{stderr}");
+    make(&folder.path().join("n.h5"), "/\u{202e}x\x1b]0;title\x07", 1, 100);
+    let (code, plan, _) = outcome(raddle(folder.path(), &["plan", "n.h5", "--datasets"]));
+    let (_, inspection, _) = outcome(raddle(folder.path(), &["inspect", "n.h5"]));
+    assert_eq!(code, 0);
+    for text in [&stdout, &stderr, &plan, &inspection] {
+        assert!(!text.contains(['\x1b', '\x07', '\u{202e}']), "{text:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = two_files();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
+        .current_dir(folder.path())
+        .args(["plan", "a.h5", "--json", "--progress", "never"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn standard_output_without_room_is_an_output_error() {
+    let folder = two_files();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"));
+    let status = command.current_dir(folder.path()).args(["plan", "a.h5", "-q"]).stdout(full).status().unwrap();
+    assert_eq!(status.code(), Some(5));
+}
+
+/// Starts a merge that takes long, waits until it encodes, sends `signal`, and returns exit code and time to the end.
+fn interrupted_merge(folder: &Path, signal: Signal) -> (i32, Duration) {
+    let log = folder.join("log.json");
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
+        .current_dir(folder)
+        .args(["merge", "long.h5", "-o", "out.h5", "-c", "small", "-j", "1", "--log-json", "log.json", "-q"])
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains("\"encode\"")) {
+        assert!(started.elapsed() < Duration::from_secs(60), "the merge does not get to encoding");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Instant::now();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap();
+    std::fs::remove_file(&log).unwrap();
+    (status.code().unwrap(), sent.elapsed())
+}
+
+#[test]
+fn signals_stop_a_run_soon_and_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // 1 GiB before compression: minutes of work for the smallest encoding, written here in no time.
+    make(&folder.path().join("long.h5"), "/x", 256, 1 << 20);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let (stopped_with, after) = interrupted_merge(folder.path(), signal);
+        assert_eq!(stopped_with, code);
+        assert!(after < Duration::from_secs(2), "{after:?}");
+        assert_eq!(names(folder.path()), ["long.h5"].map(OsString::from));
+    }
+}
+
+#[test]
+fn manual_pages_and_completions_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["man", "man1"]));
+    assert_eq!(code, 0, "{stderr}");
+    let pages: Vec<PathBuf> = names(&folder.path().join("man1")).into_iter().map(PathBuf::from).collect();
+    for page in ["raddle.1", "raddle-merge.1", "raddle-inspect.1"] {
+        assert!(pages.contains(&PathBuf::from(page)), "{pages:?}");
+    }
+    assert!(!pages.contains(&PathBuf::from("raddle-man.1")), "hidden commands have no page");
+    let merge = std::fs::read_to_string(folder.path().join("man1/raddle-merge.1")).unwrap();
+    assert!(merge.contains("raddle merge") && merge.contains("compress"));
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = outcome(raddle(folder.path(), &["completions", shell]));
+        assert!(code == 0 && script.contains("rechunk"), "{shell}");
+    }
+}

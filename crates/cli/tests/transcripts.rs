@@ -1,0 +1,10 @@
+//! What the command prints, as transcripts: help, usage errors, and runs on made files.
+//!
+//! After a change of texts: `TRYCMD=overwrite cargo test -p raddle --test transcripts`, then read the difference.
+
+#[test]
+fn transcripts() {
+    let cases = trycmd::TestCases::new();
+    cases.env("COLUMNS", "100").env("NO_COLOR", "1").env("LC_ALL", "C");
+    cases.case("tests/transcripts/*.trycmd");
+}
