@@ -19,6 +19,59 @@ use std::time::Instant;
 ///
 /// # Errors
 /// The first error in plan order. Nothing is undone: the output is then worth nothing.
+///
+/// # Example
+/// Ten numbers in tiles of four, stored as they are, behind a header of 8 bytes.
+/// ```
+/// use raddle_core::communicator::SingleProcess;
+/// use raddle_core::engine::{Context, EngineOptions, TileForm, TileWork, execute};
+/// use raddle_core::plan::{ArrayPlan, Plan, Tile};
+/// use raddle_core::{cancel::CancelToken, memory::MemoryBudget, progress::Silent};
+///
+/// struct Counting(Plan);
+///
+/// impl TileWork for Counting {
+///     type Error = std::convert::Infallible;
+///     type Worker = ();
+///
+///     fn worker(&self) -> Result<(), Self::Error> {
+///         Ok(())
+///     }
+///
+///     fn assemble(&self, (): &mut (), tile: Tile, raw: &mut [u8]) -> Result<(), Self::Error> {
+///         let extent = self.0.arrays[tile.array as usize].tile_extent(tile.index);
+///         raw.fill(0xFF); // what lies beyond the array
+///         for number in 0..extent.count[0] {
+///             raw[number as usize] = (extent.start[0] + number) as u8;
+///         }
+///         Ok(())
+///     }
+///
+///     fn encode(&self, (): &mut (), _: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm, Self::Error> {
+///         stored.extend_from_slice(raw);
+///         Ok(TileForm::Stored { filter_mask: 0 })
+///     }
+///
+///     fn stored_bound_len_bytes(&self, _: Tile) -> usize {
+///         4
+///     }
+/// }
+///
+/// let array = ArrayPlan { shape: vec![10], tile_shape: vec![4], element_len_bytes: 1, segments: vec![] };
+/// let work = Counting(Plan { arrays: vec![array] });
+/// let file = tempfile::tempfile()?;
+/// let (budget, cancel) = (MemoryBudget::new(1 << 20), CancelToken::new());
+/// let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
+/// let options = EngineOptions { start_address: 8, ..EngineOptions::default() };
+/// let mut addresses = Vec::new();
+/// let mut commit = |done: raddle_core::engine::Committed<'_>| {
+///     addresses.extend(done.claims.iter().map(|claim| claim.address));
+///     Ok(())
+/// };
+/// let report = execute(&work.0, &work, &file, &mut commit, &options, &context)?;
+/// assert_eq!((addresses, report.end_address), (vec![8, 12, 16], 20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn execute<W: TileWork>(
     plan: &Plan,
     work: &W,
