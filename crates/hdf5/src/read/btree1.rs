@@ -128,7 +128,8 @@ impl Walk<'_, '_> {
                 let coordinate = uint(entry, 8 + 8 * axis, 8);
                 origin[axis] = coordinate;
                 scaled[axis] = coordinate / self.grid.chunk_shape[axis];
-                if scaled[axis] * self.grid.chunk_shape[axis] != coordinate {
+                // Chunks beyond the extent are what a dataset that shrank leaves behind; beyond the maximum there are none.
+                if scaled[axis] * self.grid.chunk_shape[axis] != coordinate || coordinate >= self.grid.max_dims[axis] {
                     return Err(off_grid(reader, self.grid, &origin[..=axis]));
                 }
             }

@@ -4,7 +4,7 @@
 //! Invariant: as for version 1, records rise strictly over the walk and the depth is the header's, so each is met once.
 
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, Protection, Visit, uint};
+use super::index::{IndexReader, Protection, Visit, off_grid, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;
@@ -198,6 +198,12 @@ impl Walk<'_, '_> {
             ));
         }
         self.previous = Some(*scaled);
+        for axis in 0..rank {
+            let origin = scaled[axis].saturating_mul(self.grid.chunk_shape[axis]);
+            if origin >= self.grid.max_dims[axis] {
+                return Err(off_grid(reader, self.grid, &[origin]));
+            }
+        }
         if !self.range.contains(&scaled[..rank]) {
             return Ok(ControlFlow::Continue(()));
         }

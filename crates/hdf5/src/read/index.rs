@@ -278,6 +278,9 @@ pub(super) fn uint(bytes: &[u8], at: usize, width: usize) -> u64 {
 pub(super) fn off_grid(reader: &IndexReader<'_>, grid: &ChunkGrid<'_>, origin: &[u64]) -> Hdf5Error {
     reader.malformed(
         index_address(grid.index),
-        format!("chunk origin {origin:?} is no multiple of the chunk shape {:?}", grid.chunk_shape),
+        format!(
+            "chunk origin {origin:?} is no multiple of the chunk shape {:?} or lies beyond the maximum extent {:?}",
+            grid.chunk_shape, grid.max_dims
+        ),
     )
 }
