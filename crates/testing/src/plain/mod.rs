@@ -7,6 +7,7 @@
 mod make;
 pub mod numbers;
 mod read;
+pub mod storage;
 mod types;
 mod values;
 
