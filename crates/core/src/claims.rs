@@ -1,6 +1,6 @@
 //! Claims: address ranges of the output taken before its metadata exists, and their way into arrays in plan order.
 //!
-//! Not for where addresses come from (the engine's window decides). Invariant of [`Collector`]: every array is committed
+//! Not for where addresses come from (the engine's window decides). Invariant of `Collector`: every array is committed
 //! exactly once, in plan order, with the claims of all its tiles in tile order; arrays without tiles in their turn.
 
 use crate::plan::{Tile, TileIndex};
