@@ -1,9 +1,9 @@
 //! The communicator: a group of ranks that act together, behind one object-safe trait.
 //!
 //! Implementations: [`SingleProcess`] here, [`crate::threads::Threads`] (ranks as threads of one process, for tests),
-//! MPI in its own crate. All pass the suite `conformance` (feature `testing`). Collective functions must be called by every rank in the same
-//! order; after a local step that can fail, ranks [`CommunicatorExt::agree`] before the next collective, for a rank
-//! that leaves early hangs the others.
+//! MPI in its own crate. All pass the suite `conformance` (feature `testing`). Collective functions must be called by
+//! every rank in the same order; after a local step that can fail, ranks [`CommunicatorExt::agree`] before the next
+//! collective, for a rank that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};
 use crate::message::Words;

@@ -1,10 +1,10 @@
 //! Content digests that do not depend on how the content is cut: a linear CRC-64 whose parts combine in any order.
 //!
 //! Not cryptographic: it finds damage and defects, not forgery. The published value of any run of bytes is its
-//! CRC-64/NVME, so other tools can check it. Internally the register starts at zero and is not inverted, which makes the
-//! CRC linear: crc(a ++ b) = shift(crc(a), len b) ^ crc(b), and fragments of a block can be added by exclusive or, from
-//! any thread, in any order. Invariant of [`RowBlockDigests`]: the result depends on the content and the block length
-//! alone.
+//! CRC-64/NVME, so other tools can check it. Internally the register starts at zero and is not inverted, which makes
+//! the CRC linear: crc(a ++ b) = shift(crc(a), len b) ^ crc(b), and fragments of a block can be added by exclusive or,
+//! from any thread, in any order. Invariant of [`RowBlockDigests`]: the result depends on the content and the block
+//! length alone.
 
 use crate::communicator::Communicator;
 use crate::error::{CoreError, Result};
@@ -203,8 +203,8 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// Adds the bytes at `offset_bytes`, whose [`fragment`] is known, so that they are not gone through twice unless they
-    /// reach over the end of a block.
+    /// Adds the bytes at `offset_bytes`, whose [`fragment`] is known, so that they are not gone through twice unless
+    /// they reach over the end of a block.
     ///
     /// # Errors
     /// If they reach beyond the end.
@@ -446,7 +446,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_combine(a in prop::collection::vec(any::<u8>(), 0..300), b in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn parts_combine(
+            a in prop::collection::vec(any::<u8>(), 0..300),
+            b in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             let both = [a.as_slice(), b.as_slice()].concat();
             prop_assert_eq!(concat(fragment(&a), fragment(&b), b.len() as u64), fragment(&both));
             let joined = Digest::of(&a).then(Digest::of(&b));

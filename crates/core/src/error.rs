@@ -11,7 +11,8 @@ pub type Result<T, E = CoreError> = std::result::Result<T, E>;
 pub enum CoreError {
     /// A box does not lie in the buffer it belongs to.
     #[error(
-        "the {side} box does not lie in its buffer (start {start:?}, count {count:?}, shape {shape:?}, {len_bytes} bytes)"
+        "the {side} box does not lie in its buffer \
+         (start {start:?}, count {count:?}, shape {shape:?}, {len_bytes} bytes)"
     )]
     BoxOutside {
         /// `source` or `target`.
@@ -93,7 +94,8 @@ pub enum CoreError {
     },
     /// The memory budget cannot hold what is needed at the least.
     #[error(
-        "{purpose} needs {needed_bytes} bytes of memory, {available_bytes} of the budget of {limit_bytes} are free; raise --memory"
+        "{purpose} needs {needed_bytes} bytes of memory, {available_bytes} of the budget of {limit_bytes} are free; \
+         raise --memory"
     )]
     Memory {
         /// What needs it.

@@ -23,8 +23,8 @@ pub struct Item {
     pub home: Option<Rank>,
 }
 
-/// Deals items to `ranks` ranks, in order: each to its home, unless that is too far ahead of the others, else to the rank
-/// that has the least. Every run of consecutive items is balanced, not only the whole, so that rounds are.
+/// Deals items to `ranks` ranks, in order: each to its home, unless that is too far ahead of the others, else to the
+/// rank that has the least. Every run of consecutive items is balanced, not only the whole, so that rounds are.
 pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
     let mut loads = vec![0u64; ranks.max(1)];
     // Lowest load first, then lowest rank. Entries whose load has since changed are stale and dropped when met.

@@ -1,7 +1,7 @@
 //! Regrouping between ranks: every rank sends the pieces it holds to the owners of their tiles, one message per peer.
 //!
-//! Not for pieces that the owner reads itself. Invariant: an owner gets a tile's pieces in the order of sending rank and,
-//! of one rank, in the order in which they were put, whatever the timing.
+//! Not for pieces that the owner reads itself. Invariant: an owner gets a tile's pieces in the order of sending rank
+//! and, of one rank, in the order in which they were put, whatever the timing.
 
 use crate::communicator::{Communicator, Rank};
 use crate::error::{CoreError, Result};

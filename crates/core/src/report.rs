@@ -1,7 +1,7 @@
 //! The run report: time, bytes and calls per stage and rank, memory, and the plan's predictions against what happened.
 //!
-//! Values only; writing them as JSON or HTML is the caller's. Times of worker threads are summed: `wall_s` of a stage is
-//! how long threads were busy with it, so with two threads it may exceed the run's elapsed time.
+//! Values only; writing them as JSON or HTML is the caller's. Times of worker threads are summed: `wall_s` of a stage
+//! is how long threads were busy with it, so with two threads it may exceed the run's elapsed time.
 
 use crate::error::Result;
 use crate::message::Words;

@@ -8,8 +8,8 @@
 //! - All buffers are accounted for in one budget; workers wait before memory is taken, never after.
 //! - Batches are handed out in plan order and the oldest unplaced batch always holds its memory: no deadlock.
 //! - No lock is held, waited for or allocation made between the tiles of a batch; three short locks per batch.
-//! - The first error in plan order is the one returned, however threads and ranks were scheduled; the ranks that did not
-//!   meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
+//! - The first error in plan order is the one returned, however threads and ranks were scheduled; the ranks that did
+//!   not meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
 //! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
 //! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks.

@@ -135,7 +135,8 @@ pub fn execute<W: TileWork>(
                 Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
             }
         }
-        // This thread commits or waits: its processor time is that of committing, without a look at the clock per array.
+        // This thread commits or waits: its processor time is that of committing, without a look at the clock per
+        // array.
         committer.totals.cpu_ns = thread_cpu_ns() - cpu_before_ns;
         for worker in workers {
             match worker.join() {

@@ -69,11 +69,11 @@ pub(super) enum Addressing {
 pub(super) struct Limits {
     /// All buffers of batches and all brought pieces.
     pub buffers_bytes: u64,
-    /// One buffer. All are alike, allocated once and reused: buffers of many lengths that come and go leave the allocator
-    /// holding memory that nobody uses (measured: a third over the budget).
+    /// One buffer. All are alike, allocated once and reused: buffers of many lengths that come and go leave the
+    /// allocator holding memory that nobody uses (measured: a third over the budget).
     pub buffer_len_bytes: u64,
-    /// Tiles handed out and not yet taken by the calling thread; bounds the memory of claims and makes workers wait when
-    /// commit lags.
+    /// Tiles handed out and not yet taken by the calling thread; bounds the memory of claims and makes workers wait
+    /// when commit lags.
     pub tiles: u64,
 }
 
