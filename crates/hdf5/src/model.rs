@@ -5,6 +5,8 @@
 //!
 //! Invariant: a [`FileTree`] holds every reachable object exactly once, whatever number of hard links leads to it.
 
+mod nesting;
+
 pub use raddle_codec::Filter;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -168,6 +170,7 @@ impl Eq for Datatype {}
 
 /// A datatype, independent of the message version that encoded it. Sizes in bytes, positions in bits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")] // see `nesting`
 #[non_exhaustive]
 pub enum TypeClass {
     /// Fixed-point number.

@@ -100,7 +100,7 @@ impl Process {
             }
         }
         // Relative names of external files count from the folder of the file that names them.
-        command.env("HDF5_EXTFILE_PREFIX", "${ORIGIN}");
+        command.env("HDF5_EXTFILE_PREFIX", "${ORIGIN}").env("RUST_BACKTRACE", "0");
         let mut child = command.spawn()?;
         let errors = child.stderr.take();
         if let Some(errors) = &errors {
@@ -241,10 +241,12 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// The last line with text, fit for a terminal.
+/// The last line that says something, fit for a terminal.
 fn last_line(errors: &[u8]) -> String {
-    let line = errors.rsplit(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
-    line.trim_ascii().escape_ascii().to_string()
+    // Rust ends the message of a panic with an advice.
+    let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"note: ");
+    let line = errors.rsplit(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(says_something);
+    line.unwrap_or_default().escape_ascii().to_string()
 }
 
 #[cfg(test)]
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn death_by_signal_is_told_with_the_last_words() {
         assert_eq!(
-            death("echo 'first' >&2; echo 'la\u{1b}st' >&2; kill -SEGV $$", LONG),
+            death("echo 'first' >&2; echo 'la\u{1b}st' >&2; echo 'note: run it again' >&2; kill -SEGV $$", LONG),
             "killed by signal 11 (SIGSEGV): la\\x1bst"
         );
     }

@@ -2,7 +2,7 @@
 
 use crate::child_reader;
 use crate::values::compare_values;
-use raddle_hdf5::child::ChildOptions;
+use raddle_hdf5::child::{ChildOptions, ChildReader};
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::metadata::{MetadataReader, NativeReader};
 use raddle_hdf5::model::{
@@ -18,15 +18,34 @@ pub fn agree(path: &Path) {
     let native = NativeReader::default().read_tree(path).unwrap_or_else(|error| panic!("native: {error}"));
     let child = child_reader(ChildOptions::default());
     let library = child.read_tree(path).unwrap_or_else(|error| panic!("child: {error}"));
-    let file = InputFile::open(path).unwrap();
-    let encoding = Superblock::read(&file).unwrap().encoding;
-    let mut comparison = Comparison { resolver: Resolver::new(&file, &native) };
-    let outcome = comparison
-        .trees(&native, &library)
-        .and_then(|()| compare_values(&file, encoding, &native, &child, &mut comparison.resolver));
-    if let Err(difference) = outcome {
+    for object in native.objects.iter().chain(&library.objects) {
+        assert!(!matches!(object.kind, ObjectKind::Unreadable { .. }), "{}: {object:?}", path.display());
+    }
+    if let Err(difference) = compare_files(path, &native, &library, &child) {
         panic!("{}: {difference}", path.display());
     }
+}
+
+/// The first difference on a file of unknown quality. That a reader refuses a file, or an object, is none.
+pub fn difference(path: &Path) -> Option<String> {
+    let native = NativeReader::default().read_tree(path);
+    let child = child_reader(ChildOptions::default());
+    let library = child.read_tree(path);
+    let outcome = match (native, library) {
+        (Ok(native), Ok(library)) => compare_files(path, &native, &library, &child).err(),
+        (Ok(_), Err(error)) => Some(format!("only the native reader reads it\n libhdf5: {error}")),
+        (Err(error), Ok(_)) => Some(format!("only libhdf5 reads it\n  native: {error}")),
+        (Err(_), Err(_)) => None,
+    };
+    outcome.map(|difference| format!("{}: {difference}", path.display()))
+}
+
+fn compare_files(path: &Path, native: &FileTree, library: &FileTree, child: &ChildReader) -> Difference {
+    let file = InputFile::open(path).map_err(|error| error.to_string())?;
+    let encoding = Superblock::read(&file).map_err(|error| error.to_string())?.encoding;
+    let mut comparison = Comparison { resolver: Resolver::new(&file, native) };
+    comparison.trees(native, library)?;
+    compare_values(&file, encoding, native, child, &mut comparison.resolver)
 }
 
 /// The first difference in words.
@@ -73,6 +92,7 @@ impl Comparison<'_> {
             (ObjectKind::CommittedDatatype(native), ObjectKind::CommittedDatatype(library)) => {
                 same("committed datatype", native, library)?;
             }
+            (ObjectKind::Unreadable { .. }, _) | (_, ObjectKind::Unreadable { .. }) => return Ok(()),
             (native, library) => return Err(format!("kind differs\n  native: {native:?}\n libhdf5: {library:?}")),
         }
         same("creation order of attributes", &native.attribute_order, &library.attribute_order)?;

@@ -3,11 +3,13 @@
 //! Each test makes files with libhdf5 in this process, reads them natively and with libhdf5 in a child process (this
 //! executable, started again for [`reader_child`]), and reports the first difference by object and field.
 
+mod bounds;
 mod compare;
 mod datasets;
 mod files;
 mod groups;
 mod make;
+mod reach;
 mod samples;
 mod values;
 
@@ -18,6 +20,21 @@ use raddle_hdf5::child::{ChildOptions, ChildReader, serve};
 #[ignore = "runs as the child process of the other tests"]
 fn reader_child() {
     serve().unwrap();
+}
+
+/// The readers on files from elsewhere: `RADDLE_FILES` names them, one a line, or a folder of them.
+#[test]
+#[ignore = "needs files, named by RADDLE_FILES"]
+fn files_from_elsewhere() {
+    let named = std::env::var("RADDLE_FILES").unwrap();
+    let is_folder = std::path::Path::new(&named).is_dir();
+    let files: Vec<std::path::PathBuf> = if is_folder {
+        std::fs::read_dir(&named).unwrap().map(|entry| entry.unwrap().path()).collect()
+    } else {
+        named.lines().map(Into::into).collect()
+    };
+    let differences: Vec<String> = files.iter().filter_map(|path| compare::difference(path)).collect();
+    assert!(differences.is_empty(), "{} of {}:\n{}", differences.len(), files.len(), differences.join("\n"));
 }
 
 /// A reader whose children are this executable.

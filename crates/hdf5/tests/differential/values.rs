@@ -55,6 +55,11 @@ impl DatasetComparison<'_> {
         let mut library = self.child.read_chunks(self.file.path(), name).map_err(|error| error.to_string())?;
         if self.has_origins_that_libhdf5_mistakes() {
             native.iter_mut().chain(&mut library).for_each(|chunk| chunk.origin.clear());
+            // Chunks beyond the extent cannot be told from others then.
+            library.retain(|chunk| native.contains(chunk));
+        } else {
+            let dims = self.dataset.dataspace.dims();
+            library.retain(|chunk| chunk.origin.iter().zip(dims).all(|(origin, dim)| origin < dim));
         }
         native.sort();
         library.sort();
@@ -98,7 +103,7 @@ impl DatasetComparison<'_> {
         Ok(())
     }
 
-    /// Values without libhdf5; `None` where a filter is not known.
+    /// Values without libhdf5; `None` where a filter or a kind of reference is not known.
     fn native(&self, rows: Option<Range<u64>>, resolver: &mut Resolver<'_>) -> Result<Option<Vec<u8>>, String> {
         let class = &self.dataset.datatype.class;
         let element_len = class.len_bytes() as usize;
@@ -125,7 +130,9 @@ impl DatasetComparison<'_> {
             return Ok(Some(values));
         }
         let mut out = Vec::new();
-        resolver.canonical(class, &values, &mut out).map_err(|error| format!("native values: {error}"))?;
-        Ok(Some(out))
+        match resolver.canonical(class, &values, &mut out) {
+            Err(error) if error.is_unsupported() => Ok(None),
+            outcome => outcome.map(|()| Some(out)).map_err(|error| format!("native values: {error}")),
+        }
     }
 }

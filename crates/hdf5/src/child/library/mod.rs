@@ -46,6 +46,8 @@ pub(super) struct OpenFile {
     len_bytes: u64,
     any_foreign_file: bool,
     answer_limit_len_bytes: u64,
+    /// Limit of this process's address space.
+    memory_len_bytes: u64,
     superblock_version: u8,
     userblock_len_bytes: u64,
     address_len_bytes: u8,
@@ -82,6 +84,7 @@ impl OpenFile {
         let mut open = Self {
             any_foreign_file: greeting.any_foreign_file,
             answer_limit_len_bytes: greeting.answer_limit_len_bytes,
+            memory_len_bytes: greeting.address_space_len_bytes,
             superblock_version: info.super_.version as u8,
             userblock_len_bytes: userblock_len,
             address_len_bytes: address_len as u8,

@@ -152,7 +152,7 @@ fn link_of(walk: &Walk, link: &FoundLink) -> Link {
 fn read_dataset(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataset> {
     let datatype = types::of_dataset(file, dataset, call)?;
     Ok(Dataset {
-        dataspace: properties::stored_dataspace(file, dataset, list, call)?,
+        dataspace: properties::extent(file, dataset, list, call)?,
         layout: properties::layout(file, dataset, list, call)?,
         fill: properties::fill_value(file, dataset, list, &datatype, call)?,
         filters: properties::filters(list, call)?,

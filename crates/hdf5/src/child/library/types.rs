@@ -11,7 +11,7 @@ use super::objects::address_of;
 use super::properties::unsupported;
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
-use crate::model::{Datatype, Member, TypeClass};
+use crate::model::{Datatype, Member, ReferenceKind, TypeClass};
 use crate::native::datatype;
 use hdf5_metno_sys::h5d::H5Dget_type;
 use hdf5_metno_sys::h5t::{H5Tcommitted, H5Tencode};
@@ -88,6 +88,10 @@ fn stored_form(memory: &Arc<TypeClass>, descriptor_len_bytes: u32) -> Arc<TypeCl
             TypeClass::VariableString { padding: *padding, charset: *charset, len_bytes: descriptor_len_bytes }
         }
         TypeClass::Sequence { base, .. } => TypeClass::Sequence { base: stored(base), len_bytes: descriptor_len_bytes },
+        // Kind, flags, length and where in the heap: as long as a reference to an object by itself, or longer.
+        TypeClass::Reference(ReferenceKind::Revised { kind, .. }) => {
+            TypeClass::Reference(ReferenceKind::Revised { kind: *kind, len_bytes: descriptor_len_bytes + 2 })
+        }
         TypeClass::Array { base, dims } => TypeClass::Array { base: stored(base), dims: dims.clone() },
         TypeClass::Compound { len_bytes, members } => {
             // Members lie in the order of their offsets: libhdf5 sorts them before it moves them.

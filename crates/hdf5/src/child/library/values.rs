@@ -36,14 +36,15 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
         return Err(properties::unsupported(call, "values of an object that is no dataset".to_owned()));
     }
     let list = properties::creation_list(&dataset, call)?;
-    let stored = properties::stored_dataspace(file, &dataset, &list, call)?;
     sources::check(file, &list, call)?;
     let space = properties::dataspace(&dataset, call)?;
-    if properties::dataspace_of(file, &space, call)? != stored {
-        let what = "a virtual dataset whose extent follows its sources".to_owned();
+    let extent = properties::dataspace_of(file, &space, call)?;
+    // The tree told the same: what is read with other bounds would not be what was planned.
+    if properties::extent(file, &dataset, &list, call)? != extent {
+        let what = "a virtual dataset whose extent is not the stored one".to_owned();
         return Err(properties::unsupported(call, what));
     }
-    let count = select_rows(&space, &stored, rows, call)?;
+    let count = select_rows(&space, &extent, rows, call)?;
     read_dataset(file, &dataset, &space, count, file.answer_limit_len_bytes, call).map(|data| data.into_bytes())
 }
 
@@ -159,7 +160,10 @@ impl ElementReader<'_> {
         let element_len = self.datatype.memory.len_bytes();
         let len_bytes = count.checked_mul(element_len).filter(|&len| len <= self.limit_len_bytes);
         let Some(len_bytes) = len_bytes else { return Err(self.too_long()) };
-        let mut buffer = vec![0_u8; len_bytes as usize];
+        let mut buffer = Vec::new();
+        // The address space of this process is limited; running into that must not be the end of it.
+        buffer.try_reserve_exact(len_bytes as usize).map_err(|_| self.no_memory(len_bytes))?;
+        buffer.resize(len_bytes as usize, 0_u8);
         // SAFETY: one dimension, which is not zero; the new identifier is ours.
         let space =
             unsafe { self.call.handle("H5Screate_simple", H5Screate_simple(1, &raw const count, ptr::null())) }?;
@@ -271,6 +275,15 @@ impl ElementReader<'_> {
         };
         self.append_path(address_of(self.file, &object, call)?, out)?;
         append_selection(&space, out, call)
+    }
+
+    fn no_memory(&self, len_bytes: u64) -> Hdf5Error {
+        let path = self.call.path.to_path_buf();
+        Hdf5Error::Limit {
+            path,
+            what: format!("memory for {len_bytes} bytes of values"),
+            limit: self.file.memory_len_bytes,
+        }
     }
 
     fn too_long(&self) -> Hdf5Error {
