@@ -1,10 +1,10 @@
 //! Attributes of an output.
 
-use super::{OutputFile, TypeRef, dataspace, memory, properties};
-use crate::error::{Hdf5Error, Result};
+use super::{OutputFile, TypeRef, dataspace, datatype, memory, not_writable, properties};
+use crate::error::Result;
 use crate::ffi::{Call, Library};
 use crate::model::Dataspace;
-use hdf5_metno_sys::h5a::{H5Acreate2, H5Awrite};
+use hdf5_metno_sys::h5a::{H5Acreate2, H5Aget_type, H5Awrite};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Oopen;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -50,14 +50,15 @@ impl OutputFile {
         let described = [call.object, b"@", attribute.name].concat();
         let call = Call::of_object(call.path, &described);
         let class = attribute.datatype.class();
-        let count = attribute.dataspace.element_count().ok_or_else(|| mismatch(call, "its extent overflows".into()))?;
+        let count =
+            attribute.dataspace.element_count().ok_or_else(|| not_writable(call, "its extent overflows".into()))?;
         let image = if class.is_file_local() {
             memory::Image::of_canonical(call, class, attribute.value, count, self.handle())?
         } else {
             let wanted_len_bytes = count.checked_mul(class.len_bytes());
             if wanted_len_bytes != Some(attribute.value.len() as u64) {
                 let given = attribute.value.len();
-                return Err(mismatch(call, format!("{given} bytes are given for {count} elements")));
+                return Err(not_writable(call, format!("{given} bytes are given for {count} elements")));
             }
             memory::Image::of_stored(attribute.value.to_vec())
         };
@@ -71,6 +72,13 @@ impl OutputFile {
             call.handle("H5Acreate2", id)
         }?;
         if count > 0 {
+            // As for datasets: fixed types in the attribute's own, file-local ones in memory form.
+            let datatype = if class.is_file_local() {
+                datatype::build(call, class)?
+            } else {
+                // SAFETY: valid handle, lock held; the identifier is ours.
+                unsafe { call.handle("H5Aget_type", H5Aget_type(handle.id())) }?
+            };
             // SAFETY: as above; the image has `count` elements in the memory form of the type, and libhdf5 copies
             // what they point to.
             let status = unsafe { H5Awrite(handle.id(), datatype.id(), image.bytes().as_ptr().cast()) };
@@ -78,8 +86,4 @@ impl OutputFile {
         }
         Ok(())
     }
-}
-
-fn mismatch(call: Call<'_>, what: String) -> Hdf5Error {
-    Hdf5Error::NotWritable { path: call.path.to_path_buf(), object: call.object.escape_ascii().to_string(), what }
 }

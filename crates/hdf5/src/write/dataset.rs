@@ -1,10 +1,12 @@
 //! Datasets of an output: creation, chunks at claimed addresses, values that go through libhdf5.
 
-use super::{AttributeSpec, NewLink, OutputFile, TypeRef, dataspace, memory, predict, properties};
+use super::{
+    AttributeSpec, NewLink, OutputFile, TypeRef, dataspace, datatype, memory, not_writable, predict, properties,
+};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
 use crate::model::{CreationOrder, Dataspace, FillValue, Filter, TypeClass};
-use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dopen2, H5Dwrite, H5Dwrite_chunk};
+use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dget_type, H5Dopen2, H5Dwrite, H5Dwrite_chunk};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_ACCESS, H5Pcreate, H5Pset_chunk_cache};
 use hdf5_metno_sys::h5s::H5S_ALL;
@@ -74,21 +76,16 @@ impl OutputFile {
         let _library = Library::lock();
         self.require(self.ledger.dataset_room(spec).saturating_add(self.link_room(link, 0)))?;
         let result = self.linked(link, 0, |file, call, parent, name, link_list| {
-            let not_writable = |what: String| Hdf5Error::NotWritable {
-                path: call.path.to_path_buf(),
-                object: call.object.escape_ascii().to_string(),
-                what,
-            };
             let datatype = file.datatype(call, &spec.datatype)?;
             let space = dataspace::build(call, &spec.dataspace)?;
             if let OutputLayout::Chunked { chunk_shape } = &spec.layout
                 && chunk_shape.len() != spec.dataspace.dims().len()
             {
                 let rank = spec.dataspace.dims().len();
-                return Err(not_writable(format!("its chunks have {} sizes, it has {rank}", chunk_shape.len())));
+                return Err(not_writable(call, format!("its chunks have {} sizes, it has {rank}", chunk_shape.len())));
             }
             let element_count = spec.dataspace.element_count();
-            let element_count = element_count.ok_or_else(|| not_writable("its extent overflows".to_owned()))?;
+            let element_count = element_count.ok_or_else(|| not_writable(call, "its extent overflows".to_owned()))?;
             let creation = properties::dataset_creation(call, spec, &datatype, &mut file.stand_ins)?;
             let access = access(call, spec)?;
             let name = call.c_string("H5Dcreate2", name)?;
@@ -100,10 +97,11 @@ impl OutputFile {
                 call.handle("H5Dcreate2", id)
             }?;
             file.stand_ins.check(call, &handle, &spec.filters)?;
-            Ok((handle, datatype, element_count))
+            file.ledger.made(link.path, spec.attribute_order);
+            Ok((handle, element_count))
         });
-        let (handle, datatype, element_count) = self.settle(result)?;
-        self.opened(link.path, spec, handle, datatype, element_count)
+        let (handle, element_count) = self.settle(result)?;
+        self.opened(link.path, spec, handle, element_count)
     }
 
     /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values
@@ -120,8 +118,7 @@ impl OutputFile {
             call.handle("H5Dopen2", id)
         };
         let handle = self.settle(handle)?;
-        let datatype = self.datatype(call, &spec.datatype)?;
-        self.opened(path, spec, handle, datatype, spec.dataspace.element_count().unwrap_or(u64::MAX))
+        self.opened(path, spec, handle, spec.dataspace.element_count().unwrap_or(u64::MAX))
     }
 
     fn opened(
@@ -129,16 +126,19 @@ impl OutputFile {
         path: &[u8],
         spec: &DatasetSpec,
         handle: Handle,
-        datatype: Handle,
         element_count: u64,
     ) -> Result<OutputDataset<'_>> {
-        // A committed type opens in its file form; values are given in memory form.
+        // The type in which values are given. Bytes of fixed types must arrive as they are, so no other than what the
+        // dataset itself has will do: libhdf5 does not read every type as it was made (VAX byte order), and would
+        // convert. File-local types are given in memory form; the dataset's own may be in file form (committed).
         let class = Arc::clone(spec.datatype.class());
-        let datatype = match &spec.datatype {
-            TypeRef::Committed { .. } if class.is_file_local() => {
-                super::datatype::build(Call::of_object(self.path(), path), &class)?
-            }
-            _ => datatype,
+        let own_path = self.shared_path();
+        let call = Call::of_object(&own_path, path);
+        let datatype = if class.is_file_local() {
+            datatype::build(call, &class)?
+        } else {
+            // SAFETY: valid handle, the caller holds the lock; the identifier is ours.
+            unsafe { call.handle("H5Dget_type", H5Dget_type(handle.id())) }?
         };
         Ok(OutputDataset {
             path: Arc::from(path),
@@ -275,7 +275,7 @@ impl OutputDataset<'_> {
         } else {
             memory::Image::of_stored(value.to_vec())
         };
-        let wanted_len_bytes = count.checked_mul(super::datatype::memory_len_bytes(&self.class));
+        let wanted_len_bytes = count.checked_mul(datatype::memory_len_bytes(&self.class));
         if wanted_len_bytes != Some(image.bytes().len() as u64) {
             return Err(self.not_writable(format!("{} bytes are given for {count} elements", value.len())));
         }
@@ -355,10 +355,6 @@ impl OutputDataset<'_> {
     }
 
     fn not_writable(&self, what: String) -> Hdf5Error {
-        Hdf5Error::NotWritable {
-            path: self.file.path().to_path_buf(),
-            object: self.path.escape_ascii().to_string(),
-            what,
-        }
+        not_writable(Call::of_object(self.file.path(), &self.path), what)
     }
 }

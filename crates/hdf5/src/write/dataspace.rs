@@ -1,6 +1,7 @@
 //! Dataspaces of an output and selections of rows in them.
 
-use crate::error::{Hdf5Error, Result};
+use super::not_writable;
+use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::Dataspace;
 use hdf5_metno_sys::h5s::{H5S_class_t, H5S_seloper_t, H5Screate, H5Screate_simple, H5Sselect_hyperslab};
@@ -15,11 +16,10 @@ pub(super) fn build(call: Call<'_>, dataspace: &Dataspace) -> Result<Handle> {
             Dataspace::Null => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_NULL)),
             Dataspace::Simple { dims, max_dims } => {
                 if dims.len() != max_dims.len() || dims.is_empty() {
-                    return Err(Hdf5Error::NotWritable {
-                        path: call.path.to_path_buf(),
-                        object: call.object.escape_ascii().to_string(),
-                        what: format!("its extent has {} sizes and {} maxima", dims.len(), max_dims.len()),
-                    });
+                    return Err(not_writable(
+                        call,
+                        format!("its extent has {} sizes and {} maxima", dims.len(), max_dims.len()),
+                    ));
                 }
                 let rank = dims.len() as i32;
                 call.handle("H5Screate_simple", H5Screate_simple(rank, dims.as_ptr(), max_dims.as_ptr()))

@@ -4,9 +4,12 @@
 //! the same: `H5Dcreate` fails for a mandatory filter that is not registered, and rewrites the parameters of those
 //! that are (`set_local` of shuffle, n-bit and scale-offset). So an unknown filter is registered under its number
 //! for the life of the file, with a class that refuses to run; the parameters of known ones are compared after
-//! creation with what was asked for.
+//! creation with what was asked for. Numbers below 256 are libhdf5's own and cannot be registered: of these, szip
+//! is not built in, and is written as optional where it was mandatory. That changes nothing for readers, who look at
+//! each chunk's filter mask.
 
-use crate::error::{Hdf5Error, Result};
+use super::not_writable;
+use crate::error::Result;
 use crate::ffi::{Call, Handle, Library};
 use crate::model::Filter;
 use hdf5_metno_sys::h5z::{H5Z_FLAG_MANDATORY, H5Z_FLAG_OPTIONAL};
@@ -17,6 +20,9 @@ use std::ffi::{CString, c_uint, c_void};
 
 /// `H5Z_CLASS_T_VERS`.
 const CLASS_VERSION: i32 = 1;
+
+/// `H5Z_FILTER_RESERVED`.
+const FIRST_FREE_NUMBER: u16 = 256;
 
 /// Filters registered in libhdf5 so that their names can be written down.
 #[derive(Default)]
@@ -41,8 +47,8 @@ impl StandIns {
     /// Appends `filters` to the pipeline of the dataset creation list. The caller holds the lock.
     pub fn append(&mut self, call: Call<'_>, creation: &Handle, filters: &[Filter]) -> Result<()> {
         for filter in filters {
-            self.provide(call, filter)?;
-            let flags = if filter.optional { H5Z_FLAG_OPTIONAL } else { H5Z_FLAG_MANDATORY };
+            let registered = self.provide(call, filter)?;
+            let flags = if filter.optional || !registered { H5Z_FLAG_OPTIONAL } else { H5Z_FLAG_MANDATORY };
             // SAFETY: valid handle, lock held; libhdf5 copies the parameters.
             let status = unsafe {
                 let (count, values) = (filter.parameters.len(), filter.parameters.as_ptr());
@@ -53,15 +59,19 @@ impl StandIns {
         Ok(())
     }
 
-    fn provide(&mut self, call: Call<'_>, filter: &Filter) -> Result<()> {
+    /// Registers a stand-in where one is needed; whether libhdf5 knows the filter then.
+    fn provide(&mut self, call: Call<'_>, filter: &Filter) -> Result<bool> {
         // SAFETY: lock held.
         let available = call.status("H5Zfilter_avail", unsafe { H5Zfilter_avail(i32::from(filter.id)) })?;
         if available > 0 && !self.classes.contains_key(&filter.id) {
-            return Ok(());
+            return Ok(true);
+        }
+        if filter.id < FIRST_FREE_NUMBER {
+            return Ok(false);
         }
         let name = call.c_string("H5Zregister", &filter.name)?;
         if self.classes.get(&filter.id) == Some(&name) {
-            return Ok(());
+            return Ok(true);
         }
         let class = H5Z_class2_t {
             version: CLASS_VERSION,
@@ -77,7 +87,7 @@ impl StandIns {
         // the number again (another name in another dataset) replaces the class.
         call.status("H5Zregister", unsafe { H5Zregister((&raw const class).cast()) })?;
         self.classes.insert(filter.id, name);
-        Ok(())
+        Ok(true)
     }
 
     /// Fails unless the new dataset's pipeline is the one asked for. The caller holds the lock.
@@ -109,14 +119,13 @@ impl StandIns {
             call.status("H5Pget_filter2", id)?;
             values.truncate(count);
             if id != i32::from(filter.id) || values != filter.parameters {
-                return Err(Hdf5Error::NotWritable {
-                    path: call.path.to_path_buf(),
-                    object: call.object.escape_ascii().to_string(),
-                    what: format!(
+                return Err(not_writable(
+                    call,
+                    format!(
                         "libhdf5 gives filter {} the parameters {values:?} for this type and chunk, {:?} are asked for",
                         filter.id, filter.parameters
                     ),
-                });
+                ));
             }
         }
         Ok(())

@@ -8,8 +8,8 @@
 //! its bytes; a sequence a count and its items; a compound with file-local members its members in order, an array its
 //! items; an object reference a length and a path (0: null); a region reference that and a selection.
 
-use super::dataspace;
 use super::datatype::{memory_len_bytes, memory_offsets};
+use super::{dataspace, not_writable};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use crate::model::{ReferenceKind, TypeClass};
@@ -247,11 +247,7 @@ impl<'a> Builder<'a> {
     }
 
     fn mismatch(&self, what: String) -> Hdf5Error {
-        Hdf5Error::NotWritable {
-            path: self.call.path.to_path_buf(),
-            object: self.call.object.escape_ascii().to_string(),
-            what,
-        }
+        not_writable(self.call, what)
     }
 }
 

@@ -30,8 +30,16 @@ pub use links::NewLink;
 pub use output::{Compat, OutputFile, OutputOptions, WrittenFile};
 pub use predict::MetadataPrediction;
 
+use crate::error::Hdf5Error;
+use crate::ffi::Call;
 use crate::model::TypeClass;
 use std::sync::Arc;
+
+/// The error of an object that cannot be written as asked for.
+fn not_writable(call: Call<'_>, what: String) -> Hdf5Error {
+    let (path, object) = (call.path.to_path_buf(), call.object.escape_ascii().to_string());
+    Hdf5Error::NotWritable { path, object, what }
+}
 
 /// Type of a dataset or attribute to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]

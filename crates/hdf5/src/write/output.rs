@@ -4,7 +4,7 @@ use super::driver::Plan;
 use super::filters::StandIns;
 use super::links::LinkClasses;
 use super::predict::{self, Ledger};
-use super::{NewLink, TypeRef, datatype, properties};
+use super::{NewLink, TypeRef, datatype, not_writable, properties};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
 use crate::model::{CreationOrder, TypeClass};
@@ -144,6 +144,7 @@ impl OutputFile {
         plan.begin();
         let mut ledger = Ledger::new(options.compat);
         ledger.grouped(b"", options.root_link_order);
+        ledger.made(b"/", options.root_attribute_order);
         Ok(Self {
             path: Arc::from(path),
             compat: options.compat,
@@ -223,6 +224,7 @@ impl OutputFile {
             // The next objects are likely to be made in it.
             file.parent = Some((link.path.to_vec(), group?));
             file.ledger.grouped(link.path, link_order);
+            file.ledger.made(link.path, attribute_order);
             Ok(())
         });
         self.settle(result)
@@ -238,14 +240,19 @@ impl OutputFile {
         let link = link.into();
         let _library = Library::lock();
         self.require(self.ledger.datatype_room(class).saturating_add(self.link_room(link, 0)))?;
-        let result = self.linked(link, 0, |_, call, parent, name, link_list| {
+        let result = self.linked(link, 0, |file, call, parent, name, link_list| {
+            if datatype::changes_when_committed(class) {
+                return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
+            }
             let creation = properties::datatype_creation(call, attribute_order)?;
             let datatype = datatype::build(call, class)?;
             let name = call.c_string("H5Tcommit2", name)?;
             // SAFETY: valid handles and name, lock held.
             let status =
                 unsafe { H5Tcommit2(parent, name.as_ptr(), datatype.id(), link_list, creation.id(), H5P_DEFAULT) };
-            call.status("H5Tcommit2", status).map(drop)
+            call.status("H5Tcommit2", status)?;
+            file.ledger.made(link.path, attribute_order);
+            Ok(())
         });
         self.settle(result)
     }

@@ -36,17 +36,19 @@ const MAX_MESSAGE_LEN_BYTES: u64 = 64 * 1024;
 pub struct MetadataPrediction {
     compat: Compat,
     len_bytes: u64,
+    largest_attribute_len_bytes: u64,
 }
 
 impl MetadataPrediction {
     /// An empty file. The root group counts as a group: add it with its links.
     pub fn new(compat: Compat) -> Self {
-        Self { compat, len_bytes: FILE_LEN_BYTES + OPERATION_SLACK_LEN_BYTES }
+        Self { compat, len_bytes: FILE_LEN_BYTES + OPERATION_SLACK_LEN_BYTES, largest_attribute_len_bytes: 0 }
     }
 
     /// The prediction so far.
     pub fn len_bytes(&self) -> u64 {
-        self.len_bytes
+        // An attribute may displace another one of its object while it is added.
+        self.len_bytes.saturating_add(self.largest_attribute_len_bytes)
     }
 
     /// Adds a group with `link_count` links, whose names, and texts of soft and external links, have
@@ -54,7 +56,7 @@ impl MetadataPrediction {
     /// ([`AttributeSpec::message_len_bytes`]), here and below.
     pub fn add_group(&mut self, link_count: u64, text_len_bytes: u64, link_order: CreationOrder, attributes: &[u64]) {
         self.add(group_len_bytes(self.compat, link_count, text_len_bytes, link_order));
-        self.add(attributes_len_bytes(self.compat, attributes, 0));
+        self.add_attributes(attributes, 0);
     }
 
     /// Adds a dataset into which `chunk_count` chunks will be inserted, in order of their origins.
@@ -62,7 +64,7 @@ impl MetadataPrediction {
         let (header, free) = dataset_header(self.compat, spec);
         self.add(header);
         self.add(IndexModel::new(self.compat, spec).len_bytes(chunk_count));
-        self.add(attributes_len_bytes(self.compat, attributes, free));
+        self.add_attributes(attributes, free);
     }
 
     /// Adds all values of a dataset that libhdf5 itself writes ([`super::OutputDataset::write_rows`]): small ones,
@@ -77,7 +79,13 @@ impl MetadataPrediction {
     /// Adds a committed datatype.
     pub fn add_datatype(&mut self, class: &TypeClass, attributes: &[u64]) {
         self.add(header_len_bytes(self.compat, &[datatype_len_bytes(self.compat, class)]));
-        self.add(attributes_len_bytes(self.compat, attributes, 0));
+        self.add_attributes(attributes, 0);
+    }
+
+    fn add_attributes(&mut self, attributes: &[u64], free: u64) {
+        self.add(attributes_len_bytes(self.compat, attributes, free));
+        let largest = attributes.iter().copied().max().unwrap_or(0).min(MAX_MESSAGE_LEN_BYTES);
+        self.largest_attribute_len_bytes = self.largest_attribute_len_bytes.max(largest);
     }
 
     fn add(&mut self, len_bytes: u64) {
@@ -491,6 +499,8 @@ pub(super) struct Ledger {
 struct Contents {
     count: u64,
     len_bytes: u64,
+    /// The largest of them.
+    largest_len_bytes: u64,
     /// Whether creation order is kept, and has an index of its own.
     tracked: bool,
     indexed: bool,
@@ -504,7 +514,7 @@ fn key(path: &[u8]) -> u64 {
 }
 
 /// What a header may grow by when a message is added: a new block for it and for what must move there to make room
-/// for the continuation message (any of the header's small messages).
+/// for the continuation message: an attribute, which the caller adds, or the smallest of the other messages.
 fn message_room(len_bytes: u64) -> u64 {
     len_bytes.saturating_add(768)
 }
@@ -578,29 +588,38 @@ impl Ledger {
         }
     }
 
+    /// An object was made that keeps the order of its attributes: it then has dense storage in every format.
+    pub fn made(&mut self, object: &[u8], attribute_order: CreationOrder) {
+        if attribute_order.tracked {
+            self.objects.entry(key(object)).or_default().tracked = true;
+        }
+    }
+
     pub fn attribute_room(&self, object: &[u8], attribute: &AttributeSpec<'_>) -> u64 {
         let message = attribute.message_len_bytes(self.compat);
-        let Contents { count, .. } = self.objects.get(&key(object)).copied().unwrap_or_default();
-        if self.compat == Compat::Earliest {
-            return message_room(message);
+        let contents = self.objects.get(&key(object)).copied().unwrap_or_default();
+        let Contents { count, largest_len_bytes, tracked, .. } = contents;
+        let header = message_room(message).saturating_add(largest_len_bytes);
+        if self.compat == Compat::Earliest && !tracked {
+            return header;
         }
         // The ninth, or a large one: heap header, two indexes; a large one is an object of its own.
         let dense = if count < MAX_COMPACT_COUNT { 1024 } else { 256 + 512 * 2 * (levels(count / 18, 12) + 1) };
-        message_room(message).saturating_add(dense)
+        header.saturating_add(dense)
     }
 
     pub fn attached(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) {
-        if self.compat == Compat::Earliest {
-            return;
-        }
         let message = attribute.message_len_bytes(self.compat);
         let contents = self.objects.entry(key(object)).or_default();
         let before = hidden_of_attributes(*contents);
         contents.count += 1;
+        contents.largest_len_bytes = contents.largest_len_bytes.max(message.min(MAX_MESSAGE_LEN_BYTES));
         // Values that do not fit into a heap block get their address at once.
         contents.len_bytes = contents.len_bytes.saturating_add(if message > 4096 { 32 } else { message });
         let after = hidden_of_attributes(*contents);
-        self.hidden_len_bytes = self.hidden_len_bytes.saturating_add(after - before);
+        if self.compat != Compat::Earliest || contents.tracked {
+            self.hidden_len_bytes = self.hidden_len_bytes.saturating_add(after - before);
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use super::dataset::{DatasetSpec, OutputLayout};
 use super::driver::Plan;
 use super::filters::StandIns;
 use super::output::{Compat, OutputOptions};
-use super::{datatype, memory};
-use crate::error::{Hdf5Error, Result};
+use super::{datatype, memory, not_writable};
+use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::{CreationOrder, FillValue, InlineData};
 use hdf5_metno_sys::h5d::{H5D_alloc_time_t, H5D_fill_time_t, H5D_layout_t};
@@ -160,20 +160,15 @@ fn fill_value(
             memory::Image::zeros(datatype::memory_len_bytes(class))
         }
         (Some(InlineData::Stored(_)), true) => {
-            return Err(Hdf5Error::NotWritable {
-                path: call.path.to_path_buf(),
-                object: call.object.escape_ascii().to_string(),
-                what: "its fill value points into the file that it comes from".to_owned(),
-            });
+            return Err(not_writable(call, "its fill value points into the file that it comes from".to_owned()));
         }
     };
     let wanted_len_bytes = datatype::memory_len_bytes(class);
     if image.bytes().len() as u64 != wanted_len_bytes {
-        return Err(Hdf5Error::NotWritable {
-            path: call.path.to_path_buf(),
-            object: call.object.escape_ascii().to_string(),
-            what: format!("its fill value has {} bytes, an element has {wanted_len_bytes}", image.bytes().len()),
-        });
+        return Err(not_writable(
+            call,
+            format!("its fill value has {} bytes, an element has {wanted_len_bytes}", image.bytes().len()),
+        ));
     }
     // SAFETY: as above; libhdf5 reads one element in memory form, the length just checked.
     let status = unsafe { H5Pset_fill_value(list.id(), datatype_handle.id(), image.bytes().as_ptr().cast()) };

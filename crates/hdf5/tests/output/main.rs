@@ -1,8 +1,11 @@
 //! Outputs written through the planning driver, read back with libhdf5's default driver.
 
 mod chunks;
+mod objects;
 mod prediction;
 mod readback;
+mod tree;
+mod types;
 
 use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, Dataspace, FillValue, TypeClass};
 use raddle_hdf5::write::{DatasetSpec, OutputLayout, TypeRef};
