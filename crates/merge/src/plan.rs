@@ -134,8 +134,11 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     let started = std::time::Instant::now();
     let mut joiner = Joiner::new(options.join);
     let mut planned = Vec::new();
+    // Numbers of the planned inputs in the list as given, which skipped ones are missing from.
+    let mut places = Vec::new();
     let mut input_chunk_count = 0;
     let skipped = scan::scan(inputs, options, watch, |place, scanned| {
+        places.push(place as u32);
         planned.push(PlannedInput {
             path: inputs[place].clone(),
             identity: scanned.identity,
@@ -149,7 +152,11 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let joined = joiner.finish();
     if !joined.differences.is_empty() {
-        return Err(MergeError::Differences { differences: joined.differences });
+        let mut differences = joined.differences;
+        for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
+            *input = places[*input as usize];
+        }
+        return Err(MergeError::Differences { differences });
     }
     let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
     let table_rows = table_rows(&joined.schema, options.layout);

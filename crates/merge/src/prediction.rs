@@ -2,7 +2,7 @@
 //!
 //! The largest datasets are sampled: one tile of each is read, decoded and encoded as the merge would. The rest is
 //! scaled from what these gained over their inputs' stored size. Nothing is written, and nothing that is written depends
-//! on a prediction. Invariant: the work of predicting is bounded by [`SAMPLE_LEN_BYTES`], whatever the plan.
+//! on a prediction. Invariant: the work of predicting is bounded by the sample's length, whatever the plan.
 
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
@@ -12,8 +12,10 @@ use raddle_core::engine::TileWork;
 use raddle_core::plan::Tile;
 use serde::{Deserialize, Serialize};
 
-/// Uncompressed bytes that are made on trial: some 0.1 s of work.
-const SAMPLE_LEN_BYTES: u64 = 24 << 20;
+/// Uncompressed bytes made on trial where the prediction is what was asked for: some 0.2 s of work.
+pub const THOROUGH_SAMPLE_LEN_BYTES: u64 = 32 << 20;
+/// Uncompressed bytes made on trial before a merge, only to say beforehand if its output will outgrow the inputs.
+pub const QUICK_SAMPLE_LEN_BYTES: u64 = 6 << 20;
 /// Datasets sampled. In NOvA-like files a dozen columns hold most of the stored bytes.
 const SAMPLED_DATASETS: usize = 16;
 
@@ -46,11 +48,11 @@ impl Prediction {
     }
 }
 
-/// Predicts what executing `plan` will cost.
+/// Predicts what executing `plan` will cost, from at most `sample_len_bytes` uncompressed bytes made on trial.
 ///
 /// # Errors
 /// If a sampled tile cannot be read: the merge would fail the same way.
-pub fn predict(plan: &MergePlan) -> Result<Prediction> {
+pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
     let pool = open_pool(plan);
     let work = MergeWork::new(plan, &pool);
     let mut worker = work.worker()?;
@@ -65,7 +67,7 @@ pub fn predict(plan: &MergePlan) -> Result<Prediction> {
         let encoded =
             matches!(plan.columns[plan.column_of_array[array as usize] as usize].route, Route::Encoded { .. });
         let len_bytes = tiles.tile_len_bytes();
-        if !encoded || sampled + len_bytes > SAMPLE_LEN_BYTES {
+        if !encoded || sampled + len_bytes > sample_len_bytes {
             continue;
         }
         let tile = Tile { array, index: tiles.tile_count() / 2 };

@@ -318,12 +318,20 @@ impl Scanner<'_> {
             _ => 0,
         };
         let (mut template, fact) = split(dataset.clone(), address, stored_len_bytes);
-        if let Some(fill) = &mut template.fill.value
-            && template.datatype.class.is_file_local()
-        {
-            *fill = InlineData::Canonical(self.resolver.canonical_inline(&template.datatype.class, fill)?.into_owned());
-        }
+        self.resolve_fill(&mut template)?;
         Ok(ScannedRole::Column { template, fact, committed, kept: None })
+    }
+
+    /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an
+    /// empty value: HDF5's own default.
+    fn resolve_fill(&mut self, template: &mut Dataset) -> raddle_hdf5::Result<()> {
+        let class = &template.datatype.class;
+        let Some(value) = template.fill.value.take_if(|_| class.is_file_local()) else { return Ok(()) };
+        if value.bytes().iter().any(|&byte| byte != 0) {
+            let canonical = self.resolver.canonical_inline(class, &value)?.into_owned();
+            template.fill.value = Some(InlineData::Canonical(canonical));
+        }
+        Ok(())
     }
 
     /// Canonical bytes of a dataset that is kept once; none for a null dataset.

@@ -7,7 +7,7 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
-use crate::schema::{ABSENT, AddressKind, address_kind, complete, display_path};
+use crate::schema::{ABSENT, AddressKind, Role, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
 use raddle_core::progress::Stage;
@@ -301,6 +301,7 @@ impl<'p> ColumnReader<'p> {
         let dims = plan.columns[column as usize].dims.clone();
         let row_elements: u64 = dims[1..].iter().product();
         let block_rows = (CANONICAL_BLOCK_LEN_BYTES / (row_elements * class.len_bytes()).max(1)).max(1);
+        let shifts = class.has_reference().then(|| RowShifts::new(plan));
         let mut out_row = 0;
         for (input, fact) in scanned.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
             let input = input as u32;
@@ -316,8 +317,8 @@ impl<'p> ColumnReader<'p> {
             while row < fact.rows {
                 let rows = block_rows.min(fact.rows - row);
                 let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
-                let canonical = if class.has_reference() {
-                    let shift = |path: &[u8]| row_shift(plan, path, input);
+                let canonical = if let Some(shifts) = &shifts {
+                    let shift = |path: &[u8]| shifts.of(path, input);
                     shift_regions(&class, &canonical, &shift).ok_or_else(|| MergeError::Object {
                         object: display_path(plan.schema.column_path(column)),
                         reason: "holds a region reference that does not fit its dataset".to_owned(),
@@ -450,13 +451,45 @@ fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
     })
 }
 
-/// Where the rows of `input`'s dataset at `path` go in the output; `None` where nothing is concatenated.
-fn row_shift(plan: &MergePlan, path: &[u8], input: u32) -> Option<RowShift> {
-    let index =
-        plan.schema.columns.iter().position(|column| plan.schema.entries[column.entry as usize].path == path)?;
-    let (column, planned) = (&plan.schema.columns[index], &plan.columns[index]);
-    let mut input_dims = planned.dims.clone();
-    input_dims[0] = column.facts[input as usize].rows;
-    let row_offset = column.facts[..input as usize].iter().map(|fact| fact.rows).sum();
-    Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] })
+/// Where rows of the inputs' datasets go in the output, by path.
+struct RowShifts<'p> {
+    plan: &'p MergePlan,
+    entries: HashMap<&'p [u8], &'p Role>,
+}
+
+/// Hard links followed from one path to the next before it counts as a cycle.
+const LONGEST_ALIAS_CHAIN: usize = 64;
+
+impl<'p> RowShifts<'p> {
+    fn new(plan: &'p MergePlan) -> Self {
+        let entries = plan.schema.entries.iter().map(|entry| (entry.path.as_slice(), &entry.role)).collect();
+        Self { plan, entries }
+    }
+
+    /// Where the rows of `input`'s dataset at `path` go; `None` where nothing is concatenated.
+    fn of(&self, path: &[u8], input: u32) -> Option<RowShift> {
+        let mut path = path.to_vec();
+        for _ in 0..LONGEST_ALIAS_CHAIN {
+            if let Some(Role::Column(column)) = self.entries.get(path.as_slice()) {
+                let (scanned, planned) =
+                    (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);
+                let mut input_dims = planned.dims.clone();
+                input_dims[0] = scanned.facts[input as usize].rows;
+                let row_offset = scanned.facts[..input as usize].iter().map(|fact| fact.rows).sum();
+                return Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] });
+            }
+            path = self.without_alias(&path)?;
+        }
+        None
+    }
+
+    /// The path with its shortest part that is a further hard link replaced by the first path of the object.
+    fn without_alias(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
+        ends.filter_map(|end| match self.entries.get(&path[..end]) {
+            Some(Role::HardLink { target }) => Some([target.as_slice(), &path[end..]].concat()),
+            _ => None,
+        })
+        .next()
+    }
 }

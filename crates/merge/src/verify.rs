@@ -223,7 +223,8 @@ impl<'p> Comparison<'p> {
                 Form::Values
             };
             if form != Form::Values {
-                blocks.push(Block { left, right, rows: 0..rows, len_bytes: BLOCK_LEN_BYTES, form });
+                let len_bytes = rows.saturating_mul(row_len_bytes).min(BLOCK_LEN_BYTES);
+                blocks.push(Block { left, right, rows: 0..rows, len_bytes, form });
                 continue;
             }
             let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);

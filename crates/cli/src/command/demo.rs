@@ -15,6 +15,7 @@ use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, predict};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -122,7 +123,8 @@ fn show(
 
     tell(arguments, "\n$ raddle plan\n")?;
     let plan = raddle_merge::plan::plan(inputs, &options, watch).map_err(failed)?;
-    tell(arguments, &Summary::of(&plan).text(Detail::Groups))?;
+    let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+    tell(arguments, &Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
 
     tell(arguments, "\n$ raddle merge\n")?;
     let report = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;

@@ -6,11 +6,12 @@ use crate::failure::Failure;
 use crate::options::{
     inputs::InputArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, schema::SchemaArgs,
 };
-use crate::render::plan::{Detail, Summary};
+use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, quantity, report};
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
+use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::path::PathBuf;
 
 /// Options of `raddle merge`.
@@ -65,10 +66,15 @@ pub(super) fn merge(
         let plan = raddle_merge::plan::plan(inputs, options, watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if dry_run {
-            print(&Summary::of(&plan).text(Detail::Groups))?;
+            let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+            print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
             return Ok(exit);
         }
-        tell_bridged(&plan, inputs, &watching);
+        tell_bridged(&plan, &watching);
+        let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+        if predicted.grows() {
+            watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
+        }
         let done = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
         running.write_report(&done)?;
         if !running.quiet {
@@ -79,7 +85,7 @@ pub(super) fn merge(
 }
 
 /// Says which inputs are left out and which differences the join bridges.
-fn tell_bridged(plan: &MergePlan, inputs: &[PathBuf], watching: &Watching) {
+fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     if !plan.skipped.is_empty() {
         let count = quantity::counted(plan.skipped.len() as u64, "input");
         let because = if plan.skipped.len() == 1 { "it cannot" } else { "they cannot" };
@@ -89,6 +95,7 @@ fn tell_bridged(plan: &MergePlan, inputs: &[PathBuf], watching: &Watching) {
     if !plan.warnings.is_empty() {
         let count = quantity::counted(plan.warnings.len() as u64, "difference");
         watching.warn(&format!("{count} between inputs, bridged as asked"));
-        watching.say(&differences::table(&plan.warnings, inputs));
+        let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
+        watching.say(&differences::table(&plan.warnings, &inputs));
     }
 }

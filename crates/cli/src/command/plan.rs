@@ -7,6 +7,7 @@ use crate::options::{inputs::InputArgs, layout::LayoutArgs, running::RunningArgs
 use crate::render::plan::{Detail, Summary};
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
+use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 
 /// Options of `raddle plan`.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,7 +49,8 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let plan =
             raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let summary = Summary::of(&plan);
+        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
         match arguments.json {
             true => print(&crate::render::json(&summary))?,

@@ -6,6 +6,7 @@ use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
 use raddle_merge::join::{Difference, describe, parent_path};
 use raddle_merge::plan::{MergePlan, Route, Storage};
+use raddle_merge::prediction::Prediction;
 use raddle_merge::schema::{Role, display_path};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,10 @@ pub struct Summary {
     pub output: Output,
     /// Differences between inputs that the join bridges.
     pub bridged: Vec<Difference>,
+    /// What executing the plan will cost; absent where nothing was made on trial.
+    pub predicted: Option<Prediction>,
+    /// Wall time of the scan.
+    pub scan_s: f64,
     /// Wall time of scan and planning.
     pub elapsed_s: f64,
 }
@@ -95,9 +100,22 @@ pub struct Dataset {
     pub logical_len_bytes: u64,
 }
 
+/// A prediction in a line.
+pub fn prediction(predicted: &Prediction) -> String {
+    let against = predicted.output_len_bytes() as f64 / predicted.input_len_bytes.max(1) as f64;
+    format!(
+        "output {} ({:.0} % of the inputs), {} of buffers, about {} (from {} made on trial)",
+        quantity::size(predicted.output_len_bytes()),
+        against * 100.0,
+        quantity::size(predicted.memory_len_bytes),
+        quantity::seconds(predicted.elapsed_s),
+        quantity::size(predicted.sampled_len_bytes),
+    )
+}
+
 impl Summary {
     /// The summary of `plan`.
-    pub fn of(plan: &MergePlan) -> Self {
+    pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let inputs = plan.inputs.iter();
         let inputs = inputs.map(|input| Input { path: text(&input.path), len_bytes: input.identity.len_bytes });
@@ -115,7 +133,8 @@ impl Summary {
             constants: constants.map(|entry| display_path(&entry.path)).collect(),
         };
         let (inputs, skipped) = (inputs.collect(), skipped.collect());
-        Self { inputs, skipped, output, bridged: plan.warnings.clone(), elapsed_s: plan.elapsed_s }
+        let (scan_s, elapsed_s) = (plan.scan_s, plan.elapsed_s);
+        Self { inputs, skipped, output, bridged: plan.warnings.clone(), predicted, scan_s, elapsed_s }
     }
 
     /// The summary as lines.
@@ -147,6 +166,9 @@ impl Summary {
             Detail::Groups => self.groups_table(),
             Detail::Datasets => self.datasets_table(),
         });
+        if let Some(predicted) = &self.predicted {
+            text.push_str(&format!("\npredicted: {}\n", prediction(predicted)));
+        }
         if !output.constants.is_empty() {
             text.push_str(&format!(
                 "\nkept once (equal in all inputs): {}\n",

@@ -1,0 +1,50 @@
+//! Damaged and malicious files at the command: an answer within seconds, exit code 0 with the right values or a refusal
+//! that names the file, nothing left behind, never a crash.
+
+use raddle_testing::content::Content;
+use raddle_testing::hostile::{self, TIME_LIMIT_S};
+use raddle_testing::plain;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// Exit codes of a refusal: an input (3) or a limit (6).
+const REFUSALS: [i32; 2] = [3, 6];
+
+fn merge(input: &Path, output: &Path) -> Result<Content, String> {
+    let started = Instant::now();
+    let run = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .args(["merge", "--progress", "never", "-o"])
+        .args([output, input])
+        .env("COLUMNS", "1000")
+        .output()
+        .map_err(|error| error.to_string())?;
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    if started.elapsed().as_secs() >= TIME_LIMIT_S {
+        panic!("{}: took {:?}", input.display(), started.elapsed());
+    }
+    match run.status.code() {
+        Some(0) => Ok(plain::read(output).expect("the output is sound").without(b"/_raddle")),
+        Some(code) if REFUSALS.contains(&code) => Err(told),
+        _ => panic!("{}: {}: {told}", input.display(), run.status),
+    }
+}
+
+#[test]
+fn every_hostile_file_is_refused_by_name_or_read_right() {
+    let mut complaints = Vec::new();
+    for case in hostile::cases() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = case.make(folder.path());
+        let outputs = tempfile::tempdir().unwrap();
+        let output = outputs.path().join("out.h5");
+        let outcome = merge(&file.path, &output);
+        if outcome.is_err() && std::fs::read_dir(outputs.path()).unwrap().next().is_some() {
+            complaints.push(format!("{}: refused, but something was written", case.name));
+        }
+        if let Err(complaint) = file.check(outcome) {
+            complaints.push(format!("row {}, {} ({}): {complaint}", case.row, case.name, case.about));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
