@@ -3,6 +3,8 @@
 //! Invariant: the stored bytes depend on the options and the raw bytes alone, not on the state, the thread or the
 //! tiles before; so a file is the same however its tiles were dealt out.
 
+use crate::choice::{Choice, choose, zero_run_sparsity_len_bytes};
+use crate::element_lz::ElementLzEncoder;
 use crate::error::Result;
 use crate::filter::{Filter, KnownFilter};
 use crate::fletcher32;
@@ -44,6 +46,7 @@ pub struct Encoder {
     /// Element length to shuffle by, if it makes a difference.
     shuffle: Option<usize>,
     fletcher32: bool,
+    element_len_bytes: usize,
 }
 
 /// Reused compressors and buffers of one thread.
@@ -52,6 +55,7 @@ pub struct EncodeState {
     /// One per level used: a job has few.
     deflaters: Vec<Deflater>,
     zero_run: ZeroRunEncoder,
+    element_lz: ElementLzEncoder,
     shuffled: Vec<u8>,
 }
 
@@ -78,7 +82,12 @@ impl Encoder {
         // HDF5 names an element length in 32 bits, and shuffling single bytes changes nothing.
         let shuffles =
             options.shuffle && options.element_len_bytes > 1 && u32::try_from(options.element_len_bytes).is_ok();
-        Self { effort, shuffle: shuffles.then_some(options.element_len_bytes), fletcher32: options.fletcher32 }
+        Self {
+            effort,
+            shuffle: shuffles.then_some(options.element_len_bytes),
+            fletcher32: options.fletcher32,
+            element_len_bytes: options.element_len_bytes,
+        }
     }
 
     /// The filters that the dataset's pipeline must name, in order.
@@ -135,7 +144,7 @@ impl Encoder {
 
     /// Appends the shuffled and deflated tile, shorter than `raw`; false if there is nothing to gain.
     fn compress(&self, state: &mut EncodeState, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let EncodeState { deflaters, zero_run, shuffled } = state;
+        let EncodeState { deflaters, zero_run, element_lz, shuffled } = state;
         let Some(effort) = self.effort else {
             if let Some(element_len_bytes) = self.shuffle {
                 let start = out.len();
@@ -153,12 +162,15 @@ impl Encoder {
             }
             None => raw,
         };
-        if let Some(token_limit) = effort.zero_run_token_limit(data.len())
-            && zero_run.encode(data, token_limit, out, limit_len_bytes)
+        if let Some(sparsity_len_bytes) = zero_run_sparsity_len_bytes(effort)
+            && zero_run.encode(data, sparsity_len_bytes, out, limit_len_bytes)
         {
             return Ok(true);
         }
-        let level = effort.level();
+        let level = match choose(effort, raw, self.element_len_bytes, self.shuffle.is_some()) {
+            Choice::ElementLz(elements) => return Ok(element_lz.encode(data, elements, out, limit_len_bytes)),
+            Choice::Libdeflate { level } => level,
+        };
         let deflater = match deflaters.iter().position(|deflater| deflater.level() == level) {
             Some(index) => &mut deflaters[index],
             None => {
@@ -171,30 +183,23 @@ impl Encoder {
 }
 
 impl Effort {
-    /// libdeflate's level.
-    fn level(self) -> u8 {
+    /// The level that the dataset's filter names; readers do not use it.
+    fn named_level(self) -> u8 {
         match self {
             Self::Fast => 1,
             Self::Balanced => 6,
             Self::Small => 9,
-            Self::Gzip(level) => level,
+            Self::Gzip(level) => level.min(MAX_NAMED_LEVEL),
         }
     }
 
-    /// The level that the dataset's filter names; readers do not use it.
-    fn named_level(self) -> u8 {
-        self.level().min(MAX_NAMED_LEVEL)
-    }
-
-    /// How many tokens the zero-run encoder may need to be the choice for `len_bytes`; none where it never is.
-    ///
-    /// It stores a token in about 9 bits, so that one token per 32 bytes is 3.5 % of the raw length. Measured on
-    /// detector maps, libdeflate's level 6 is 10 to 35 % smaller: at the limit that is 1.2 % of the raw length, for
-    /// 15 times the time.
-    fn zero_run_token_limit(self, len_bytes: usize) -> Option<usize> {
+    /// Which encoders tiles get, for reports.
+    pub fn encoders(self) -> &'static str {
         match self {
-            Self::Fast | Self::Balanced => Some(len_bytes / 32),
-            Self::Small | Self::Gzip(_) => None,
+            Self::Fast => "zero runs, else element LZ",
+            Self::Balanced => "zero runs, else libdeflate 4 (small integers) or 5",
+            Self::Small => "libdeflate 9",
+            Self::Gzip(_) => "libdeflate of that level",
         }
     }
 }

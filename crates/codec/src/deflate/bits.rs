@@ -6,6 +6,14 @@ pub(crate) const SLACK_LEN_BYTES: usize = 8;
 /// Bits that may be put between two calls of `flush`: 64 less the up to 7 bits that a flush leaves behind.
 pub(crate) const MAX_BITS_PER_FLUSH: u32 = 57;
 
+/// Bits that do not fill a byte yet: where one block ends and the next begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Remainder {
+    bits: u64,
+    /// At most 7.
+    count: u32,
+}
+
 /// A writer of bits.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut [u8],
@@ -15,34 +23,50 @@ pub(crate) struct BitWriter<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// Writes to the front of `out`, which must hold all that will be put, and `SLACK_LEN_BYTES` more.
-    pub(crate) fn new(out: &'a mut [u8]) -> Self {
-        Self { out, at: 0, bits: 0, count: 0 }
+    /// Writes what was left over and then what will be put to the front of `out`, which must hold all of that, and
+    /// `SLACK_LEN_BYTES` more.
+    pub(crate) fn new(out: &'a mut [u8], remainder: Remainder) -> Self {
+        Self { out, at: 0, bits: remainder.bits, count: remainder.count }
     }
 
     /// Adds the low `count` bits of `value`, whose other bits must be zero.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: u32, count: u32) {
         debug_assert!(count <= 32 && u64::from(value) >> count == 0 && self.count + count <= 64);
-        self.bits |= u64::from(value) << self.count;
-        self.count += count;
+        // Wrapping, for the checks of shifts and sums would cost more than the work; the condition above rules it out.
+        self.bits |= u64::from(value).wrapping_shl(self.count);
+        self.count = self.count.wrapping_add(count);
     }
 
     /// Moves whole bytes to the buffer.
     #[inline(always)]
     pub(crate) fn flush(&mut self) {
-        self.out[self.at..self.at + 8].copy_from_slice(&self.bits.to_le_bytes());
-        let whole_bytes = self.count / 8;
-        self.at += whole_bytes as usize;
-        // A shift by 64 would overflow; 63 bits are the most that may wait here.
-        self.bits >>= whole_bytes * 8;
-        self.count %= 8;
+        let word: &mut [u8; 8] = self.out[self.at..].first_chunk_mut().expect("slack was left");
+        *word = self.bits.to_le_bytes();
+        self.at = self.at.wrapping_add(self.count as usize / 8);
+        // 63 bits are the most that may wait here, so the shift is by 56 at most.
+        self.bits = self.bits.wrapping_shr(self.count & !7);
+        self.count &= 7;
     }
 
-    /// Fills the last byte with zero bits; returns the number of bytes written.
-    pub(crate) fn finish(mut self) -> usize {
+    /// The number of whole bytes written, and the bits after them.
+    pub(crate) fn finish(mut self) -> (usize, Remainder) {
         self.flush();
-        self.at + usize::from(self.count > 0)
+        (self.at, Remainder { bits: self.bits, count: self.count })
+    }
+}
+
+impl Remainder {
+    /// How many bits.
+    pub(crate) fn count(self) -> u32 {
+        self.count
+    }
+
+    /// Appends the bits as a byte filled up with zeros, if there are any.
+    pub(crate) fn append(self, out: &mut Vec<u8>) {
+        if self.count > 0 {
+            out.push(self.bits as u8);
+        }
     }
 }
 
@@ -52,14 +76,16 @@ mod tests {
 
     #[test]
     fn least_significant_bit_first() {
-        let mut out = [0xaa; 3 + SLACK_LEN_BYTES];
-        let mut writer = BitWriter::new(&mut out);
-        writer.put(0b1, 1);
+        let mut out = vec![0xaa; 2 + SLACK_LEN_BYTES];
+        let mut writer = BitWriter::new(&mut out, Remainder { bits: 1, count: 1 });
         writer.put(0b01, 2);
         writer.flush();
         writer.put(0x1fff, 13);
         writer.put(0b1, 2);
-        assert_eq!(writer.finish(), 3);
+        let (len, remainder) = writer.finish();
+        assert_eq!((len, remainder.count()), (2, 2));
+        out.truncate(len);
+        remainder.append(&mut out);
         assert_eq!(out[..3], [0b1111_1011, 0xff, 0b01]);
     }
 }

@@ -11,6 +11,9 @@ pub(crate) const MIN_MATCH: usize = 3;
 /// The longest match.
 pub(crate) const MAX_MATCH: usize = 258;
 
+/// The farthest match.
+pub(crate) const MAX_DISTANCE: usize = 32_768;
+
 /// A symbol with its extra bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Symbol {
@@ -40,6 +43,36 @@ pub(crate) const fn length_symbol(length: usize) -> Symbol {
     }
 }
 
+/// Symbol and extra bits of each match length, by length; lengths that are none have no meaning.
+pub(crate) const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
+    let mut lengths = [Symbol { symbol: 0, extra_bits: 0, extra: 0 }; MAX_MATCH + 1];
+    let mut length = MIN_MATCH;
+    while length <= MAX_MATCH {
+        lengths[length] = length_symbol(length);
+        length += 1;
+    }
+    lengths
+};
+
+/// The symbol of a distance of `1..=MAX_DISTANCE`.
+///
+/// From distance 5 on there are two symbols for each power of two: with x = distance - 1 and e = floor(log2 x) - 1, the
+/// bit below the leading one of x chooses between them and the e lowest bits are extra.
+#[inline(always)]
+pub(crate) const fn distance_symbol(distance: usize) -> Symbol {
+    debug_assert!(1 <= distance && distance <= MAX_DISTANCE);
+    let above_min = (distance - 1) as u32;
+    if above_min < 4 {
+        return Symbol { symbol: above_min as u16, extra_bits: 0, extra: 0 };
+    }
+    let extra_bits = above_min.ilog2() - 1;
+    Symbol {
+        symbol: (2 * extra_bits + (above_min >> extra_bits)) as u16,
+        extra_bits: extra_bits as u8,
+        extra: (above_min & ((1 << extra_bits) - 1)) as u16,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +95,22 @@ mod tests {
         assert_eq!(symbol(131), (281, 5, 0));
         assert_eq!(symbol(257), (284, 5, 30));
         assert_eq!(symbol(258), (285, 0, 0));
+    }
+
+    #[test]
+    fn distances_follow_the_table() {
+        let symbol = |distance| {
+            let symbol = distance_symbol(distance);
+            (symbol.symbol, symbol.extra_bits, symbol.extra)
+        };
+        assert_eq!(symbol(1), (0, 0, 0));
+        assert_eq!(symbol(4), (3, 0, 0));
+        assert_eq!(symbol(5), (4, 1, 0));
+        assert_eq!(symbol(6), (4, 1, 1));
+        assert_eq!(symbol(7), (5, 1, 0));
+        assert_eq!(symbol(9), (6, 2, 0));
+        assert_eq!(symbol(193), (15, 6, 0));
+        assert_eq!(symbol(24_577), (29, 13, 0));
+        assert_eq!(symbol(32_768), (29, 13, 8191));
     }
 }

@@ -1,26 +1,13 @@
 //! Tokens as one dynamic deflate block.
 
 use super::scan::RUN;
-use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, SLACK_LEN_BYTES};
+use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
-use crate::deflate::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH, Symbol, length_symbol,
-};
-
-/// Symbol and extra bits of each match length, by length.
-const LENGTHS: [Symbol; MAX_MATCH + 1] = {
-    let mut lengths = [Symbol { symbol: 0, extra_bits: 0, extra: 0 }; MAX_MATCH + 1];
-    let mut length = MIN_MATCH;
-    while length <= MAX_MATCH {
-        lengths[length] = length_symbol(length);
-        length += 1;
-    }
-    lengths
-};
+use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH};
 
 /// The longest match, as a symbol.
-const FULL: usize = LENGTHS[MAX_MATCH].symbol as usize;
+const FULL: usize = LENGTH_SYMBOLS[MAX_MATCH].symbol as usize;
 
 /// Distance 1 is symbol 0, which as the only distance gets a word of one bit, 0.
 const DISTANCE_BITS: u32 = 1;
@@ -73,7 +60,7 @@ impl Block {
             frequencies[FULL] += run.full_matches;
             matches += u64::from(run.full_matches);
             if let Some(length) = run.last_match {
-                let symbol = &LENGTHS[length];
+                let symbol = &LENGTH_SYMBOLS[length];
                 frequencies[usize::from(symbol.symbol)] += 1;
                 extra_bits += u64::from(symbol.extra_bits);
                 matches += 1;
@@ -97,7 +84,7 @@ impl Block {
     pub(super) fn write(&self, tokens: &[u32], out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.len_bytes() as usize + SLACK_LEN_BYTES, 0);
-        let mut writer = BitWriter::new(&mut out[start..]);
+        let mut writer = BitWriter::new(&mut out[start..], Remainder::default());
         self.header.write(&mut writer, true);
         for &token in tokens {
             if token & RUN == 0 {
@@ -116,7 +103,7 @@ impl Block {
                 writer.flush();
             }
             if let Some(length) = run.last_match {
-                let symbol = &LENGTHS[length];
+                let symbol = &LENGTH_SYMBOLS[length];
                 self.put(&mut writer, usize::from(symbol.symbol));
                 writer.put(u32::from(symbol.extra), u32::from(symbol.extra_bits));
                 writer.put(0, DISTANCE_BITS);
@@ -124,9 +111,10 @@ impl Block {
             }
         }
         self.put(&mut writer, END_OF_BLOCK);
-        let written_len_bytes = writer.finish();
-        debug_assert_eq!(written_len_bytes as u64, self.len_bytes());
-        out.truncate(start + written_len_bytes);
+        let (whole_bytes, remainder) = writer.finish();
+        out.truncate(start + whole_bytes);
+        remainder.append(out);
+        debug_assert_eq!((out.len() - start) as u64, self.len_bytes());
     }
 
     #[inline(always)]

@@ -25,9 +25,15 @@ pub(crate) struct ZeroRunEncoder {
 
 impl ZeroRunEncoder {
     /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; false (and nothing appended) if that is too little or if
-    /// the data falls into more than `token_limit` runs and literals.
-    pub(crate) fn encode(&mut self, raw: &[u8], token_limit: usize, out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
-        if !scan::tokens(raw, token_limit, &mut self.tokens) {
+    /// the data falls into more than one run or literal to each `sparsity_len_bytes`.
+    pub(crate) fn encode(
+        &mut self,
+        raw: &[u8],
+        sparsity_len_bytes: usize,
+        out: &mut Vec<u8>,
+        limit_len_bytes: usize,
+    ) -> bool {
+        if !scan::tokens(raw, sparsity_len_bytes, &mut self.tokens) {
             return false;
         }
         let block = Block::new(&self.tokens);
@@ -52,7 +58,7 @@ mod tests {
 
     fn encode(raw: &[u8]) -> Vec<u8> {
         let mut out = vec![9];
-        assert!(ZeroRunEncoder::default().encode(raw, usize::MAX, &mut out, raw.len() * 2 + 1000));
+        assert!(ZeroRunEncoder::default().encode(raw, 1, &mut out, raw.len() * 2 + 1000));
         assert_eq!(out.remove(0), 9);
         out
     }
@@ -78,10 +84,10 @@ mod tests {
     fn gives_up_on_dense_data_and_on_little_room() {
         let raw: Vec<u8> = (0..1000u32).map(|i| (i % 255) as u8 + 1).collect();
         let mut out = vec![];
-        assert!(!ZeroRunEncoder::default().encode(&raw, 999, &mut out, 10_000));
-        assert!(!ZeroRunEncoder::default().encode(&raw, 1000, &mut out, 100));
+        assert!(!ZeroRunEncoder::default().encode(&raw, 2, &mut out, 10_000));
+        assert!(!ZeroRunEncoder::default().encode(&raw, 1, &mut out, 100));
         assert!(out.is_empty());
-        assert!(ZeroRunEncoder::default().encode(&raw, 1000, &mut out, 10_000));
+        assert!(ZeroRunEncoder::default().encode(&raw, 1, &mut out, 10_000));
     }
 
     #[test]

@@ -6,8 +6,15 @@ pub(super) const RUN: u32 = 1 << 31;
 /// Bytes looked at in one step inside a run: a cache line.
 const STRIDE: usize = 64;
 
-/// Fills `tokens` with literals (1 to 255) and runs of zeros of `raw`, in order; false if there are more than `limit`.
-pub(super) fn tokens(raw: &[u8], limit: usize, tokens: &mut Vec<u32>) -> bool {
+/// Tokens that data may have before its density is judged.
+const HEAD_TOKENS: usize = 1024;
+
+/// Fills `tokens` with literals (1 to 255) and runs of zeros of `raw`, in order; false if there is more than one to each
+/// `sparsity_len_bytes` bytes, or so many in the first part that there will likely be.
+///
+/// Dense data is so told apart after its first few KiB.
+pub(super) fn tokens(raw: &[u8], sparsity_len_bytes: usize, tokens: &mut Vec<u32>) -> bool {
+    let limit = raw.len() / sparsity_len_bytes;
     tokens.clear();
     let mut rest = raw;
     while !rest.is_empty() {
@@ -20,7 +27,9 @@ pub(super) fn tokens(raw: &[u8], limit: usize, tokens: &mut Vec<u32>) -> bool {
         }
         let literals = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
         // Looked at before the literals are copied, so that dense data costs no more than the limit.
-        if tokens.len().saturating_add(literals) > limit {
+        let scanned_len_bytes = raw.len() - rest.len() + literals;
+        let limit_so_far = HEAD_TOKENS + 2 * (scanned_len_bytes / sparsity_len_bytes);
+        if tokens.len() + literals > limit.min(limit_so_far) {
             return false;
         }
         tokens.extend(rest[..literals].iter().map(|&byte| u32::from(byte)));
@@ -63,13 +72,17 @@ mod tests {
 
     #[test]
     fn tokens_and_their_limit() {
-        let raw = [0, 0, 5, 0, 6, 7];
-        let expected = [RUN | 2, 5, RUN | 1, 6, 7];
+        let raw = [0, 0, 5, 0, 6, 7, 0, 0, 0, 0];
+        let expected = [RUN | 2, 5, RUN | 1, 6, 7, RUN | 4];
         let mut found = vec![1];
-        assert!(tokens(&raw, 5, &mut found));
+        assert!(tokens(&raw, 1, &mut found));
         assert_eq!(found, expected);
-        assert!(!tokens(&raw, 4, &mut found));
-        assert!(tokens(&[], 0, &mut found));
+        assert!(!tokens(&raw, 2, &mut found));
+        // Sparse as a whole, and not at the beginning.
+        let late = [vec![1; 2000], vec![0; 100_000]].concat();
+        assert!(tokens(&late, 2, &mut found));
+        assert!(!tokens(&late, 32, &mut found));
+        assert!(tokens(&[], 1, &mut found));
         assert!(found.is_empty());
     }
 }

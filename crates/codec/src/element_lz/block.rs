@@ -1,0 +1,144 @@
+//! Tokens as one dynamic deflate block.
+
+use super::token::{FIRST_LENGTH, PART_VALUES, SECOND_LITERAL, Token};
+use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::header::DynamicHeader;
+use crate::deflate::huffman::{Code, MAX_LEN_BITS};
+use crate::deflate::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, Symbol,
+    distance_symbol,
+};
+
+// A match is the longest token: two words, 5 and 13 extra bits.
+const _: () = assert!(2 * MAX_LEN_BITS as u32 + 5 + 13 <= MAX_BITS_PER_FLUSH);
+
+/// The codes of a block for given tokens.
+pub(super) struct Block {
+    litlen: Code<LITLEN_SYMBOLS>,
+    distance: Code<DISTANCE_SYMBOLS>,
+    header: DynamicHeader,
+    len_bits: u64,
+}
+
+/// What one part of a token writes: bits, how many, and how many extra bits of the token come after them.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    bits: u32,
+    count: u16,
+    extra_count: u16,
+}
+
+impl Block {
+    pub(super) fn new(tokens: &[Token]) -> Self {
+        // Two tables in turn, so that equal neighbours do not wait for each other.
+        let mut first = [[0u32; PART_VALUES]; 2];
+        let mut second = [[0u32; PART_VALUES]; 2];
+        let (pairs, odd) = tokens.as_chunks::<2>();
+        for pair in pairs {
+            for (index, token) in pair.iter().enumerate() {
+                first[index][token.first()] += 1;
+                second[index][token.second()] += 1;
+            }
+        }
+        for token in odd {
+            first[0][token.first()] += 1;
+            second[0][token.second()] += 1;
+        }
+        let first = |value: usize| first[0][value] + first[1][value];
+        let second = |value: usize| second[0][value] + second[1][value];
+
+        let mut litlen = [0u32; LITLEN_SYMBOLS];
+        for (byte, frequency) in litlen[..256].iter_mut().enumerate() {
+            *frequency = first(byte) + second(SECOND_LITERAL + byte);
+        }
+        litlen[END_OF_BLOCK] = 1;
+        let mut extra_bits = 0;
+        for len in MIN_MATCH..=MAX_MATCH {
+            let Symbol { symbol, extra_bits: bits, .. } = LENGTH_SYMBOLS[len];
+            let count = first(FIRST_LENGTH + len - MIN_MATCH);
+            litlen[usize::from(symbol)] += count;
+            extra_bits += u64::from(bits) * u64::from(count);
+        }
+        let distance: [u32; DISTANCE_SYMBOLS] = std::array::from_fn(second);
+        for (symbol, &count) in distance.iter().enumerate() {
+            extra_bits += u64::from(DISTANCE_EXTRA_BITS[symbol]) * u64::from(count);
+        }
+
+        let (litlen_code, distance_code) = (Code::new(&litlen, MAX_LEN_BITS), Code::new(&distance, MAX_LEN_BITS));
+        let header = DynamicHeader::new(&litlen_code.lengths_bits, &distance_code.lengths_bits);
+        let len_bits =
+            header.cost_bits() + litlen_code.cost_bits(&litlen) + distance_code.cost_bits(&distance) + extra_bits;
+        Self { litlen: litlen_code, distance: distance_code, header, len_bits }
+    }
+
+    /// Length of what `write` writes.
+    pub(super) fn len_bits(&self) -> u64 {
+        self.len_bits
+    }
+
+    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    pub(super) fn write(&self, tokens: &[Token], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
+        let start = out.len();
+        let len_bytes = (u64::from(before.count()) + self.len_bits).div_ceil(8) as usize;
+        out.resize(start + len_bytes + SLACK_LEN_BYTES, 0);
+        let mut writer = BitWriter::new(&mut out[start..], before);
+        self.header.write(&mut writer, is_last);
+        let (first, second) = self.parts();
+        for token in tokens {
+            let (first, second) = (first[token.first()], second[token.second()]);
+            writer.put(first.bits, u32::from(first.count));
+            writer.put(second.bits, u32::from(second.count));
+            writer.put(token.extra(), u32::from(second.extra_count));
+            writer.flush();
+        }
+        writer.put(u32::from(self.litlen.words[END_OF_BLOCK]), u32::from(self.litlen.lengths_bits[END_OF_BLOCK]));
+        let (whole_bytes, remainder) = writer.finish();
+        debug_assert_eq!(
+            8 * whole_bytes as u64 + u64::from(remainder.count()),
+            u64::from(before.count()) + self.len_bits
+        );
+        out.truncate(start + whole_bytes);
+        remainder
+    }
+
+    /// What each value of the first and of the second part of a token writes.
+    fn parts(&self) -> ([Part; PART_VALUES], [Part; PART_VALUES]) {
+        let litlen = |symbol: usize| Part {
+            bits: u32::from(self.litlen.words[symbol]),
+            count: u16::from(self.litlen.lengths_bits[symbol]),
+            extra_count: 0,
+        };
+        let (mut first, mut second) = ([Part::default(); PART_VALUES], [Part::default(); PART_VALUES]);
+        for byte in 0..256 {
+            first[byte] = litlen(byte);
+            second[SECOND_LITERAL + byte] = litlen(byte);
+        }
+        for len in MIN_MATCH..=MAX_MATCH {
+            let Symbol { symbol, extra_bits, extra } = LENGTH_SYMBOLS[len];
+            let mut part = litlen(usize::from(symbol));
+            part.bits |= u32::from(extra) << part.count;
+            part.count += u16::from(extra_bits);
+            first[FIRST_LENGTH + len - MIN_MATCH] = part;
+        }
+        for (symbol, &extra_bits) in DISTANCE_EXTRA_BITS.iter().enumerate() {
+            second[symbol] = Part {
+                bits: u32::from(self.distance.words[symbol]),
+                count: u16::from(self.distance.lengths_bits[symbol]),
+                extra_count: u16::from(extra_bits),
+            };
+        }
+        (first, second)
+    }
+}
+
+/// Extra bits of each distance symbol.
+const DISTANCE_EXTRA_BITS: [u8; DISTANCE_SYMBOLS] = {
+    let mut extra_bits = [0; DISTANCE_SYMBOLS];
+    let mut distance = 1;
+    while distance <= MAX_DISTANCE {
+        let symbol = distance_symbol(distance);
+        extra_bits[symbol.symbol as usize] = symbol.extra_bits;
+        distance += 1 << symbol.extra_bits;
+    }
+    extra_bits
+};
