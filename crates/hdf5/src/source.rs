@@ -129,7 +129,11 @@ const BLOCK_LEN_BYTES: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct MetadataView<'f> {
     file: &'f InputFile,
-    blocks: HashMap<u64, Box<[u8]>>,
+    /// Where in `buffers` a block is, by its number.
+    blocks: HashMap<u64, usize>,
+    buffers: Vec<Vec<u8>>,
+    /// Number and buffer of the block asked for last: four in five requests are for it again.
+    last: Option<(u64, usize)>,
     limit_blocks: usize,
     spill: Vec<u8>,
     read: Option<Ranges>,
@@ -139,7 +143,15 @@ impl<'f> MetadataView<'f> {
     /// A view that keeps at most `limit_bytes` of blocks (at least two blocks).
     pub fn new(file: &'f InputFile, limit_bytes: u64) -> Self {
         let limit_blocks = usize::try_from(limit_bytes / BLOCK_LEN_BYTES).unwrap_or(usize::MAX).max(2);
-        Self { file, blocks: HashMap::new(), limit_blocks, spill: Vec::new(), read: None }
+        Self {
+            file,
+            blocks: HashMap::new(),
+            buffers: Vec::new(),
+            last: None,
+            limit_blocks,
+            spill: Vec::new(),
+            read: None,
+        }
     }
 
     /// A view that also notes which bytes were asked for: what counts as metadata of the file.
@@ -188,17 +200,34 @@ impl<'f> MetadataView<'f> {
     }
 
     fn block(&mut self, number: u64, what: &str) -> Result<&[u8]> {
-        if !self.blocks.contains_key(&number) {
-            if self.blocks.len() >= self.limit_blocks {
-                self.blocks.clear();
-            }
-            let start = number * BLOCK_LEN_BYTES;
-            let len = BLOCK_LEN_BYTES.min(self.file.len_bytes() - start) as usize;
-            let mut block = vec![0; len].into_boxed_slice();
-            self.file.read_exact_at(start, &mut block, what)?;
-            self.blocks.insert(number, block);
+        let index = match self.last {
+            Some((last, index)) if last == number => index,
+            _ => match self.blocks.get(&number) {
+                Some(&index) => index,
+                None => self.load(number, what)?,
+            },
+        };
+        self.last = Some((number, index));
+        Ok(&self.buffers[index])
+    }
+
+    /// Reads a block into a new buffer, or, at the limit, begins to use the buffers again.
+    fn load(&mut self, number: u64, what: &str) -> Result<usize> {
+        // Until the read is done, no buffer is known to hold what was asked for last.
+        self.last = None;
+        if self.blocks.len() >= self.limit_blocks {
+            self.blocks.clear();
         }
-        Ok(&self.blocks[&number])
+        let index = self.blocks.len();
+        let start = number * BLOCK_LEN_BYTES;
+        let len = BLOCK_LEN_BYTES.min(self.file.len_bytes() - start) as usize;
+        if index == self.buffers.len() {
+            self.buffers.push(vec![0; len]);
+        }
+        self.buffers[index].resize(len, 0);
+        self.file.read_exact_at(start, &mut self.buffers[index], what)?;
+        self.blocks.insert(number, index);
+        Ok(index)
     }
 }
 

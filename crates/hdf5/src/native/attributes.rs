@@ -32,8 +32,11 @@ fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
     if !(1..=3).contains(&version) {
         return Err(cursor.unsupported(format!("version {version}")));
     }
-    // The byte is reserved in version 1.
-    let flags = if version == 1 { cursor.u8()? & 0 } else { cursor.u8()? };
+    let flags = match (version, cursor.u8()?) {
+        // Reserved, whatever is there.
+        (1, _) => 0,
+        (_, flags) => flags,
+    };
     if flags & !(FLAG_TYPE_SHARED | FLAG_SPACE_SHARED) != 0 {
         return Err(cursor.malformed(format!("flags {flags:#04x}")));
     }
