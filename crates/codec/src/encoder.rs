@@ -197,7 +197,7 @@ impl Effort {
     pub fn encoders(self) -> &'static str {
         match self {
             Self::Fast => "zero runs, else element LZ",
-            Self::Balanced => "zero runs, else libdeflate 4 (small integers) or 5",
+            Self::Balanced => "zero runs, else libdeflate 3",
             Self::Small => "libdeflate 9",
             Self::Gzip(_) => "libdeflate of that level",
         }

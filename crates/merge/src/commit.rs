@@ -197,6 +197,7 @@ impl<'p> Committer<'p> {
         match &planned.route {
             Route::Encoded { array, .. } | Route::Verbatim { array } => {
                 let tiles = &plan.tiles.arrays[*array as usize];
+                dataset.expect_chunks((claims.len() - self.at.inserted) as u64)?;
                 while let Some(claim) = claims.get(self.at.inserted) {
                     let origin = tiles.tile_origin(claim.tile.index);
                     dataset.insert(&origin, claim.address, claim.len_bytes, claim.filter_mask)?;

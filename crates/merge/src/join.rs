@@ -184,7 +184,7 @@ impl Joiner {
         let (role, column) = match scanned.role {
             ScannedRole::Column { template, fact, committed, kept: digest } => {
                 kept = digest;
-                let mut column = Column { entry: 0, templates: vec![template], committed, facts: Vec::new() };
+                let mut column = Column { entry: 0, templates: vec![*template], committed, facts: Vec::new() };
                 column.facts.resize(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))
@@ -230,10 +230,10 @@ impl Joiner {
                     }
                     fact.rows = 0;
                 }
-                fact.template = match column.templates.iter().position(|known| *known == template) {
+                fact.template = match column.templates.iter().position(|known| *known == *template) {
                     Some(known) => known as u32,
                     None => {
-                        column.templates.push(template);
+                        column.templates.push(*template);
                         column.templates.len() as u32 - 1
                     }
                 };

@@ -47,7 +47,7 @@ pub enum ScannedRole {
     /// A dataset that will be concatenated.
     Column {
         /// What inputs may share.
-        template: Dataset,
+        template: Box<Dataset>,
         /// What is the input's own.
         fact: ColumnFact,
         /// Path of the committed datatype, if it has one.
@@ -319,7 +319,7 @@ impl Scanner<'_> {
         };
         let (mut template, fact) = split(dataset.clone(), address, stored_len_bytes);
         self.resolve_fill(&mut template)?;
-        Ok(ScannedRole::Column { template, fact, committed, kept: None })
+        Ok(ScannedRole::Column { template: Box::new(template), fact, committed, kept: None })
     }
 
     /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an

@@ -225,14 +225,15 @@ pub fn complete(template: &Dataset, fact: &ColumnFact) -> Dataset {
             *address = (fact.address != UNALLOCATED).then_some(fact.address);
             *len_bytes = fact.rows.saturating_mul(row_len_bytes);
         }
-        Layout::Chunked { index, .. } => match index {
-            ChunkIndex::BtreeV1 { address }
-            | ChunkIndex::Implicit { address }
-            | ChunkIndex::FixedArray { address }
-            | ChunkIndex::ExtensibleArray { address }
-            | ChunkIndex::BtreeV2 { address } => *address = fact.address,
-            _ => {}
-        },
+        Layout::Chunked {
+            index:
+                ChunkIndex::BtreeV1 { address }
+                | ChunkIndex::Implicit { address }
+                | ChunkIndex::FixedArray { address }
+                | ChunkIndex::ExtensibleArray { address }
+                | ChunkIndex::BtreeV2 { address },
+            ..
+        } => *address = fact.address,
         _ => {}
     }
     dataset

@@ -137,6 +137,9 @@ fn is_foreign(layout: &Layout) -> bool {
     }
 }
 
+/// What is called for a block of canonical values: first row in the output, rows, canonical bytes.
+pub type CanonicalVisit<'v> = dyn FnMut(u64, u64, &[u8]) -> Result<()> + 'v;
+
 /// Reads pieces of a plan's columns. One per thread.
 pub struct ColumnReader<'p> {
     plan: &'p MergePlan,
@@ -290,11 +293,7 @@ impl<'p> ColumnReader<'p> {
     }
 
     /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order.
-    pub fn for_each_canonical_block(
-        &mut self,
-        column: u32,
-        visit: &mut dyn FnMut(u64, u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    pub fn for_each_canonical_block(&mut self, column: u32, visit: &mut CanonicalVisit<'_>) -> Result<()> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
         let class = scanned.model().datatype.class.clone();

@@ -49,7 +49,8 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let plan =
             raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let predicted =
+            predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
         match arguments.json {

@@ -371,6 +371,8 @@ mod tests {
                 constants: Vec::new(),
             },
             bridged: Vec::new(),
+            predicted: None,
+            scan_s: 0.0,
             elapsed_s: 0.5,
         }
     }

@@ -53,9 +53,9 @@ impl Block {
         }
         litlen[END_OF_BLOCK] = 1;
         let mut extra_bits = 0;
-        for len in MIN_MATCH..=MAX_MATCH {
-            let Symbol { symbol, extra_bits: bits, .. } = LENGTH_SYMBOLS[len];
-            let count = first(FIRST_LENGTH + len - MIN_MATCH);
+        for (nth, &Symbol { symbol, extra_bits: bits, .. }) in LENGTH_SYMBOLS[MIN_MATCH..=MAX_MATCH].iter().enumerate()
+        {
+            let count = first(FIRST_LENGTH + nth);
             litlen[usize::from(symbol)] += count;
             extra_bits += u64::from(bits) * u64::from(count);
         }

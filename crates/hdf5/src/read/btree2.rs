@@ -198,8 +198,8 @@ impl Walk<'_, '_> {
             ));
         }
         self.previous = Some(*scaled);
-        for axis in 0..rank {
-            let origin = scaled[axis].saturating_mul(self.grid.chunk_shape[axis]);
+        for (axis, &number) in scaled[..rank].iter().enumerate() {
+            let origin = number.saturating_mul(self.grid.chunk_shape[axis]);
             if origin >= self.grid.max_dims[axis] {
                 return Err(off_grid(reader, self.grid, &[origin]));
             }

@@ -197,7 +197,7 @@ impl DatasetReader {
         let grid = ChunkGrid::of(source.file, source.dataset)?.ok_or_else(outside)?;
         let on_grid = origin.len() == grid.rank()
             && (0..grid.rank())
-                .all(|axis| origin[axis] < grid.dims[axis] && origin[axis] % grid.chunk_shape[axis] == 0);
+                .all(|axis| origin[axis] < grid.dims[axis] && origin[axis].is_multiple_of(grid.chunk_shape[axis]));
         let range = on_grid.then(|| grid.range_of_box(origin, &[1; MAX_RANK])).flatten().ok_or_else(outside)?;
         let mut found = None;
         let mut index = DirectSource(source.file);

@@ -197,8 +197,9 @@ pub fn array(_library: &Library, call: Call<'_>, item: &Handle, dims: &[u32]) ->
 /// The class of a datatype, with sizes and offsets as the handle tells them (in memory form if libhdf5 opened it).
 pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<TypeClass> {
     let id = datatype.id();
-    // SAFETY (all blocks below): the lock is held (`library`), `id` is an open datatype; out-pointers are to locals.
-    let len_bytes = unsafe { H5Tget_size(id) } as u32;
+    // SAFETY: the lock is held (`library`), `id` is an open datatype; out-pointers are to locals, here and below.
+    let size = unsafe { H5Tget_size(id) };
+    let len_bytes = size as u32;
     let inner = |handle: Result<Handle>| -> Result<Arc<TypeClass>> { Ok(Arc::new(describe(library, call, &handle?)?)) };
     // SAFETY: as above.
     let base = || inner(unsafe { call.handle("H5Tget_super", H5Tget_super(id)) });

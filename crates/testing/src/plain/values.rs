@@ -120,6 +120,7 @@ impl Arena {
 }
 
 /// Appends the memory form of the next canonical element. `file` is where references lead.
+#[expect(clippy::only_used_in_recursion, reason = "the library is the proof that its lock is held")]
 pub fn to_memory(
     library: &Library,
     call: Call<'_>,
@@ -225,6 +226,7 @@ fn select(call: Call<'_>, file: &Handle, path: &[u8], selection: &Selection) -> 
 ///
 /// # Safety
 /// `memory` must hold one element of `form` as libhdf5 reads it, with its allocations still alive.
+#[expect(clippy::only_used_in_recursion, reason = "the library is the proof that its lock is held")]
 pub unsafe fn from_memory(
     library: &Library,
     call: Call<'_>,
