@@ -94,9 +94,13 @@ impl Failure {
                 Self::new(failure.exit, &what)
                     .hint("raise --memory, or use fewer --jobs or smaller chunks (--for random, --chunk)")
             }
-            MergeError::Limit { what, needed, limit, hint } => {
+            MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
-                Self::new(failure.exit, &format!("{what} needs {needed}, the limit is {limit}")).hint(hint)
+                let input = input.display();
+                let told =
+                    format!("{object} of {input} and the others claim {needed} uncompressed, the limit is {limit}");
+                Self::new(failure.exit, &told)
+                    .hint("look at that file; raise --max-output if its dimensions are meant to be that large")
             }
             _ => failure,
         }
@@ -138,7 +142,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Object { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
         MergeError::Locked { .. } => Exit::Locked,
-        MergeError::Limit { .. } => Exit::Limit,
+        MergeError::OutputTooLong { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,

@@ -2,7 +2,7 @@
 //! that names the file, nothing left behind, never a crash.
 
 use raddle_testing::content::Content;
-use raddle_testing::hostile::{self, TIME_LIMIT_S};
+use raddle_testing::hostile::{self, Expectation, TIME_LIMIT_S};
 use raddle_testing::plain;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,11 @@ use std::time::Instant;
 /// Exit codes of a refusal: an input (3) or a limit (6).
 const REFUSALS: [i32; 2] = [3, 6];
 
-fn merge(input: &Path, output: &Path) -> Result<Content, String> {
+/// Said of a file with an unknown filter.
+const MOVED: &str = "is moved as stored";
+
+/// Merges one file; with `is_read`, also reads the output.
+fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> {
     let started = Instant::now();
     let run = Command::new(env!("CARGO_BIN_EXE_raddle"))
         .args(["merge", "--progress", "never", "-o"])
@@ -24,7 +28,14 @@ fn merge(input: &Path, output: &Path) -> Result<Content, String> {
         panic!("{}: took {:?}", input.display(), started.elapsed());
     }
     match run.status.code() {
-        Some(0) => Ok(plain::read(output).expect("the output is sound").without(b"/_raddle")),
+        // Some files claim so much that only not looking is quick.
+        Some(0) if !is_read => Ok(Content::default()),
+        Some(0) => match plain::read(output) {
+            Ok(content) => Ok(content.without(b"/_raddle")),
+            // Chunks with an unknown filter are moved as stored: neither file can be read, and that is right.
+            Err(_) if plain::read(input).is_err() => Err(format!("{} {MOVED}", input.display())),
+            Err(error) => panic!("{}: the output is not sound: {error}", input.display()),
+        },
         Some(code) if REFUSALS.contains(&code) => Err(told),
         _ => panic!("{}: {}: {told}", input.display(), run.status),
     }
@@ -38,8 +49,10 @@ fn every_hostile_file_is_refused_by_name_or_read_right() {
         let file = case.make(folder.path());
         let outputs = tempfile::tempdir().unwrap();
         let output = outputs.path().join("out.h5");
-        let outcome = merge(&file.path, &output);
-        if outcome.is_err() && std::fs::read_dir(outputs.path()).unwrap().next().is_some() {
+        let is_read = !matches!(file.expectation, Expectation::Cheap);
+        let outcome = merge(&file.path, &output, is_read);
+        let is_refused = outcome.as_ref().is_err_and(|told| !told.contains(MOVED));
+        if is_refused && std::fs::read_dir(outputs.path()).unwrap().next().is_some() {
             complaints.push(format!("{}: refused, but something was written", case.name));
         }
         if let Err(complaint) = file.check(outcome) {

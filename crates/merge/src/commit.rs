@@ -32,6 +32,8 @@ pub struct Committer<'p> {
     /// Claims of arrays whose datasets are not complete, in array order. Nearly always empty: only when the metadata
     /// region is full do arrays queue up here.
     waiting: Vec<(u32, Vec<Claim>)>,
+    /// Committed datatypes that do not exist yet, by path.
+    missing_types: HashMap<&'p [u8], EntryIndex>,
     /// Entries whose values are written at the end.
     late_values: Vec<EntryIndex>,
     /// Entries whose attributes are written at the end.
@@ -71,6 +73,11 @@ impl<'p> Committer<'p> {
             reader: work.column_reader(),
             at: Cursor::default(),
             waiting: Vec::new(),
+            missing_types: (0..)
+                .zip(&plan.schema.entries)
+                .filter(|(_, entry)| matches!(entry.role, Role::CommittedDatatype(_)))
+                .map(|(index, entry)| (entry.path.as_slice(), index))
+                .collect(),
             late_values: Vec::new(),
             late_attributes: Vec::new(),
         })
@@ -138,7 +145,28 @@ impl<'p> Committer<'p> {
         Ok(())
     }
 
+    /// Makes the committed datatypes that `entry` refers to and that come after it in the order of creation.
+    fn make_types_of(&mut self, entry: &'p Entry) -> Result<()> {
+        let plan: &'p MergePlan = self.plan;
+        let of_object = match &entry.role {
+            Role::Column(column) => plan.schema.columns[*column as usize].committed.as_ref(),
+            Role::Constant { committed, .. } => committed.as_ref(),
+            _ => None,
+        };
+        let of_attributes = entry.attributes.iter().filter_map(|attribute| attribute.committed.as_ref());
+        for path in of_object.into_iter().chain(of_attributes) {
+            let Some(&index) = self.missing_types.get(path.as_slice()) else { continue };
+            let missing = &plan.schema.entries[index as usize];
+            if let (Role::CommittedDatatype(class), true) = (&missing.role, index != self.at.entry) {
+                self.output.commit_datatype_ahead(path, class, missing.attribute_order)?;
+                self.missing_types.remove(path.as_slice());
+            }
+        }
+        Ok(())
+    }
+
     fn make(&mut self, entry: &'p Entry, claims: &[Claim]) -> Result<()> {
+        self.make_types_of(entry)?;
         match &entry.role {
             Role::Column(column) => self.make_column(entry, *column, claims)?,
             _ if self.at.created => {}
@@ -160,7 +188,10 @@ impl<'p> Committer<'p> {
         match &entry.role {
             Role::Group { .. } if entry.path == b"/" => {}
             Role::Group { link_order } => self.output.create_group(link, *link_order, entry.attribute_order)?,
-            Role::CommittedDatatype(class) => self.output.commit_datatype(link, class, entry.attribute_order)?,
+            Role::CommittedDatatype(class) => {
+                self.output.commit_datatype(link, class, entry.attribute_order)?;
+                self.missing_types.remove(entry.path.as_slice());
+            }
             Role::Constant { dataset, committed, value } => {
                 let spec = constant_spec(entry, dataset, committed.as_ref());
                 let mut created = self.output.create_dataset(link, &spec)?;

@@ -90,17 +90,17 @@ pub enum MergeError {
         /// Cause.
         source: std::io::Error,
     },
-    /// A limit given by the user or the machine.
-    #[error("{what}: needs {needed}, the limit is {limit}; {hint}")]
-    Limit {
-        /// What reached the limit.
-        what: &'static str,
-        /// Amount needed.
+    /// The dimensions claim more than inputs of their size can hold.
+    #[error("{object}: {} and the others claim {needed} uncompressed bytes, the limit is {limit}; raise it with --max-output if the dimensions are meant to be that large", input.display())]
+    OutputTooLong {
+        /// Largest dataset.
+        object: String,
+        /// Input that has most of it.
+        input: PathBuf,
+        /// Uncompressed bytes of the output.
         needed: u64,
-        /// Amount allowed.
+        /// Bytes allowed.
         limit: u64,
-        /// What to do.
-        hint: &'static str,
     },
     /// A dataset that cannot be concatenated as asked.
     #[error("{object}: {reason}")]

@@ -285,7 +285,7 @@ impl Joiner {
             if self.is_bridged(found.kind) { warnings.push(difference) } else { differences.push(difference) }
         }
         let mut schema = Schema::default();
-        for joined in committed_datatypes_first(sort_parents_first(self.entries)) {
+        for joined in sort_parents_first(self.entries) {
             let JoinedEntry { mut entry, column, .. } = joined;
             if let Some(mut column) = column {
                 entry.role = Role::Column(schema.columns.len() as u32);
@@ -351,38 +351,6 @@ fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
         sorted.push(joined);
     }
     sorted
-}
-
-/// Brings committed datatypes, and the groups that they lie in, before the objects that refer to them. Where every
-/// datatype comes before its users anyway, which is usual, nothing moves.
-fn committed_datatypes_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
-    let mut seen = HashSet::new();
-    let in_order = entries.iter().all(|joined| {
-        seen.insert(joined.entry.path.as_slice());
-        let of_column = joined.column.as_ref().and_then(|column| column.committed.as_ref());
-        let of_constant = match &joined.entry.role {
-            Role::Constant { committed, .. } => committed.as_ref(),
-            _ => None,
-        };
-        let of_attributes = joined.entry.attributes.iter().filter_map(|attribute| attribute.committed.as_ref());
-        of_column.into_iter().chain(of_constant).chain(of_attributes).all(|path| seen.contains(path.as_slice()))
-    });
-    if in_order {
-        return entries;
-    }
-    let mut needed = HashSet::from([b"/".to_vec()]);
-    for joined in &entries {
-        if matches!(joined.entry.role, Role::CommittedDatatype(_)) {
-            let mut path = joined.entry.path.as_slice();
-            while needed.insert(path.to_vec()) {
-                path = parent_path(path);
-            }
-        }
-    }
-    let (mut first, rest): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|joined| needed.contains(&joined.entry.path));
-    first.extend(rest);
-    first
 }
 
 /// Parent of an absolute path; the root is its own parent.

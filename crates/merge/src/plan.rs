@@ -412,12 +412,21 @@ impl MergePlan {
     fn check_output_len(&self) -> Result<()> {
         let automatic = (1_u64 << 40).max(self.input_len_bytes().saturating_mul(2000));
         let limit = self.options.max_output_len_bytes.unwrap_or(automatic);
-        let (needed, hint) =
-            (self.logical_len_bytes(), "raise it with --max-output if the dimensions are meant to be that large");
-        if needed > limit {
-            return Err(MergeError::Limit { what: "the uncompressed output", needed, limit, hint });
+        let needed = self.logical_len_bytes();
+        if needed <= limit {
+            return Ok(());
         }
-        Ok(())
+        let lens = self.columns.iter().zip(&self.schema.columns);
+        let lens = lens.map(|(plan, column)| plan.logical_len_bytes(column.model().datatype.class.len_bytes()));
+        let largest = (0..).zip(lens).max_by_key(|(_, len_bytes)| *len_bytes).map_or(0, |(index, _)| index);
+        let facts = self.schema.columns[largest as usize].facts.iter().enumerate();
+        let input = facts.max_by_key(|(_, fact)| fact.rows).map_or(0, |(input, _)| input);
+        Err(MergeError::OutputTooLong {
+            object: display_path(self.schema.column_path(largest)),
+            input: self.inputs[input].path.clone(),
+            needed,
+            limit,
+        })
     }
 
     /// Bytes of one row of a column.

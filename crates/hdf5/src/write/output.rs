@@ -11,9 +11,11 @@ use crate::model::{CreationOrder, TypeClass};
 use hdf5_metno_sys::h5::herr_t;
 use hdf5_metno_sys::h5f::{H5F_ACC_EXCL, H5Fclose, H5Fcreate};
 use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gopen2};
-use hdf5_metno_sys::h5i::hid_t;
+use hdf5_metno_sys::h5i::{H5Iinc_ref, hid_t};
+use hdf5_metno_sys::h5o::H5Olink;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
-use hdf5_metno_sys::h5t::{H5Tcommit2, H5Topen2};
+use hdf5_metno_sys::h5t::{H5Tcommit_anon, H5Tcommit2, H5Topen2};
+use std::collections::HashMap;
 use std::ffi::c_char;
 use std::fs::File;
 use std::path::Path;
@@ -88,6 +90,8 @@ pub struct OutputFile {
     // Dropped after the file is closed.
     pub(super) stand_ins: StandIns,
     pub(super) link_classes: LinkClasses,
+    /// Committed datatypes that have no name yet, by the path that they will have.
+    unnamed_types: HashMap<Vec<u8>, Handle>,
     file: File,
 }
 
@@ -157,6 +161,7 @@ impl OutputFile {
             plan: Some(plan),
             stand_ins: StandIns::default(),
             link_classes: LinkClasses::default(),
+            unnamed_types: HashMap::new(),
             file,
         })
     }
@@ -230,6 +235,33 @@ impl OutputFile {
         self.settle(result)
     }
 
+    /// Commits a datatype that [`OutputFile::commit_datatype`] will name later: objects that come before its name in the
+    /// order of creation can already refer to it by that path.
+    pub fn commit_datatype_ahead(
+        &mut self,
+        path: &[u8],
+        class: &TypeClass,
+        attribute_order: CreationOrder,
+    ) -> Result<()> {
+        let _library = Library::lock();
+        self.require(self.ledger.datatype_room(class))?;
+        let own_path = self.shared_path();
+        let call = Call::of_object(&own_path, path);
+        if datatype::changes_when_committed(class) {
+            return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
+        }
+        let creation = properties::datatype_creation(call, attribute_order)?;
+        let datatype = datatype::build(call, class)?;
+        let file = self.id(call)?;
+        // SAFETY: valid handles, lock held.
+        let status = unsafe { H5Tcommit_anon(file, datatype.id(), creation.id(), H5P_DEFAULT) };
+        let committed = call.status("H5Tcommit_anon", status).map(drop);
+        self.settle(committed)?;
+        self.ledger.made(path, attribute_order);
+        self.unnamed_types.insert(path.to_vec(), datatype);
+        Ok(())
+    }
+
     /// Commits a datatype under a name; its parent must exist.
     pub fn commit_datatype<'a>(
         &mut self,
@@ -241,6 +273,14 @@ impl OutputFile {
         let _library = Library::lock();
         self.require(self.ledger.datatype_room(class).saturating_add(self.link_room(link, 0)))?;
         let result = self.linked(link, 0, |file, call, parent, name, link_list| {
+            if let Some(unnamed) = file.unnamed_types.get(link.path) {
+                let name = call.c_string("H5Olink", name)?;
+                // SAFETY: valid handles and name, lock held.
+                let status = unsafe { H5Olink(unnamed.id(), parent, name.as_ptr(), link_list, H5P_DEFAULT) };
+                call.status("H5Olink", status)?;
+                file.unnamed_types.remove(link.path);
+                return Ok(());
+            }
             if datatype::changes_when_committed(class) {
                 return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
             }
@@ -275,6 +315,7 @@ impl OutputFile {
     pub fn finish(mut self) -> Result<WrittenFile> {
         let _library = Library::lock();
         self.parent = None;
+        self.unnamed_types.clear();
         let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) else {
             return Err(Call::of_file(&self.path).error("H5Fclose"));
         };
@@ -393,6 +434,14 @@ impl OutputFile {
     pub(super) fn datatype(&self, call: Call<'_>, datatype: &TypeRef) -> Result<Handle> {
         match datatype {
             TypeRef::Own(class) => datatype::build(call, class),
+            TypeRef::Committed { path, .. } if self.unnamed_types.contains_key(path) => {
+                let id = self.unnamed_types[path].id();
+                // SAFETY: a valid handle, lock held; the second reference to it is ours.
+                unsafe {
+                    call.status("H5Iinc_ref", H5Iinc_ref(id))?;
+                    call.handle("H5Iinc_ref", id)
+                }
+            }
             TypeRef::Committed { path, .. } => {
                 let name = call.c_string("H5Topen2", path)?;
                 // SAFETY: valid handle and name, lock held; the identifier is ours.
@@ -406,6 +455,7 @@ impl Drop for OutputFile {
     fn drop(&mut self) {
         let _library = Library::lock();
         self.parent = None;
+        self.unnamed_types.clear();
         if let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) {
             plan.abandon();
             // Nobody is there to tell; the file is given up anyway.

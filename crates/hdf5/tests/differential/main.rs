@@ -2,6 +2,7 @@
 //!
 //! Each test makes files with libhdf5 in this process, reads them natively and with libhdf5 in a child process (this
 //! executable, started again for [`reader_child`]), and reports the first difference by object and field.
+#![allow(clippy::macro_metavars_in_unsafe, reason = "the maker's macro is for calls with plain values")]
 
 mod bounds;
 mod compare;

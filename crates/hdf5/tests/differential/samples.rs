@@ -261,7 +261,7 @@ fn object_reference(file: hid_t, seed: u64) -> Vec<u8> {
 
 fn region_reference(file: hid_t, seed: u64) -> Vec<u8> {
     let mut reference = vec![0_u8; 12];
-    if seed % 6 == 0 {
+    if seed.is_multiple_of(6) {
         return reference;
     }
     let space = h5!(H5Screate_simple(2, [4, 5].as_ptr(), [4, 5].as_ptr()));

@@ -152,7 +152,7 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
         let spec = spec(integer(4, false), &[40], &[UNLIMITED], chunked);
         let raw_end = start + 200 * 160;
         let mut refused = Vec::new();
-        let mut fill = |out: &mut OutputFile, index: u64| -> Result<(), Hdf5Error> {
+        let fill = |out: &mut OutputFile, index: u64| -> Result<(), Hdf5Error> {
             let mut dataset = out.create_dataset(format!("/d{index:03}").as_bytes(), &spec)?;
             for chunk in 0..10 {
                 dataset.insert(&[chunk * 4], start + index * 160 + chunk * 16, 16, 0)?;

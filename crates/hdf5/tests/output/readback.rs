@@ -29,10 +29,6 @@ impl Readback {
         Self { path: path.to_path_buf(), file, _library: library }
     }
 
-    pub fn file(&self) -> &Handle {
-        &self.file
-    }
-
     pub fn call(&self) -> Call<'_> {
         Call::of_file(&self.path)
     }

@@ -292,7 +292,7 @@ fn spec_of(axes: &[Axis], (latest, kind, options): (bool, u8, (bool, bool, bool,
     };
     let mut chunks: Vec<(u64, u64)> = spec.chunks.iter().map(|&chunk| (random(), chunk)).collect();
     chunks.sort_unstable();
-    if order % 3 > 0 {
+    if !order.is_multiple_of(3) {
         chunks.retain(|_| random() % 4 > 0);
     }
     spec.chunks = chunks.into_iter().map(|(_, chunk)| chunk).collect();

@@ -13,6 +13,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What is done to the bytes of a file.
+type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
+
 const UNLIMITED: u64 = u64::MAX;
 
 fn chunked(shape: &[u64]) -> Storage {
@@ -150,7 +153,7 @@ fn btrees_that_are_no_trees() {
     let level = patient.bytes[root + 5];
     assert!(level >= 2);
     let first_child = get(&patient.bytes, child_at(root, 0)) as usize;
-    let changes: [(&str, &dyn Fn(&mut Vec<u8>)); 7] = [
+    let changes: [(&str, Change); 7] = [
         // A cycle: the level cannot fall for ever.
         ("does not belong here", &|bytes| put(bytes, child_at(root, 0), root as u64)),
         ("does not belong here", &|bytes| put(bytes, child_at(first_child, 0), root as u64)),
@@ -179,7 +182,7 @@ fn chunks_where_none_can_be() {
     let key_at = |number: usize| root + header_len + number * (key_len + 8);
     let address_at = |number: usize| key_at(number) + key_len;
     let first = get(&patient.bytes, address_at(0));
-    let changes: [(&str, &dyn Fn(&mut Vec<u8>)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("over the superblock", &|bytes| put(bytes, address_at(0), 0)),
         ("overlap", &|bytes| put(bytes, address_at(1), first)),
         ("overlap", &|bytes| put(bytes, address_at(1), first + 1)),

@@ -111,7 +111,7 @@ pub struct Made {
 
 /// Byte `byte` of the element at linear position `position`: compressible, never 0 or a fill byte by accident of order.
 fn value_byte(position: u64, byte: u64) -> u8 {
-    (position.wrapping_mul(2_654_435_761) >> 7 ^ position / 5 ^ byte * 37) as u8
+    ((position.wrapping_mul(2_654_435_761) >> 7) ^ (position / 5) ^ (byte * 37)) as u8
 }
 
 /// Calls `visit` with the linear positions of a box in an array of `dims`, row by row.
