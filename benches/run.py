@@ -51,7 +51,9 @@ def timed(command):
 
 def inputs_of(workload, folder):
     target = folder / workload
-    subprocess.run([RADDLE, "demo", "--workload", workload, "--only-generate", "--keep", target, "-q"], check=True)
+    if not target.exists():
+        subprocess.run([RADDLE, "demo", "--workload", workload, "--only-generate", "--keep", target, "-q"],
+                       check=True)
     return sorted(target.rglob("*.h5"))
 
 
