@@ -6,9 +6,14 @@ use crate::options::MergeOptions;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ObjectName, READER_ARGUMENT};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
+use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::{Hdf5Error, Result};
 use std::ops::Range;
 use std::path::Path;
+
+/// Deepest nesting of groups. A plan holds every object's path, so its memory grows with the square of the depth;
+/// honest files stay below a hundred.
+const DEEPEST_GROUP: u64 = 1000;
 
 /// Reads metadata of inputs, and values that only libhdf5 can find.
 #[derive(Debug)]
@@ -20,7 +25,7 @@ pub struct InputReader {
 impl InputReader {
     /// The readers that `options` allow.
     pub fn new(options: &MergeOptions) -> Self {
-        let native = NativeReader::default();
+        let native = NativeReader { limits: ReadLimits { depth: DEEPEST_GROUP, ..ReadLimits::default() } };
         let composed = options.reader_executable.as_ref().map(|executable| {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
