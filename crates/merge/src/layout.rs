@@ -1,6 +1,6 @@
 //! How the output's datasets are cut into chunks: the reader's needs in, chunk shapes out.
 //!
-//! Pure functions of row counts and sizes; measured reasons stand beside the constants.
+//! Pure functions of row counts and sizes; the reasons stand beside the constants.
 //! Invariant: a chunk shape has no zero, fits HDF5's limit of 4 GiB, and never exceeds fixed maximum dimensions.
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ const EVENTS_WIDE_ROWS: u64 = 128;
 const WIDE_ROW_LEN_BYTES: u64 = 1024;
 /// Chunk under [`LayoutPolicy::Scan`]: long enough that seeks and per-chunk costs vanish, short enough for caches.
 const SCAN_CHUNK_LEN_BYTES: u64 = 4 << 20;
-/// Chunk under [`LayoutPolicy::Random`]: the cost of one row is inflating its chunk, about 0.1 ms for 64 KiB.
+/// Chunk under [`LayoutPolicy::Random`]: the cost of one row is inflating its chunk.
 const RANDOM_CHUNK_LEN_BYTES: u64 = 64 << 10;
 /// Chunk under [`LayoutPolicy::Cloud`]: object stores serve ranges of 8 to 16 MB best; compressed two to eight times.
 const CLOUD_CHUNK_LEN_BYTES: u64 = 8 << 20;
