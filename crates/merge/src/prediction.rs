@@ -89,8 +89,9 @@ pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
             _ => stored,
         };
     }
-    let raw_len_bytes = plan.tiles.arrays.iter().fold(0_u64, |sum, array| sum.saturating_add(array.len_bytes()));
-    let per_byte_s = if sampled > 0 { elapsed_s / sampled as f64 } else { 0.0 };
+    // Time goes with stored bytes: the uncompressed ones of maps that are nearly all zeros cost next to nothing.
+    let per_stored_byte_s = if stood_for > 0.0 { elapsed_s / stood_for } else { 0.0 };
+    let input_stored: f64 = plan.schema.columns.iter().map(|column| column.stored_len_bytes() as f64).sum();
     let largest_tile = plan.tiles.arrays.iter().map(|array| array.tile_len_bytes()).max().unwrap_or(0);
     let batches = raddle_core::engine::DEFAULT_BATCH_LEN_BYTES.max(largest_tile).saturating_mul(2);
     let memory = (largest_tile + batches + work.worker_len_bytes()).saturating_mul(plan.options.jobs as u64);
@@ -98,7 +99,7 @@ pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
         stored_len_bytes: stored_len_bytes as u64,
         metadata_len_bytes: crate::commit::predict_metadata(plan),
         input_len_bytes: plan.input_len_bytes(),
-        elapsed_s: per_byte_s * raw_len_bytes as f64 / plan.options.jobs.max(1) as f64,
+        elapsed_s: per_stored_byte_s * input_stored / plan.options.jobs.max(1) as f64,
         memory_len_bytes: memory.min(plan.options.memory_limit_bytes),
         sampled_len_bytes: sampled,
     })
