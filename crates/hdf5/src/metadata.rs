@@ -6,8 +6,8 @@
 use crate::child::ChildReader;
 use crate::error::Result;
 use crate::model::{FileTree, LinkTarget, Object, ObjectIndex, ObjectKind};
-use crate::native::{self, ReadLimits};
-use crate::source::InputFile;
+use crate::native::{self, Forms, ReadLimits};
+use crate::source::{InputFile, MetadataView};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -63,7 +63,23 @@ impl Reader {
 
 impl MetadataReader for Reader {
     fn read_tree(&self, path: &Path) -> Result<FileTree> {
-        let mut tree = match self.native.read_tree(path) {
+        self.complete(self.native.read_tree(path), path)
+    }
+}
+
+impl Reader {
+    /// The metadata of the file under `view`; datasets whose form is known come as [`ObjectKind::Formed`].
+    ///
+    /// # Errors
+    /// As [`MetadataReader::read_tree`].
+    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
+        let path = view.file().path();
+        self.complete(native::read_outline(view, &self.native.limits, forms), path)
+    }
+
+    /// Asks the child about what the native reader did not know.
+    fn complete(&self, found: Result<FileTree>, path: &Path) -> Result<FileTree> {
+        let mut tree = match found {
             Err(error) if error.is_unsupported() => return self.child.read_tree(path),
             outcome => outcome?,
         };
