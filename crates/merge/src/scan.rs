@@ -121,10 +121,10 @@ pub fn scan(
             });
         }
         // Joined on this thread while the others scan on.
-        for place in 0..inputs.len() {
+        for (place, path) in inputs.iter().enumerate() {
             match ahead.take(place) {
                 Some(Ok(scanned)) => take(place, scanned),
-                Some(Err(error)) => bad.push(BadInput { path: inputs[place].clone(), error }),
+                Some(Err(error)) => bad.push(BadInput { path: path.clone(), error }),
                 None => break,
             }
         }
