@@ -42,7 +42,7 @@ pub enum Command {
     Merge(command::merge::MergeArgs),
     /// Rewrite one file with new chunks or another compression
     Rechunk(command::rechunk::RechunkArgs),
-    /// Check that a merged file holds exactly what its inputs hold
+    /// Check that a merged file holds exactly what its inputs hold, or still holds what was written
     Verify(command::verify::VerifyArgs),
     /// Tell where the bytes of a file went, and what could be better
     Inspect(command::inspect::InspectArgs),

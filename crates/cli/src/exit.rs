@@ -24,7 +24,7 @@ pub enum Exit {
     Limit = 6,
     /// Another run writes the same output.
     Locked = 7,
-    /// The output does not hold what the inputs hold.
+    /// A file does not hold what it should: the inputs' content, what was written, keys in order.
     Mismatch = 8,
     /// Stopped by SIGINT (128 + 2).
     Interrupted = 130,
@@ -51,5 +51,5 @@ Exit codes:
   0  done                                    5  output could not be written (space, permission)
   1  internal error                          6  a limit was reached (memory, open files, size)
   2  wrong usage                             7  another run writes the same output
-  3  input refused, nothing written          8  output and inputs differ
+  3  input refused, nothing written          8  verification or check found a difference
   4  done, but inputs skipped (--skip-bad)   130/143  stopped by SIGINT/SIGTERM";

@@ -139,6 +139,9 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Duplicate { .. }
         | MergeError::BadInputs { .. }
         | MergeError::Differences { .. }
+        | MergeError::NoDigests { .. }
+        | MergeError::DigestsNewer { .. }
+        | MergeError::DigestsDamaged { .. }
         | MergeError::Object { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
         MergeError::Locked { .. } => Exit::Locked,

@@ -5,12 +5,13 @@
 //! references. When the metadata region runs full, creation pauses until the raw region is complete and goes on behind
 //! it. Invariant: objects are created in schema order, so creation order and bytes do not depend on the threads.
 
+use crate::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows};
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::plan::{MergePlan, Route, Storage};
 use crate::provenance::{self, Provenance};
 use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
-use crate::tiles::{Digests, MergeWork};
+use crate::tiles::MergeWork;
 use crate::values::ColumnReader;
 use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
@@ -38,6 +39,8 @@ pub struct Committer<'p> {
     late_values: Vec<EntryIndex>,
     /// Entries whose attributes are written at the end.
     late_attributes: Vec<EntryIndex>,
+    /// Digests of columns whose values do not come in tiles.
+    digests: Vec<(u32, ColumnDigests)>,
 }
 
 /// How far creation has come. Each step either happens or, when the metadata region is full, changes nothing.
@@ -80,6 +83,7 @@ impl<'p> Committer<'p> {
                 .collect(),
             late_values: Vec::new(),
             late_attributes: Vec::new(),
+            digests: Vec::new(),
         })
     }
 
@@ -103,8 +107,9 @@ impl<'p> Committer<'p> {
         }
     }
 
-    /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles.
-    pub fn finish(mut self, raw_end: u64, digests: &Digests) -> Result<WrittenFile> {
+    /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles; `digests`
+    /// are those of values that came in tiles and get those of all others.
+    pub fn finish(mut self, raw_end: u64, digests: &mut Digests) -> Result<WrittenFile> {
         self.output.set_raw_end(raw_end);
         for (array, claims) in std::mem::take(&mut self.waiting) {
             self.commit_now(array, &claims)?;
@@ -118,6 +123,9 @@ impl<'p> Committer<'p> {
             for attribute in entry.attributes.iter() {
                 self.write_attribute(&entry.path, attribute)?;
             }
+        }
+        for (column, of_column) in std::mem::take(&mut self.digests) {
+            digests.columns[column as usize] = Some(of_column);
         }
         if self.plan.options.provenance {
             self.write_provenance(&provenance::gather(self.plan, digests))?;
@@ -238,6 +246,7 @@ impl<'p> Committer<'p> {
             Route::Direct if self.at.inserted == 0 => {
                 let values = self.reader.whole_column(column)?;
                 dataset.write(&values)?;
+                self.digests.push((column, InOrder::of_values(&values, plan.row_len_bytes(column))));
                 self.at.inserted = 1;
             }
             Route::FileLocal if self.at.inserted == 0 => {
@@ -266,9 +275,14 @@ impl<'p> Committer<'p> {
             Role::Column(column) => {
                 let spec = column_spec(plan, entry, *column);
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
-                self.reader.for_each_canonical_block(*column, &mut |start, rows, canonical| {
+                let block_rows = block_rows(plan.row_len_bytes(*column));
+                let mut digests = InOrder::new(Form::Canonical, block_rows);
+                self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
+                    digests.add(rows, canonical);
                     dataset.write_rows(start, rows, canonical).map_err(named)
-                })
+                })?;
+                self.digests.push((*column, digests.finish()));
+                Ok(())
             }
             _ => Ok(()),
         }

@@ -110,6 +110,30 @@ pub enum MergeError {
         /// Why, and what to do.
         reason: String,
     },
+    /// The file holds no digests, or those of a version that wrote others.
+    #[error("{}: holds no digests that this version can check (merged with --no-provenance, by an older raddle, or not by raddle); compare it with its inputs: --against", path.display())]
+    NoDigests {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The digests are of a later format.
+    #[error("{}: its digests have format {found}, this version knows up to {known}; use a newer raddle", path.display())]
+    DigestsNewer {
+        /// The file.
+        path: PathBuf,
+        /// Format in the file.
+        found: u64,
+        /// Newest format known.
+        known: u64,
+    },
+    /// The digests contradict themselves.
+    #[error("{}: its digests are damaged: {what}", path.display())]
+    DigestsDamaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        what: String,
+    },
     /// Reading an input or writing the output through the HDF5 layer failed.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),

@@ -88,9 +88,9 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     )
     .map_err(|error| MergeError::from_engine(error, publication.temporary()))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
-    let digests = work.finish()?;
+    let mut digests = work.finish()?;
     let commit_timer = StageTimer::start();
-    let written = committer.finish(engine.end_address, &digests)?;
+    let written = committer.finish(engine.end_address, &mut digests)?;
     let commit_totals = commit_timer.totals(0, 1);
     let commit_s = commit_timer.elapsed_s();
     for input in 0..plan.inputs.len() as u32 {

@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod commit;
+pub mod digests;
 pub mod error;
 pub mod execute;
 pub mod inputs;
 pub mod join;
 pub mod layout;
 pub mod options;
+mod parallel;
 pub mod plan;
 pub mod prediction;
 pub mod provenance;

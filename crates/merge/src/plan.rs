@@ -119,6 +119,11 @@ pub enum Route {
 }
 
 impl ColumnPlan {
+    /// Whether a filter is unknown, so that values cannot be seen and chunks are moved as stored.
+    pub fn is_undecodable(&self) -> bool {
+        self.pipelines.iter().any(Option::is_none)
+    }
+
     /// Uncompressed bytes of the column, descriptors only for file-local types.
     pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
         self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))

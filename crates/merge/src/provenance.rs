@@ -1,36 +1,42 @@
 //! `/_raddle`: which rows came from which input, and digests of every dataset, kept in the output itself.
 //!
-//! Layout (format 1), all plain HDF5 that any reader shows:
+//! Layout (format 2), all plain HDF5 that any reader shows:
 //!
 //! | object | shape, type | content |
 //! |---|---|---|
-//! | attribute `format` | u64 | 1 |
+//! | attribute `format` | u64 | 2 |
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
+//! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths as given |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
+//! | `objects/path` | (o) string | paths of all objects and links that are no concatenated datasets |
+//! | `objects/structure` | (o) u64 | digest of the object or link: see [`crate::digests::structure`] |
 //! | `datasets/path` | (m) string | paths of the concatenated datasets |
+//! | `datasets/structure` | (m) u64 | digest of everything but the values |
+//! | `datasets/form` | (m) u64 | what is digested: see [`crate::digests::Form`]; 0: nothing, there is no element |
 //! | `datasets/digest` | (m) u64 | digest of all values in row-major order |
 //! | `datasets/row_starts` | (m) u32 | row of `row_starts` that holds for the dataset |
-//! | `datasets/block_rows` | (m) u64 | rows per digest block; 0: no digest (unknown filter moved as stored) |
+//! | `datasets/block_rows` | (m) u64 | rows per digest block |
 //! | `datasets/first_block` | (m) u64 | first element of `block_digest` |
 //! | `row_starts` | (k, n + 1) u64 | first row of each input, and the total; datasets of one table share a row |
 //! | `block_digest` | (b) u64 | digests of row blocks |
 //!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
 
+use crate::digests::structure::structure_digests;
+use crate::digests::{ColumnDigests, Digests};
 use crate::plan::MergePlan;
-use crate::schema::PROVENANCE_GROUP;
-use crate::tiles::Digests;
-use raddle_core::digest::BlockDigests;
+use crate::schema::{PROVENANCE_GROUP, Role};
+use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Version of the layout above.
-pub const FORMAT: u64 = 1;
-/// Name of the digest: [`raddle_core::digest`].
-pub const DIGEST_ALGORITHM: &str = "CRC-64/NVME";
+pub const FORMAT: u64 = 2;
+/// Name of the attribute that seals the others and the tables.
+pub const SEAL: &str = "seal";
 
 /// A small dataset of provenance.
 #[derive(Debug, Clone)]
@@ -99,6 +105,25 @@ pub fn provenance_path(inside: &str) -> Vec<u8> {
     path
 }
 
+/// A digest of attributes (name, canonical value) and tables (path, dimensions, canonical values) that does not depend on
+/// their order.
+pub fn seal<'v>(
+    attributes: impl Iterator<Item = (&'v [u8], &'v [u8])>,
+    tables: impl Iterator<Item = (&'v [u8], &'v [u64], &'v [u8])>,
+) -> u64 {
+    fn of(parts: &[&[u8]]) -> u64 {
+        let framed = parts.iter().fold(Digest::default(), |all, part| {
+            all.then(Digest::of(&(part.len() as u64).to_le_bytes())).then(Digest::of(part))
+        });
+        framed.crc64_nvme()
+    }
+    let dims_bytes = |dims: &[u64]| dims.iter().flat_map(|dim| dim.to_le_bytes()).collect::<Vec<u8>>();
+    let mut parts: Vec<u64> = attributes.map(|(name, value)| of(&[name, value])).collect();
+    parts.extend(tables.map(|(path, dims, value)| of(&[path, &dims_bytes(dims), value])));
+    parts.sort_unstable();
+    parts.iter().fold(Digest::default(), |all, part| all.then(Digest::of(&part.to_le_bytes()))).crc64_nvme()
+}
+
 /// Gathers the provenance of an executed plan.
 pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
     use std::os::unix::ffi::OsStrExt;
@@ -107,51 +132,86 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
         canonical_string(text.as_bytes(), &mut value);
         value
     };
-    let attributes = vec![
+    let mut attributes = vec![
         NamedValue { name: "format", class: unsigned(8), value: FORMAT.to_le_bytes().to_vec() },
         NamedValue { name: "raddle_version", class: string(), value: text(env!("CARGO_PKG_VERSION")) },
-        NamedValue { name: "digest_algorithm", class: string(), value: text(DIGEST_ALGORITHM) },
+        NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
     ];
-    let mut tables = Vec::new();
-    let mut numbers = |inside: &str, dims: Vec<u64>, values: Vec<u64>| {
-        let value = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        tables.push(Table { path: provenance_path(inside), class: unsigned(8), dims, value });
+    let mut tables = Tables::default();
+    let inputs = plan.inputs.len() as u64;
+    tables.numbers("inputs/len_bytes", plan.inputs.iter().map(|input| input.identity.len_bytes));
+    tables.strings("inputs/path", plan.inputs.iter().map(|input| input.path.as_os_str().as_bytes()));
+
+    let structure = structure_digests(plan);
+    let others = || {
+        let entries = plan.schema.entries.iter().zip(&structure);
+        entries.filter(|(entry, _)| !matches!(entry.role, Role::Column(_)))
     };
-    let (inputs, columns) = (plan.inputs.len() as u64, plan.columns.len() as u64);
-    numbers("inputs/len_bytes", vec![inputs], plan.inputs.iter().map(|input| input.identity.len_bytes).collect());
-    let of_columns = |value: &dyn Fn(u32, &BlockDigests) -> u64| {
-        let columns = (0..).zip(&digests.columns);
-        columns.map(|(column, digests)| digests.as_ref().map_or(0, |digests| value(column, digests))).collect()
-    };
-    numbers("datasets/digest", vec![columns], of_columns(&|_, digests| digests.whole.crc64_nvme()));
-    numbers(
-        "datasets/block_rows",
-        vec![columns],
-        of_columns(&|column, digests| digests.block_len_bytes / plan.row_len_bytes(column).max(1)),
-    );
-    let mut first_blocks = Vec::new();
-    let mut blocks = Vec::new();
-    for column in &digests.columns {
-        first_blocks.push(blocks.len() as u64);
-        blocks.extend(column.iter().flat_map(|column| &column.blocks).map(|block| block.crc64_nvme()));
-    }
-    numbers("datasets/first_block", vec![columns], first_blocks);
+    tables.strings("objects/path", others().map(|(entry, _)| entry.path.as_slice()));
+    tables.numbers("objects/structure", others().map(|(_, digest)| *digest));
+    let columns = 0..plan.columns.len() as u32;
+    tables.strings("datasets/path", columns.map(|column| plan.schema.column_path(column)));
+    tables.numbers("datasets/structure", plan.schema.columns.iter().map(|column| structure[column.entry as usize]));
+    let of_columns =
+        |value: fn(&ColumnDigests) -> u64| digests.columns.iter().map(move |digests| digests.as_ref().map_or(0, value));
+    tables.numbers("datasets/form", of_columns(|digests| digests.form as u64));
+    tables.numbers("datasets/digest", of_columns(|digests| digests.whole));
+    tables.numbers("datasets/block_rows", of_columns(|digests| digests.block_rows));
+    let counts =
+        digests.columns.iter().map(|digests| digests.as_ref().map_or(0, |digests| digests.blocks.len() as u64));
+    let first_blocks = counts.scan(0, |end, count| {
+        let first = *end;
+        *end += count;
+        Some(first)
+    });
+    tables.numbers("datasets/first_block", first_blocks);
+    tables.numbers("block_digest", digests.columns.iter().flatten().flat_map(|digests| digests.blocks.iter().copied()));
+
     let (starts, start_of_column) = row_starts(plan);
-    numbers("row_starts", vec![starts.len() as u64, inputs + 1], starts.into_iter().flatten().collect());
-    numbers("block_digest", vec![blocks.len() as u64], blocks);
+    tables.table(
+        "row_starts",
+        unsigned(8),
+        vec![starts.len() as u64, inputs + 1],
+        of_words(starts.into_iter().flatten()),
+    );
     let value = start_of_column.iter().flat_map(|row| row.to_le_bytes()).collect();
-    tables.push(Table { path: provenance_path("datasets/row_starts"), class: unsigned(4), dims: vec![columns], value });
-    let mut strings = |inside: &str, values: &mut dyn Iterator<Item = &[u8]>| {
+    tables.table("datasets/row_starts", unsigned(4), vec![start_of_column.len() as u64], value);
+
+    let sealed = seal(
+        attributes.iter().map(|attribute| (attribute.name.as_bytes(), attribute.value.as_slice())),
+        tables.0.iter().map(|table| (table.path.as_slice(), table.dims.as_slice(), table.value.as_slice())),
+    );
+    attributes.push(NamedValue { name: SEAL, class: unsigned(8), value: sealed.to_le_bytes().to_vec() });
+    let groups = ["", "inputs", "objects", "datasets"].map(provenance_path).to_vec();
+    Provenance { groups, attributes, tables: tables.0 }
+}
+
+fn of_words(words: impl Iterator<Item = u64>) -> Vec<u8> {
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Tables being gathered; paths are those below `/_raddle`.
+#[derive(Default)]
+struct Tables(Vec<Table>);
+
+impl Tables {
+    fn table(&mut self, inside: &str, class: Arc<TypeClass>, dims: Vec<u64>, value: Vec<u8>) {
+        self.0.push(Table { path: provenance_path(inside), class, dims, value });
+    }
+
+    fn numbers(&mut self, inside: &str, values: impl Iterator<Item = u64>) {
+        let value = of_words(values);
+        self.table(inside, unsigned(8), vec![value.len() as u64 / 8], value);
+    }
+
+    fn strings<'v>(&mut self, inside: &str, values: impl Iterator<Item = &'v [u8]>) {
         let (mut count, mut value) = (0, Vec::new());
         for bytes in values {
             canonical_string(bytes, &mut value);
             count += 1;
         }
-        tables.push(Table { path: provenance_path(inside), class: string(), dims: vec![count], value });
-    };
-    strings("inputs/path", &mut plan.inputs.iter().map(|input| input.path.as_os_str().as_bytes()));
-    strings("datasets/path", &mut (0..plan.columns.len()).map(|column| plan.schema.column_path(column as u32)));
-    Provenance { groups: ["", "inputs", "datasets"].map(provenance_path).to_vec(), attributes, tables }
+        self.table(inside, string(), vec![count], value);
+    }
 }
 
 /// Distinct vectors of first rows per input, and which one each column has.

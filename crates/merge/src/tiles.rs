@@ -1,72 +1,54 @@
 //! How the engine makes this product's tiles: pieces read from the inputs, digested, encoded or moved as stored.
 //!
 //! Digests are taken where a value is first seen in its output tile, from the bytes that are then encoded, and combined
-//! by position, so that they do not depend on tiling, threads or order.
-//! Invariant: every row of a column is digested exactly once.
+//! by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are decoded for
+//! it. Invariant: every row of a column is digested exactly once.
 
+use crate::digests::Digests;
+use crate::digests::blocks::Gathering;
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ABSENT, display_path};
 use crate::values::{ColumnReader, FillPattern};
 use raddle_codec::{EncodeState, is_all};
-use raddle_core::digest::{BlockDigests, Digest, RowBlockDigests};
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::report::StageTable;
 use raddle_hdf5::source::InputPool;
 
-/// Raw bytes per digest block. Small enough to locate a damaged place, large enough that digests are 2 ppm of the data.
-const DIGEST_BLOCK_LEN_BYTES: u64 = 4 << 20;
-
 /// The tiles of a merge.
 pub struct MergeWork<'p> {
     plan: &'p MergePlan,
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
-    digests: Vec<Option<RowBlockDigests>>,
+    digests: Vec<Option<Gathering>>,
+    /// Length of the longest tile that is decoded for its digest alone.
+    longest_decoded_len_bytes: u64,
 }
 
 /// State of one worker thread.
 pub struct MergeWorker<'p> {
     reader: ColumnReader<'p>,
     encode: EncodeState,
-}
-
-/// Digests of an executed merge.
-#[derive(Debug, Clone)]
-pub struct Digests {
-    /// One per column of the schema; `None` where values do not pass the engine (file-local, direct) or pass unseen
-    /// (moved as stored).
-    pub columns: Vec<Option<BlockDigests>>,
-}
-
-impl Digests {
-    /// One digest over all columns, in schema order.
-    pub fn whole(&self) -> u64 {
-        let columns = self.columns.iter().flatten();
-        columns.fold(Digest::default(), |whole, column| whole.then(column.whole)).crc64_nvme()
-    }
+    /// A tile that is decoded for its digest alone.
+    decoded: Vec<u8>,
 }
 
 impl<'p> MergeWork<'p> {
     /// The tiles of `plan`, whose inputs `pool` opens.
     pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
         let fills = plan.schema.columns.iter().map(|column| FillPattern::of(column.model())).collect();
-        let digests = plan
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(column, planned)| match planned.route {
-                Route::Encoded { .. } => {
-                    let row_len_bytes = plan.row_len_bytes(column as u32);
-                    let block_len_bytes = block_rows(row_len_bytes) * row_len_bytes;
-                    Some(RowBlockDigests::new(block_len_bytes, row_len_bytes * planned.dims[0]))
+        let digests: Vec<_> = (0..plan.columns.len() as u32).map(|column| Gathering::of(plan, column)).collect();
+        let decoded =
+            plan.columns.iter().zip(&digests).filter_map(|(planned, digests)| match (&planned.route, digests) {
+                (Route::Verbatim { array }, Some(Gathering::Values { .. })) => {
+                    Some(plan.tiles.arrays[*array as usize].tile_len_bytes())
                 }
                 _ => None,
-            })
-            .collect();
-        Self { plan, pool, fills, digests }
+            });
+        let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
+        Self { plan, pool, fills, digests, longest_decoded_len_bytes }
     }
 
     /// A reader of columns, for one thread.
@@ -74,44 +56,14 @@ impl<'p> MergeWork<'p> {
         ColumnReader::new(self.plan, self.pool)
     }
 
-    /// The digests, when all tiles have been made.
+    /// The digests of what came in tiles, when all tiles have been made.
     pub fn finish(&self) -> Result<Digests> {
-        let columns = self.digests.iter().map(|digests| digests.as_ref().map(RowBlockDigests::finish).transpose());
-        Ok(Digests { columns: columns.collect::<std::result::Result<_, _>>()? })
+        let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
+        Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
-    fn array(&self, tile: Tile) -> (u32, &ArrayPlan) {
-        (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
-    }
-}
-
-/// Rows per digest block.
-pub fn block_rows(row_len_bytes: u64) -> u64 {
-    (DIGEST_BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1)
-}
-
-impl<'p> TileWork for MergeWork<'p> {
-    type Error = MergeError;
-    type Worker = MergeWorker<'p>;
-
-    fn worker(&self) -> Result<MergeWorker<'p>> {
-        Ok(MergeWorker { reader: ColumnReader::new(self.plan, self.pool), encode: EncodeState::default() })
-    }
-
-    fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
-        let (column, array) = self.array(tile);
-        if !matches!(self.plan.columns[column as usize].route, Route::Verbatim { .. }) {
-            return Ok(None);
-        }
-        let Some(piece) = array.pieces(tile.index).next() else { return Ok(Some(TileForm::Fill)) };
-        let form = match worker.reader.stored_chunk(column, piece.input, &piece.source.start, stored)? {
-            Some(filter_mask) => TileForm::Stored { filter_mask },
-            None => TileForm::Fill,
-        };
-        Ok(Some(form))
-    }
-
-    fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
+    /// Brings the values of a tile together in `raw`.
+    fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
         let (column, array) = self.array(tile);
         let fill = &self.fills[column as usize];
         if !array.is_full(tile.index) {
@@ -123,16 +75,73 @@ impl<'p> TileWork for MergeWork<'p> {
             if fact.template == ABSENT {
                 fill.fill_box(target, &piece.source.count)?;
             } else {
-                worker.reader.read_piece(column, piece.input, &piece.source, target)?;
+                reader.read_piece(column, piece.input, &piece.source, target)?;
             }
         }
-        if let Some(digests) = &self.digests[column as usize] {
+        Ok(())
+    }
+
+    /// Digests the values of a tile, if those of its column are.
+    fn digest(&self, tile: Tile, raw: &[u8]) -> Result<()> {
+        let (column, array) = self.array(tile);
+        if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
             let extent = array.tile_extent(tile.index);
             let origin = Coordinates::from_elem(0, extent.rank());
             let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
             digests.add_box(&array.shape, &extent, source, array.element_len_bytes as usize)?;
         }
         Ok(())
+    }
+
+    /// Digests a tile that is moved as stored: its values, or its chunk where these cannot be seen.
+    fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
+        let (column, array) = self.array(tile);
+        match &self.digests[column as usize] {
+            Some(Gathering::Stored(tiles)) => tiles.add(tile.index, chunk),
+            Some(Gathering::Values { .. }) => {
+                let mut decoded = std::mem::take(&mut worker.decoded);
+                decoded.resize(array.tile_len_bytes() as usize, 0);
+                let outcome =
+                    self.gather(&mut worker.reader, tile, &mut decoded).and_then(|()| self.digest(tile, &decoded));
+                worker.decoded = decoded;
+                outcome?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn array(&self, tile: Tile) -> (u32, &ArrayPlan) {
+        (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
+    }
+}
+
+impl<'p> TileWork for MergeWork<'p> {
+    type Error = MergeError;
+    type Worker = MergeWorker<'p>;
+
+    fn worker(&self) -> Result<MergeWorker<'p>> {
+        let reader = ColumnReader::new(self.plan, self.pool);
+        Ok(MergeWorker { reader, encode: EncodeState::default(), decoded: Vec::new() })
+    }
+
+    fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
+        let (column, array) = self.array(tile);
+        if !matches!(self.plan.columns[column as usize].route, Route::Verbatim { .. }) {
+            return Ok(None);
+        }
+        let start = stored.len();
+        let found = match array.pieces(tile.index).next() {
+            Some(piece) => worker.reader.stored_chunk(column, piece.input, &piece.source.start, stored)?,
+            None => None,
+        };
+        self.digest_moved(worker, tile, found.map(|filter_mask| (filter_mask, &stored[start..])))?;
+        Ok(Some(found.map_or(TileForm::Fill, |filter_mask| TileForm::Stored { filter_mask })))
+    }
+
+    fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        self.gather(&mut worker.reader, tile, raw)?;
+        self.digest(tile, raw)
     }
 
     fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
@@ -162,7 +171,7 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        ColumnReader::LEN_BYTES
+        ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
     }
 
     fn retire(&self, worker: MergeWorker<'p>, stages: &mut StageTable) {

@@ -292,8 +292,14 @@ impl<'p> ColumnReader<'p> {
         Ok(())
     }
 
-    /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order.
-    pub fn for_each_canonical_block(&mut self, column: u32, visit: &mut CanonicalVisit<'_>) -> Result<()> {
+    /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order. No
+    /// block reaches over a multiple of `cut_rows`.
+    pub fn for_each_canonical_block(
+        &mut self,
+        column: u32,
+        cut_rows: u64,
+        visit: &mut CanonicalVisit<'_>,
+    ) -> Result<()> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
         let class = scanned.model().datatype.class.clone();
@@ -314,7 +320,7 @@ impl<'p> ColumnReader<'p> {
             }
             let mut row = 0;
             while row < fact.rows {
-                let rows = block_rows.min(fact.rows - row);
+                let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
                 let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
                 let canonical = if let Some(shifts) = &shifts {
                     let shift = |path: &[u8]| shifts.of(path, input);

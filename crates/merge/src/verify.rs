@@ -3,10 +3,11 @@
 //! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
 //! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
 
-use crate::error::{MergeError, Result};
+use crate::error::Result;
 use crate::join::describe;
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
+use crate::parallel;
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, Role, display_path};
 use crate::values::{ColumnReader, open_pool};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Something that is not the same in the output.
@@ -57,15 +58,7 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
     let expected = plan(inputs, options, watch)?;
-    let as_is = MergeOptions {
-        layout: LayoutPolicy::Keep,
-        compress: Compress::Balanced,
-        chunk: None,
-        max_output_len_bytes: Some(u64::MAX),
-        skip_bad: false,
-        ..options.clone()
-    };
-    let found = plan(&[output.to_path_buf()], &as_is, watch)?;
+    let found = plan(&[output.to_path_buf()], &as_it_is(options), watch)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
@@ -76,6 +69,18 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
     Ok(report)
+}
+
+/// Options under which the plan of one file is that file.
+pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
+    MergeOptions {
+        layout: LayoutPolicy::Keep,
+        compress: Compress::Balanced,
+        chunk: None,
+        max_output_len_bytes: Some(u64::MAX),
+        skip_bad: false,
+        ..options.clone()
+    }
 }
 
 struct Comparison<'p> {
@@ -164,47 +169,24 @@ impl<'p> Comparison<'p> {
         let options = &self.expected.options;
         let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
         let pools = [self.expected, self.found].map(open_pool);
-        let next = AtomicUsize::new(0);
         let compared = AtomicU64::new(0);
         let mismatches = Mutex::new(Vec::new());
-        let failure: Mutex<Option<MergeError>> = Mutex::new(None);
         let (expected, found) = (self.expected, self.found);
-        std::thread::scope(|scope| {
-            for _ in 0..options.jobs.min(blocks.len()).max(1) {
-                scope.spawn(|| {
-                    let work = || -> Result<()> {
-                        let mut comparer = BlockComparer {
-                            expected: ColumnReader::new(expected, &pools[0]),
-                            found: ColumnReader::new(found, &pools[1]),
-                            left: Vec::new(),
-                            right: Vec::new(),
-                        };
-                        loop {
-                            let at = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(block) = blocks.get(at) else { return Ok(()) };
-                            if watch.cancel.is_cancelled() {
-                                return Err(MergeError::Cancelled);
-                            }
-                            let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
-                            let outcome = comparer.compare(expected, block)?;
-                            compared.fetch_add(block.len_bytes, Ordering::Relaxed);
-                            let bytes = 2 * block.len_bytes;
-                            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
-                            if let Some(mismatch) = outcome {
-                                mismatches.lock().unwrap_or_else(PoisonError::into_inner).push(mismatch);
-                            }
-                        }
-                    };
-                    if let Err(error) = work() {
-                        next.store(usize::MAX / 2, Ordering::Relaxed);
-                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    }
-                });
-            }
-        });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
+        let comparer = || BlockComparer {
+            expected: ColumnReader::new(expected, &pools[0]),
+            found: ColumnReader::new(found, &pools[1]),
+            left: Vec::new(),
+            right: Vec::new(),
+        };
+        parallel::for_each(&blocks, options.jobs, watch.cancel, comparer, |comparer, block| {
+            let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
+            let outcome = comparer.compare(expected, block)?;
+            compared.fetch_add(block.len_bytes, Ordering::Relaxed);
+            let bytes = 2 * block.len_bytes;
+            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
+            mismatches.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome);
+            Ok(())
+        })?;
         self.report.compared_len_bytes = compared.into_inner();
         self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(())
@@ -217,7 +199,7 @@ impl<'p> Comparison<'p> {
             let rows = self.expected.columns[left as usize].dims[0];
             let form = if self.expected.schema.columns[left as usize].is_file_local() {
                 Form::FileLocal
-            } else if self.expected.columns[left as usize].pipelines.iter().any(Option::is_none) {
+            } else if self.expected.columns[left as usize].is_undecodable() {
                 Form::Stored
             } else {
                 Form::Values
@@ -286,7 +268,7 @@ impl BlockComparer<'_> {
         let dims = plan.columns[block.left as usize].dims.clone();
         let found = &mut self.found;
         let mut mismatch = None;
-        self.expected.for_each_canonical_block(block.left, &mut |row, rows, canonical| {
+        self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
             if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, &dims)? != canonical {
                 mismatch = Some(value_mismatch(plan, block.left, row));
             }

@@ -1,4 +1,4 @@
-//! `raddle verify`: does the output hold what the inputs hold?
+//! `raddle verify`: does the output hold what the inputs hold, or, without inputs, what was written?
 
 use super::print;
 use crate::exit::Exit;
@@ -19,7 +19,9 @@ pub struct VerifyArgs {
     output: PathBuf,
 
     /// The files it was made from, as for merge: files, folders, quoted globs, @LIST, or - for standard input
-    #[arg(long, value_name = "INPUT", num_args = 1.., required_unless_present = "lists")]
+    ///
+    /// Without inputs the file is checked against the digests that it holds.
+    #[arg(long, value_name = "INPUT", num_args = 1..)]
     against: Vec<OsString>,
 
     #[command(flatten)]
@@ -36,27 +38,37 @@ pub struct VerifyArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle verify run11981.h5 --against run11981/
+  raddle verify run11981.h5                            is it still what was written?
+  raddle verify run11981.h5 --against run11981/        is it what the inputs hold?
   raddle verify all.h5 -i list.txt --join inner
 
-Every object is compared and every value read from both sides; give the same inputs in the same order, and the same
---join, as for the merge. Exit code 0: equal, 8: they differ.";
+Without inputs every value is read and compared with the digests that the merge left in the file; damage is told by
+dataset, rows and the input that they came from. With inputs every object is compared and every value read from both
+sides; give the same inputs in the same order, and the same --join, as for the merge.
+Exit code 0: equal, 8: not equal, 3: the file cannot be read or holds no digests.";
 
 /// Compares and prints the outcome.
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.listing.expand(&arguments.against, &mut std::io::stdin().lock())?;
+    let has_inputs = !arguments.against.is_empty() || !arguments.listing.lists.is_empty();
+    let inputs = match has_inputs {
+        true => arguments.listing.expand(&arguments.against, &mut std::io::stdin().lock())?,
+        false => vec![arguments.output.clone()],
+    };
     let mut options = MergeOptions::new(&arguments.output);
     arguments.schema.apply(&mut options);
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "verify")?;
     watching.conclude(|watch| {
-        let verified = raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let verified = match has_inputs {
+            true => raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch),
+            false => raddle_merge::digests::check::check(&arguments.output, &options, watch),
+        };
+        let verified = verified.map_err(|error| Failure::of_merge(&error, &inputs))?;
         arguments.running.write_report(&verified)?;
         if arguments.json {
             print(&crate::render::json(&verified))?;
         } else if !arguments.running.quiet || !verified.mismatches.is_empty() {
-            print(&report::verified(&verified))?;
+            print(&if has_inputs { report::verified(&verified) } else { report::checked(&verified) })?;
         }
         Ok(if verified.mismatches.is_empty() { Exit::Done } else { Exit::Mismatch })
     })

@@ -33,17 +33,26 @@ pub fn merged(report: &MergeReport) -> String {
     )
 }
 
-/// A finished verification.
+/// A finished verification against inputs.
 pub fn verified(report: &VerifyReport) -> String {
+    outcome(report, ["equal", "NOT EQUAL"], "compared")
+}
+
+/// A finished verification against the file's own digests.
+pub fn checked(report: &VerifyReport) -> String {
+    outcome(report, ["intact", "DAMAGED"], "compared with their digests")
+}
+
+fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String {
     let compared = format!(
-        "{} and {} compared, {} of values, in {}\n",
+        "{} and {} {done}, {} of values, in {}\n",
         quantity::counted(report.datasets, "dataset"),
         quantity::counted(report.objects, "other object"),
         quantity::size(report.compared_len_bytes),
         quantity::seconds(report.elapsed_s)
     );
     if report.mismatches.is_empty() {
-        return format!("equal: {compared}");
+        return format!("{good}: {compared}");
     }
     let count = report.mismatches.len();
     let mut columns = Columns::new(&[("object", Align::Left), ("what differs", Align::Left), ("input", Align::Left)]);
@@ -58,5 +67,5 @@ pub fn verified(report: &VerifyReport) -> String {
         Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
         _ => String::new(),
     };
-    format!("NOT EQUAL: {}; {compared}{}{rest}", quantity::counted(count as u64, "difference"), columns.render())
+    format!("{bad}: {}; {compared}{}{rest}", quantity::counted(count as u64, "difference"), columns.render())
 }

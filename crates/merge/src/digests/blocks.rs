@@ -1,0 +1,253 @@
+//! Digests of a column's values in blocks of rows, gathered from tiles in any order or from rows in theirs.
+//!
+//! Invariant: every row of a column is digested exactly once.
+
+use crate::error::Result;
+use crate::plan::{MergePlan, Route};
+use raddle_core::digest::{Digest, RowBlockDigests};
+use raddle_core::plan::ArrayPlan;
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// Raw bytes per block of rows. A damaged byte is located as closely as a chunk of the default size would, and digests
+/// are 8 ppm of the values.
+const BLOCK_LEN_BYTES: u64 = 1 << 20;
+
+/// Rows per block of a column with rows of this length.
+pub fn block_rows(row_len_bytes: u64) -> u64 {
+    (BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1)
+}
+
+/// What the digests of a column were taken of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Form {
+    /// The elements as stored after decoding, in row-major order.
+    Values = 1,
+    /// Canonical bytes ([`raddle_hdf5::logical`]): elements hold addresses of their file.
+    Canonical = 2,
+    /// Chunks as stored, each behind its filter mask and length: a filter is unknown, so values cannot be seen.
+    Stored = 3,
+}
+
+impl Form {
+    /// The form with this number in a file; 0, no digest, has none.
+    pub fn of_number(number: u64) -> Option<Self> {
+        [Self::Values, Self::Canonical, Self::Stored].into_iter().find(|form| *form as u64 == number)
+    }
+}
+
+/// Digests of one column, as published ([`Digest::crc64_nvme`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnDigests {
+    /// What they are of.
+    pub form: Form,
+    /// Rows of each block but the last, which may be shorter.
+    pub block_rows: u64,
+    /// Of all rows.
+    pub whole: u64,
+    /// Of each block.
+    pub blocks: Vec<u64>,
+}
+
+/// Digests of all columns of an output.
+#[derive(Debug, Clone, Default)]
+pub struct Digests {
+    /// One per column of the schema; `None` where there is no element.
+    pub columns: Vec<Option<ColumnDigests>>,
+}
+
+impl Digests {
+    /// One digest over those of all columns, in schema order.
+    pub fn whole(&self) -> u64 {
+        let columns = self.columns.iter().flatten();
+        columns.fold(Digest::default(), |all, column| all.then(Digest::of(&column.whole.to_le_bytes()))).crc64_nvme()
+    }
+}
+
+/// Digests of one column while its tiles are made.
+#[derive(Debug)]
+pub enum Gathering {
+    /// Of values.
+    Values {
+        /// The fragments.
+        digests: RowBlockDigests,
+        /// Rows per block.
+        block_rows: u64,
+    },
+    /// Of stored chunks.
+    Stored(StoredTiles),
+}
+
+impl Gathering {
+    /// What is to be gathered from the tiles of `column`; `None` where its values do not come in tiles.
+    pub fn of(plan: &MergePlan, column: u32) -> Option<Self> {
+        let planned = &plan.columns[column as usize];
+        match planned.route {
+            Route::Verbatim { array } if planned.is_undecodable() => {
+                Some(Self::Stored(StoredTiles::new(&plan.tiles.arrays[array as usize])))
+            }
+            // Chunks that are moved as stored are decoded for the digest alone: not where nobody will see it.
+            Route::Verbatim { .. } if !plan.options.provenance => None,
+            Route::Encoded { .. } | Route::Verbatim { .. } => {
+                let row_len_bytes = plan.row_len_bytes(column);
+                let block_rows = block_rows(row_len_bytes);
+                let digests = RowBlockDigests::new(block_rows * row_len_bytes, row_len_bytes * planned.dims[0]);
+                Some(Self::Values { digests, block_rows })
+            }
+            Route::Empty | Route::Direct | Route::FileLocal => None,
+        }
+    }
+
+    /// The digests, when all tiles have been made.
+    pub fn finish(&self) -> Result<ColumnDigests> {
+        match self {
+            Self::Values { digests, block_rows } => {
+                let done = digests.finish()?;
+                Ok(ColumnDigests {
+                    form: Form::Values,
+                    block_rows: *block_rows,
+                    whole: done.whole.crc64_nvme(),
+                    blocks: done.blocks.into_iter().map(Digest::crc64_nvme).collect(),
+                })
+            }
+            Self::Stored(tiles) => Ok(tiles.finish()),
+        }
+    }
+}
+
+/// Digests of tiles that are moved as stored. Blocks are whole bands of chunks along the first axis.
+#[derive(Debug)]
+pub struct StoredTiles {
+    tiles: Vec<OnceLock<Digest>>,
+    band_tiles: u64,
+    band_rows: u64,
+}
+
+impl StoredTiles {
+    /// For the tiles of `array`.
+    pub fn new(array: &ArrayPlan) -> Self {
+        let bands = array.shape[0].div_ceil(array.tile_shape[0].max(1)).max(1);
+        let tiles = (0..array.tile_count()).map(|_| OnceLock::new()).collect();
+        Self { tiles, band_tiles: (array.tile_count() / bands).max(1), band_rows: array.tile_shape[0] }
+    }
+
+    /// Adds tile `index`: its chunk and the mask of skipped filters, or nothing where it was never written.
+    pub fn add(&self, index: u64, chunk: Option<(u32, &[u8])>) {
+        let mut head = [0xFF; 12];
+        if let Some((filter_mask, stored)) = chunk {
+            head[..4].copy_from_slice(&filter_mask.to_le_bytes());
+            head[4..].copy_from_slice(&(stored.len() as u64).to_le_bytes());
+        }
+        let digest = Digest::of(&head).then(Digest::of(chunk.map_or(&[], |(_, stored)| stored)));
+        // A tile is made once; were it made again, its bytes would be the same.
+        let _ = self.tiles[index as usize].set(digest);
+    }
+
+    /// The digests; tiles that were not added count as nothing.
+    pub fn finish(&self) -> ColumnDigests {
+        let mut gathered = InOrder::new(Form::Stored, self.band_rows);
+        for band in self.tiles.chunks(self.band_tiles as usize) {
+            let all = band.iter().filter_map(OnceLock::get).fold(Digest::default(), |all, tile| all.then(*tile));
+            gathered.add_digest(self.band_rows, all);
+        }
+        gathered.finish()
+    }
+}
+
+/// Digests of one column whose rows come in order.
+#[derive(Debug)]
+pub struct InOrder {
+    form: Form,
+    block_rows: u64,
+    row: u64,
+    block: Digest,
+    whole: Digest,
+    blocks: Vec<u64>,
+}
+
+impl InOrder {
+    /// Without rows, for blocks of `block_rows`.
+    pub fn new(form: Form, block_rows: u64) -> Self {
+        Self {
+            form,
+            block_rows: block_rows.max(1),
+            row: 0,
+            block: Digest::default(),
+            whole: Digest::default(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// All of `values`, rows of `row_len_bytes` each.
+    pub fn of_values(values: &[u8], row_len_bytes: u64) -> ColumnDigests {
+        let mut gathered = Self::new(Form::Values, block_rows(row_len_bytes));
+        for block in values.chunks((gathered.block_rows * row_len_bytes.max(1)) as usize) {
+            gathered.add(gathered.block_rows, block);
+        }
+        gathered.finish()
+    }
+
+    /// Adds the next `rows`, which must not reach over the end of a block.
+    pub fn add(&mut self, rows: u64, bytes: &[u8]) {
+        self.add_digest(rows, Digest::of(bytes));
+    }
+
+    fn add_digest(&mut self, rows: u64, digest: Digest) {
+        self.block = self.block.then(digest);
+        self.whole = self.whole.then(digest);
+        self.row += rows;
+        if self.row.is_multiple_of(self.block_rows) {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        self.blocks.push(std::mem::take(&mut self.block).crc64_nvme());
+    }
+
+    /// The digests.
+    pub fn finish(mut self) -> ColumnDigests {
+        if !self.row.is_multiple_of(self.block_rows) {
+            self.end_block();
+        }
+        let Self { form, block_rows, whole, blocks, .. } = self;
+        ColumnDigests { form, block_rows, whole: whole.crc64_nvme(), blocks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_in_order_give_the_digests_of_rows_in_any_order() {
+        let values: Vec<u8> = (0..5_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let (row_len_bytes, rows) = (1000, 5000);
+        let block_rows = block_rows(row_len_bytes);
+        let any = RowBlockDigests::new(block_rows * row_len_bytes, rows * row_len_bytes);
+        for start in (0..values.len()).step_by(70_000).collect::<Vec<_>>().into_iter().rev() {
+            any.add(start as u64, &values[start..(start + 70_000).min(values.len())]).unwrap();
+        }
+        let gathered = Gathering::Values { digests: any, block_rows };
+        let in_order = InOrder::of_values(&values, row_len_bytes);
+        assert_eq!(gathered.finish().unwrap(), in_order);
+        assert_eq!(in_order.blocks.len() as u64, rows.div_ceil(block_rows));
+    }
+
+    #[test]
+    fn stored_tiles_are_told_from_missing_ones() {
+        let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
+        let digests = |last: Option<(u32, &[u8])>| {
+            let tiles = StoredTiles::new(&array);
+            (0..5).for_each(|tile| tiles.add(tile, Some((0, b"chunk"))));
+            tiles.add(5, last);
+            tiles.finish()
+        };
+        let (full, missing, masked) = (digests(Some((0, b"chunk"))), digests(None), digests(Some((1, b"chunk"))));
+        assert_eq!((full.block_rows, full.blocks.len()), (2, 3));
+        assert_eq!(full.blocks[..2], missing.blocks[..2]);
+        assert!(full.blocks[2] != missing.blocks[2] && full.blocks[2] != masked.blocks[2]);
+        assert!(full.whole != missing.whole && full.whole != masked.whole);
+    }
+}

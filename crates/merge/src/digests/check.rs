@@ -1,0 +1,284 @@
+//! Is a file still what was written? Every object and every block of rows against the digests that the file holds.
+//!
+//! No input is needed. Not a proof against an adversary, who could write other digests as well. Invariant: "intact" is
+//! only said when every digest of the file was compared and every object and row had one.
+
+use crate::digests::blocks::{Form, InOrder, StoredTiles};
+use crate::digests::stored::{self, StoredColumn, StoredDigests};
+use crate::digests::structure::structure_digests;
+use crate::error::{MergeError, Result};
+use crate::options::{MergeOptions, Watch};
+use crate::parallel;
+use crate::plan::{MergePlan, Route, plan};
+use crate::schema::{Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use crate::verify::{Mismatch, VerifyReport, as_it_is};
+use raddle_core::digest::Digest;
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::source::InputPool;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of values that a thread takes at once: a run of blocks, so that a chunk over the border of two of them is
+/// decoded once.
+const JOB_LEN_BYTES: u64 = 16 << 20;
+
+/// Compares the file at `path` with the digests that it holds.
+///
+/// # Errors
+/// Files that cannot be read, files without digests. A mismatch is not an error but part of the report.
+pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
+    let started = std::time::Instant::now();
+    let stored = match stored::read(path, options) {
+        Ok(stored) => stored,
+        Err(MergeError::DigestsDamaged { what, .. }) => {
+            let group = display_path(&crate::provenance::provenance_path(""));
+            let what = format!("the digests themselves are damaged: {what}");
+            let mismatch = Mismatch { path: group, what, row: None, input: None };
+            return Ok(VerifyReport { mismatches: vec![mismatch], ..VerifyReport::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    let found = plan(&[path.to_path_buf()], &as_it_is(options), watch)?;
+    let total_bytes = Some(found.logical_len_bytes());
+    watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
+    let pool = open_pool(&found);
+    let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
+    let columns = check.structure();
+    check.values(&columns, watch)?;
+    let mut report = check.report;
+    report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
+    report.elapsed_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
+    Ok(report)
+}
+
+struct Check<'a> {
+    stored: &'a StoredDigests,
+    found: &'a MergePlan,
+    pool: &'a InputPool,
+    report: VerifyReport,
+}
+
+/// Blocks of a column that one thread checks.
+struct Job<'a> {
+    column: u32,
+    form: Form,
+    block_rows: u64,
+    digests: &'a [u64],
+    rows: Range<u64>,
+}
+
+/// Rows that are not what was written.
+struct Damage {
+    column: u32,
+    rows: Range<u64>,
+    /// What reading them said, where they cannot be read.
+    error: Option<String>,
+}
+
+impl<'a> Check<'a> {
+    fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
+        let (path, what) = (display_path(path), what.into());
+        self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
+    }
+
+    /// Compares all objects; columns whose values can be compared are returned.
+    fn structure(&mut self) -> Vec<(u32, &'a StoredColumn)> {
+        let (found, stored) = (self.found, self.stored);
+        let mut comparable = Vec::new();
+        for (entry, digest) in found.schema.entries.iter().zip(structure_digests(found)) {
+            self.report.objects += 1 + entry.attributes.len() as u64;
+            let word = entry.role.word();
+            let (known, column) = match entry.role {
+                Role::Column(column) => {
+                    let known = stored.datasets.get(&entry.path);
+                    (known.map(|known| known.structure), known.map(|known| (column, known)))
+                }
+                _ => (stored.objects.get(&entry.path).copied(), None),
+            };
+            match known {
+                Some(known) if known == digest => comparable.extend(column),
+                Some(_) => self.mismatch(
+                    &entry.path,
+                    format!(
+                        "the {word} is not what was written: its type, dimensions, attributes, value or target changed"
+                    ),
+                ),
+                None => self.mismatch(&entry.path, format!("a {word} that was not written here")),
+            }
+        }
+        let there: HashSet<&[u8]> = found.schema.entries.iter().map(|entry| entry.path.as_slice()).collect();
+        for path in stored.objects.keys().chain(stored.datasets.keys()).filter(|path| !there.contains(path.as_slice()))
+        {
+            self.mismatch(path, "is missing");
+        }
+        comparable
+    }
+
+    fn values(&mut self, columns: &[(u32, &'a StoredColumn)], watch: &Watch<'_>) -> Result<()> {
+        let mut jobs = Vec::new();
+        for &(column, known) in columns {
+            match self.jobs(column, known) {
+                Ok(of_column) => {
+                    self.report.datasets += 1;
+                    jobs.extend(of_column);
+                }
+                Err(what) => self.mismatch(self.found.schema.column_path(column), what),
+            }
+        }
+        let (found, pool) = (self.found, self.pool);
+        let budget = Arc::new(MemoryBudget::new(found.options.memory_limit_bytes));
+        let compared = AtomicU64::new(0);
+        let damages = Mutex::new(Vec::new());
+        let worker = || BlockDigester { found, reader: ColumnReader::new(found, pool), buffer: Vec::new() };
+        parallel::for_each(&jobs, found.options.jobs, watch.cancel, worker, |worker, job| {
+            let row_len_bytes = found.row_len_bytes(job.column);
+            let block_len_bytes = job.block_rows.min(job.rows.end - job.rows.start).saturating_mul(row_len_bytes);
+            let _permit = budget.acquire(block_len_bytes, "digesting a block of rows")?;
+            let damaged = worker.damaged(job, &|| watch.cancel.is_cancelled())?;
+            let bytes = (job.rows.end - job.rows.start) * row_len_bytes;
+            compared.fetch_add(bytes, Ordering::Relaxed);
+            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
+            damages.lock().unwrap_or_else(PoisonError::into_inner).extend(damaged);
+            Ok(())
+        })?;
+        self.report.compared_len_bytes = compared.into_inner();
+        let mut damages: Vec<Damage> = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
+        damages.sort_by_key(|damage| (damage.column, damage.rows.start));
+        damages.dedup_by(|next, damage| {
+            let follows = next.column == damage.column && next.rows.start == damage.rows.end;
+            let joins = follows && next.error == damage.error;
+            if joins {
+                damage.rows.end = next.rows.end;
+            }
+            joins
+        });
+        let described: Vec<Mismatch> = damages.iter().map(|damage| self.describe(damage)).collect();
+        self.report.mismatches.extend(described);
+        Ok(())
+    }
+
+    /// Cuts the blocks of a column into jobs; in words where its digests do not fit it.
+    fn jobs(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
+        let planned = &self.found.columns[column as usize];
+        let Some(digests) = &known.digests else {
+            let is_empty = matches!(planned.route, Route::Empty);
+            return if is_empty { Ok(Vec::new()) } else { Err("has values but no digests".to_owned()) };
+        };
+        let rows = planned.dims[0];
+        if digests.blocks.len() as u64 != rows.div_ceil(digests.block_rows) {
+            return Err(format!("has {} digests for {rows} rows", digests.blocks.len()));
+        }
+        let in_one = digests.form != Form::Values;
+        let block_len_bytes = digests.block_rows.saturating_mul(self.found.row_len_bytes(column)).max(1);
+        let step = if in_one { u64::MAX } else { (JOB_LEN_BYTES / block_len_bytes).max(1) };
+        let step = usize::try_from(step).unwrap_or(usize::MAX);
+        let jobs = digests.blocks.chunks(step.min(digests.blocks.len().max(1))).enumerate().map(|(place, own)| {
+            let start = place as u64 * step as u64 * digests.block_rows;
+            let end = (start + own.len() as u64 * digests.block_rows).min(rows);
+            Job { column, form: digests.form, block_rows: digests.block_rows, digests: own, rows: start..end }
+        });
+        Ok(jobs.collect())
+    }
+
+    fn describe(&self, damage: &Damage) -> Mismatch {
+        let path = self.found.schema.column_path(damage.column);
+        let known = &self.stored.datasets[path];
+        let inputs = self.stored.inputs_of(known, &damage.rows);
+        let (first, last) = (damage.rows.start, damage.rows.end.saturating_sub(1));
+        let mut what = match &damage.error {
+            None => format!("rows {first} to {last} are not what was written"),
+            Some(error) => format!("rows {first} to {last} cannot be read: {error}"),
+        };
+        if inputs.len() > 1 {
+            what.push_str(&format!(" (from {} inputs, the first is shown)", inputs.len()));
+        }
+        let input = self.stored.inputs.get(inputs.start).map(|(path, _)| path.clone());
+        Mismatch { path: display_path(path), what, row: Some(first), input }
+    }
+}
+
+struct BlockDigester<'p> {
+    found: &'p MergePlan,
+    reader: ColumnReader<'p>,
+    buffer: Vec<u8>,
+}
+
+impl BlockDigester<'_> {
+    /// The blocks of `job` that are not what was written.
+    fn damaged(&mut self, job: &Job<'_>, is_cancelled: &dyn Fn() -> bool) -> Result<Vec<Damage>> {
+        let block = |number: usize| {
+            let start = job.rows.start + number as u64 * job.block_rows;
+            start..(start + job.block_rows).min(job.rows.end)
+        };
+        let damage = |rows: Range<u64>, error: Option<String>| Damage { column: job.column, rows, error };
+        let mut damaged = Vec::new();
+        if job.form == Form::Values {
+            for (number, expected) in job.digests.iter().enumerate() {
+                if is_cancelled() {
+                    return Err(MergeError::Cancelled);
+                }
+                match self.of_values(job, block(number)) {
+                    Ok(digest) if digest == *expected => {}
+                    Ok(_) => damaged.push(damage(block(number), None)),
+                    Err(error) => damaged.push(damage(block(number), Some(readable(error)?))),
+                }
+            }
+            return Ok(damaged);
+        }
+        let gathered = if job.form == Form::Canonical { self.of_canonical(job) } else { self.of_stored(job) };
+        match gathered {
+            Ok(found) => {
+                let differing =
+                    job.digests.iter().enumerate().filter(|(number, digest)| found.get(*number) != Some(digest));
+                damaged.extend(differing.map(|(number, _)| damage(block(number), None)));
+            }
+            Err(error) => damaged.push(damage(job.rows.clone(), Some(readable(error)?))),
+        }
+        Ok(damaged)
+    }
+
+    fn of_values(&mut self, job: &Job<'_>, rows: Range<u64>) -> Result<u64> {
+        let len_bytes = (rows.end - rows.start) * self.found.row_len_bytes(job.column);
+        self.buffer.resize(len_bytes as usize, 0);
+        self.reader.read_rows(job.column, rows, &mut self.buffer)?;
+        Ok(Digest::of(&self.buffer).crc64_nvme())
+    }
+
+    fn of_canonical(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
+        let mut gathered = InOrder::new(Form::Canonical, job.block_rows);
+        self.reader.for_each_canonical_block(job.column, job.block_rows, &mut |_, rows, canonical| {
+            gathered.add(rows, canonical);
+            Ok(())
+        })?;
+        Ok(gathered.finish().blocks)
+    }
+
+    fn of_stored(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
+        let Route::Verbatim { array } = self.found.columns[job.column as usize].route else {
+            return Ok(Vec::new()); // its filters changed: nothing fits
+        };
+        let array = &self.found.tiles.arrays[array as usize];
+        let tiles = StoredTiles::new(array);
+        for index in 0..array.tile_count() {
+            self.buffer.clear();
+            let mask = self.reader.stored_chunk(job.column, 0, &array.tile_origin(index), &mut self.buffer)?;
+            tiles.add(index, mask.map(|mask| (mask, self.buffer.as_slice())));
+        }
+        Ok(tiles.finish().blocks)
+    }
+}
+
+/// The words of an error that says that values cannot be read; any other error ends the check.
+fn readable(error: MergeError) -> Result<String> {
+    match error {
+        MergeError::Hdf5(error) => Ok(error.to_string()),
+        MergeError::Object { reason, .. } => Ok(reason),
+        other => Err(other),
+    }
+}

@@ -1,0 +1,247 @@
+//! Reading `/_raddle` back: the digests and row ranges that a file was written with.
+//!
+//! Invariant: what is returned agrees with its seal, so a damaged digest is never taken for damaged data.
+
+use crate::digests::{ColumnDigests, Form};
+use crate::error::{MergeError, Result};
+use crate::options::MergeOptions;
+use crate::provenance::{FORMAT, SEAL, provenance_path, seal, string, unsigned};
+use crate::readers::InputReader;
+use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
+use crate::values::ValueSource;
+use raddle_hdf5::logical::{CanonicalElements, Resolver};
+use raddle_hdf5::model::{Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind, TypeClass};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::source::InputFile;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// What `/_raddle` of a file tells.
+#[derive(Debug, Clone, Default)]
+pub struct StoredDigests {
+    /// Paths of the inputs, as they were given, and their lengths.
+    pub inputs: Vec<(PathBuf, u64)>,
+    /// Digest of structure of each object that is no concatenated dataset, by path.
+    pub objects: HashMap<Vec<u8>, u64>,
+    /// The concatenated datasets, by path.
+    pub datasets: HashMap<Vec<u8>, StoredColumn>,
+}
+
+/// A concatenated dataset.
+#[derive(Debug, Clone)]
+pub struct StoredColumn {
+    /// Digest of everything but values.
+    pub structure: u64,
+    /// Digests of values; `None` where there is no element.
+    pub digests: Option<ColumnDigests>,
+    /// First row of each input, and the total.
+    pub row_starts: Vec<u64>,
+}
+
+impl StoredDigests {
+    /// Numbers of the inputs that hold some of `rows` of a dataset.
+    pub fn inputs_of(&self, column: &StoredColumn, rows: &Range<u64>) -> Range<usize> {
+        let ends = column.row_starts.get(1..).unwrap_or_default();
+        let first = ends.partition_point(|&end| end <= rows.start);
+        let after = column.row_starts.partition_point(|&start| start < rows.end);
+        first..after.min(self.inputs.len()).max(first)
+    }
+}
+
+/// Reads the digests of the file at `path`.
+///
+/// # Errors
+/// [`MergeError::NoDigests`] where the file has none, [`MergeError::DigestsDamaged`] where they contradict their seal,
+/// and what reading a file can give.
+pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
+    let reader = InputReader::new(options);
+    let tree = reader.read_tree(path)?;
+    let file = InputFile::open(path)?;
+    let root = match tree.objects.first().map(|root| &root.kind) {
+        Some(ObjectKind::Group(root)) => root,
+        _ => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
+    };
+    let Some((own, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
+        return Err(MergeError::NoDigests { path: path.to_path_buf() });
+    };
+    let mut source =
+        Source { path, file: &file, tree: &tree, reader: &reader, tables: HashMap::new(), attributes: HashMap::new() };
+    source.read_attributes(own)?;
+    match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
+        Some(FORMAT) => {}
+        Some(found) if found < FORMAT => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
+        Some(found) => return Err(MergeError::DigestsNewer { path: path.to_path_buf(), found, known: FORMAT }),
+        None => return Err(source.damaged("the attribute format is missing")),
+    }
+    source.read_tables(group, &provenance_path(""))?;
+    source.check_seal()?;
+    source.into_stored()
+}
+
+fn linked_group<'t>(tree: &'t FileTree, group: &'t Group, name: &[u8]) -> Option<(&'t Object, &'t Group)> {
+    let link = group.links.iter().find(|link| link.name == name)?;
+    let LinkTarget::Hard(index) = link.target else { return None };
+    let object = &tree.objects[index as usize];
+    match &object.kind {
+        ObjectKind::Group(group) => Some((object, group)),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+struct Table {
+    dims: Vec<u64>,
+    class: std::sync::Arc<TypeClass>,
+    value: Vec<u8>,
+}
+
+struct Source<'a> {
+    path: &'a Path,
+    file: &'a InputFile,
+    tree: &'a FileTree,
+    reader: &'a InputReader,
+    /// By absolute path.
+    tables: HashMap<Vec<u8>, Table>,
+    attributes: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Source<'_> {
+    fn damaged(&self, what: impl Into<String>) -> MergeError {
+        MergeError::DigestsDamaged { path: self.path.to_path_buf(), what: what.into() }
+    }
+
+    fn read_attributes(&mut self, own: &Object) -> Result<()> {
+        let mut resolver = Resolver::new(self.file, self.tree);
+        for attribute in &own.attributes {
+            let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
+            let value = value.map_err(|error| self.damaged(error.to_string()))?.into_owned();
+            self.attributes.insert(attribute.name.clone(), value);
+        }
+        Ok(())
+    }
+
+    /// Reads all datasets of `group` and of the groups in it.
+    fn read_tables(&mut self, group: &Group, at: &[u8]) -> Result<()> {
+        for link in &group.links {
+            let path = child_path(at, &link.name);
+            let LinkTarget::Hard(index) = link.target else {
+                return Err(self.damaged(format!("{} is a link", display_path(&path))));
+            };
+            match &self.tree.objects[index as usize].kind {
+                // One level of groups: deeper ones, and cycles, are not ours.
+                ObjectKind::Group(inner) if at == provenance_path("") => self.read_tables(inner, &path)?,
+                ObjectKind::Dataset(dataset) => {
+                    let table = self.read_table(dataset, &path)?;
+                    self.tables.insert(path, table);
+                }
+                _ => return Err(self.damaged(format!("{} was not written by raddle", display_path(&path)))),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<Table> {
+        let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
+        let dims = dataset.dataspace.dims().to_vec();
+        let elements = dataset.dataspace.element_count();
+        let len_bytes = elements.and_then(|count| count.checked_mul(dataset.datatype.class.len_bytes()));
+        // All of it is stored: what claims to be longer than the file is not ours, and would be a buffer of that length.
+        let is_stored = matches!(dataset.layout, Layout::Contiguous { .. });
+        if !is_stored || len_bytes.is_none_or(|len_bytes| len_bytes > self.file.len_bytes()) {
+            return Err(refuse("has other dimensions or another layout than raddle writes"));
+        }
+        let mut resolver = Resolver::new(self.file, self.tree);
+        let mut values = ValueSource::new(self.file, Encoding::of(self.tree), self.reader);
+        let value = match elements {
+            Some(0) => Vec::new(),
+            _ => values.all_values(dataset, path, &mut resolver).map_err(|error| refuse(&error.to_string()))?,
+        };
+        Ok(Table { dims, class: dataset.datatype.class.clone(), value })
+    }
+
+    fn check_seal(&self) -> Result<()> {
+        let attributes = self.attributes.iter().filter(|(name, _)| *name != SEAL.as_bytes());
+        let found = seal(
+            attributes.map(|(name, value)| (name.as_slice(), value.as_slice())),
+            self.tables.iter().map(|(path, table)| (path.as_slice(), table.dims.as_slice(), table.value.as_slice())),
+        );
+        match self.attributes.get(SEAL.as_bytes()).and_then(|value| word(value)) {
+            Some(sealed) if sealed == found => Ok(()),
+            _ => Err(self.damaged("its content is not what was written")),
+        }
+    }
+
+    fn table(&self, inside: &str, class: &TypeClass) -> Result<&Table> {
+        let table = self.tables.get(&provenance_path(inside)).filter(|table| *table.class == *class);
+        table.ok_or_else(|| self.damaged(format!("{inside} is missing or of another type")))
+    }
+
+    fn numbers(&self, inside: &str) -> Result<Vec<u64>> {
+        let bytes = &self.table(inside, &unsigned(8))?.value;
+        Ok(bytes.chunks_exact(8).filter_map(word).collect())
+    }
+
+    fn strings(&self, inside: &str) -> Result<Vec<Vec<u8>>> {
+        let (class, table) = (string(), self.table(inside, &string())?);
+        let elements = CanonicalElements::new(&class, &table.value);
+        // A canonical string is its length and its bytes.
+        let strings = elements.map(|element| element.and_then(|bytes| bytes.get(8..)).map(<[u8]>::to_vec));
+        let strings: Option<Vec<_>> = strings.collect();
+        strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
+    }
+
+    fn into_stored(self) -> Result<StoredDigests> {
+        let inputs: Vec<PathBuf> =
+            self.strings("inputs/path")?.into_iter().map(|path| OsString::from_vec(path).into()).collect();
+        let len_bytes = self.numbers("inputs/len_bytes")?;
+        let objects = self.strings("objects/path")?;
+        let structures = self.numbers("objects/structure")?;
+        let paths = self.strings("datasets/path")?;
+        let [structure, form, digest, block_rows, first_block] =
+            ["structure", "form", "digest", "block_rows", "first_block"]
+                .map(|name| self.numbers(&format!("datasets/{name}")));
+        let (structure, form, digest, block_rows, first_block) =
+            (structure?, form?, digest?, block_rows?, first_block?);
+        let blocks = self.numbers("block_digest")?;
+        let row_starts = self.numbers("row_starts")?;
+        let which = &self.table("datasets/row_starts", &unsigned(4))?.value;
+        let which: Vec<usize> =
+            which.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
+        let count = paths.len();
+        let lists = [&structure, &form, &digest, &block_rows, &first_block];
+        if lists.iter().any(|list| list.len() != count)
+            || which.len() != count
+            || objects.len() != structures.len()
+            || inputs.len() != len_bytes.len()
+        {
+            return Err(self.damaged("its tables have different lengths"));
+        }
+        let width = inputs.len() + 1;
+        let mut datasets = HashMap::with_capacity(count);
+        for (index, path) in paths.into_iter().enumerate() {
+            let starts = row_starts.chunks_exact(width).nth(which[index]);
+            let starts = starts.ok_or_else(|| self.damaged("row ranges are missing"))?.to_vec();
+            let end = first_block.get(index + 1).copied().unwrap_or(blocks.len() as u64);
+            let own = blocks.get(first_block[index] as usize..end as usize);
+            let own = own.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
+            let digests = Form::of_number(form[index]).map(|form| ColumnDigests {
+                form,
+                block_rows: block_rows[index].max(1),
+                whole: digest[index],
+                blocks: own,
+            });
+            datasets.insert(path, StoredColumn { structure: structure[index], digests, row_starts: starts });
+        }
+        Ok(StoredDigests {
+            inputs: inputs.into_iter().zip(len_bytes).collect(),
+            objects: objects.into_iter().zip(structures).collect(),
+            datasets,
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Digests of structure: one per object or link, over everything that a reader sees of it but a column's values.
+//!
+//! That is: kind, name's character set, datatype (with names, paddings and offsets), dimensions and their maxima, fill
+//! value, link target, comment, attributes with type, extent and value, and the whole value of scalar datasets. Not how
+//! it is stored. What is digested is the serialisation of [`Facts`] below in postcard's format, in which a change of
+//! this file's types or of the model's is a change of [`crate::provenance::FORMAT`]; a test guards it.
+
+use crate::plan::MergePlan;
+use crate::schema::{Entry, Role};
+use raddle_core::digest::Digest;
+use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
+use serde::Serialize;
+
+/// What is digested of an object.
+#[derive(Serialize)]
+struct Facts<'p> {
+    utf8: bool,
+    kind: Kind<'p>,
+    comment: &'p Option<Vec<u8>>,
+    attribute_order: CreationOrder,
+    /// By name where no order is kept.
+    attributes: Vec<Attribute<'p>>,
+}
+
+#[derive(Serialize)]
+enum Kind<'p> {
+    Group(CreationOrder),
+    Column {
+        class: &'p TypeClass,
+        committed: &'p Option<Vec<u8>>,
+        dims: &'p [u64],
+        max_dims: &'p [u64],
+        fill: Option<&'p [u8]>,
+        fill_is_undefined: bool,
+    },
+    Constant {
+        class: &'p TypeClass,
+        committed: &'p Option<Vec<u8>>,
+        dataspace: &'p Dataspace,
+        value: &'p [u8],
+    },
+    CommittedDatatype(&'p TypeClass),
+    HardLink(&'p [u8]),
+    SoftLink(&'p [u8]),
+    ExternalLink(&'p [u8], &'p [u8]),
+    UserLink(u8, &'p [u8]),
+}
+
+#[derive(Serialize)]
+struct Attribute<'p> {
+    name: &'p [u8],
+    utf8: bool,
+    class: &'p TypeClass,
+    committed: &'p Option<Vec<u8>>,
+    dataspace: &'p Dataspace,
+    value: &'p [u8],
+}
+
+/// The digest of each entry of the plan's schema, in their order.
+pub fn structure_digests(plan: &MergePlan) -> Vec<u64> {
+    plan.schema.entries.iter().map(|entry| of_entry(plan, entry)).collect()
+}
+
+fn of_entry(plan: &MergePlan, entry: &Entry) -> u64 {
+    let mut attributes: Vec<Attribute<'_>> = entry
+        .attributes
+        .iter()
+        .map(|attribute| Attribute {
+            name: &attribute.name,
+            utf8: attribute.utf8,
+            class: &attribute.datatype.class,
+            committed: &attribute.committed,
+            dataspace: &attribute.dataspace,
+            value: &attribute.value,
+        })
+        .collect();
+    if !entry.attribute_order.tracked {
+        attributes.sort_by_key(|attribute| attribute.name);
+    }
+    let kind = match &entry.role {
+        Role::Group { link_order } => Kind::Group(*link_order),
+        Role::Column(column) => {
+            let (planned, scanned) = (&plan.columns[*column as usize], &plan.schema.columns[*column as usize]);
+            let model = scanned.model();
+            Kind::Column {
+                class: &model.datatype.class,
+                committed: &scanned.committed,
+                dims: &planned.dims,
+                max_dims: &planned.max_dims,
+                fill: fill_value(model),
+                fill_is_undefined: model.fill.undefined,
+            }
+        }
+        Role::Constant { dataset, committed, value } => {
+            Kind::Constant { class: &dataset.datatype.class, committed, dataspace: &dataset.dataspace, value }
+        }
+        Role::CommittedDatatype(class) => Kind::CommittedDatatype(class),
+        Role::HardLink { target } => Kind::HardLink(target),
+        Role::SoftLink(target) => Kind::SoftLink(target),
+        Role::ExternalLink { file, path } => Kind::ExternalLink(file, path),
+        Role::UserLink { class, data } => Kind::UserLink(*class, data),
+    };
+    let facts =
+        Facts { utf8: entry.utf8, kind, comment: &entry.comment, attribute_order: entry.attribute_order, attributes };
+    of_facts(&facts)
+}
+
+fn of_facts(facts: &Facts<'_>) -> u64 {
+    // Cannot fail: plain values, serialised to memory. Were it to fail, nothing would match an empty serialisation.
+    let bytes = postcard::to_stdvec(facts).unwrap_or_default();
+    Digest::of(&bytes).crc64_nvme()
+}
+
+/// The fill value, unless it is the default of zeros: writers store that one or leave it out.
+fn fill_value(dataset: &Dataset) -> Option<&[u8]> {
+    let value = dataset.fill.value.as_ref()?.bytes();
+    value.iter().any(|&byte| byte != 0).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provenance::{string, unsigned};
+
+    #[test]
+    fn the_serialisation_is_that_of_the_format() {
+        let (class, text) = (unsigned(4), string());
+        let attribute = Attribute {
+            name: b"unit",
+            utf8: false,
+            class: &text,
+            committed: &None,
+            dataspace: &Dataspace::Scalar,
+            value: b"\x02\0\0\0\0\0\0\0cm",
+        };
+        let facts = |dims| Facts {
+            utf8: true,
+            kind: Kind::Column {
+                class: &class,
+                committed: &None,
+                dims,
+                max_dims: &[u64::MAX, 3],
+                fill: None,
+                fill_is_undefined: false,
+            },
+            comment: &None,
+            attribute_order: CreationOrder::default(),
+            attributes: vec![],
+        };
+        // If these change, files written before are told to be damaged: FORMAT must change with them.
+        assert_eq!(of_facts(&facts(&[7, 3])), 14_470_578_904_392_753_516);
+        assert_ne!(of_facts(&facts(&[8, 3])), of_facts(&facts(&[7, 3])));
+        let with_attribute = Facts { attributes: vec![attribute], ..facts(&[7, 3]) };
+        assert_eq!(of_facts(&with_attribute), 10_046_929_017_648_245_959);
+    }
+}
