@@ -12,6 +12,8 @@ pub enum Stage {
     Plan,
     /// Creating the output's objects.
     Create,
+    /// Joining tables by their ids.
+    Keys,
     /// Reading stored bytes of inputs.
     Read,
     /// Decoding stored bytes.
@@ -30,10 +32,11 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of a run.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Scan,
         Self::Plan,
         Self::Create,
+        Self::Keys,
         Self::Read,
         Self::Decode,
         Self::Regroup,
@@ -49,6 +52,7 @@ impl Stage {
             Self::Scan => "scan",
             Self::Plan => "plan",
             Self::Create => "create",
+            Self::Keys => "keys",
             Self::Read => "read",
             Self::Decode => "decode",
             Self::Regroup => "regroup",

@@ -5,7 +5,7 @@
 //! references. When the metadata region runs full, creation pauses until the raw region is complete and goes on behind
 //! it. Invariant: objects are created in schema order, so creation order and bytes do not depend on the threads.
 
-use crate::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows};
+use crate::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows, carried};
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::plan::{MergePlan, Route, Storage};
@@ -126,6 +126,11 @@ impl<'p> Committer<'p> {
         }
         for (column, of_column) in std::mem::take(&mut self.digests) {
             digests.columns[column as usize] = Some(of_column);
+        }
+        for (column, digests) in (0..).zip(&mut digests.columns) {
+            if let Some(carried) = carried(self.plan, column) {
+                *digests = Some(carried.clone());
+            }
         }
         if self.plan.options.provenance {
             self.write_provenance(&provenance::gather(self.plan, digests))?;

@@ -1,6 +1,7 @@
 //! Why a merge could not be planned, carried out or confirmed. Every variant says which file or object and what to do.
 
 use crate::join::Difference;
+use crate::keys::KeyFault;
 use raddle_core::engine::EngineError;
 use raddle_core::error::CoreError;
 use raddle_hdf5::Hdf5Error;
@@ -110,6 +111,12 @@ pub enum MergeError {
         /// Why, and what to do.
         reason: String,
     },
+    /// Ids that cannot be keys; all tables.
+    #[error("{} of the tables cannot get keys; the first: {}", faults.len(), first_fault(faults))]
+    KeyFaults {
+        /// What is wrong, by group.
+        faults: Vec<KeyFault>,
+    },
     /// The file holds no digests, or those of a version that wrote others.
     #[error("{}: holds no digests that this version can check (merged with --no-provenance, by an older raddle, or not by raddle); compare it with its inputs: --against", path.display())]
     NoDigests {
@@ -172,6 +179,12 @@ impl From<CoreError> for MergeError {
 
 fn first(bad: &[BadInput]) -> String {
     bad.first().map(|bad| bad.error.to_string()).unwrap_or_default()
+}
+
+fn first_fault(faults: &[KeyFault]) -> String {
+    faults.first().map_or(String::new(), |fault| {
+        format!("{} has {} in {} row(s), first row {}", fault.group, fault.kind.words(), fault.rows, fault.first_row)
+    })
 }
 
 impl MergeError {

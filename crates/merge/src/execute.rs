@@ -62,7 +62,8 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     let started = std::time::Instant::now();
     let options = &plan.options;
     let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
-    let publication = Publication::begin(&options.output, &inputs, options.force)?;
+    let others = if options.in_place { &[] } else { inputs.as_slice() };
+    let publication = Publication::begin(&options.output, others, options.force)?;
     let budget = Arc::new(MemoryBudget::new(options.memory_limit_bytes));
     let pool = open_pool(plan);
     let work = MergeWork::new(plan, &pool);

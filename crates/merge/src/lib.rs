@@ -10,6 +10,7 @@ pub mod error;
 pub mod execute;
 pub mod inputs;
 pub mod join;
+pub mod keys;
 pub mod layout;
 pub mod options;
 mod parallel;

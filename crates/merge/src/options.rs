@@ -1,6 +1,7 @@
 //! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
 
 use crate::join::JoinOptions;
+use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
@@ -48,6 +49,8 @@ pub struct MergeOptions {
     pub output: PathBuf,
     /// Replace an existing output.
     pub force: bool,
+    /// The output is its own input, which it replaces.
+    pub in_place: bool,
     /// Worker threads, at least 1.
     pub jobs: usize,
     /// Memory budget in bytes.
@@ -64,6 +67,8 @@ pub struct MergeOptions {
     pub join: JoinOptions,
     /// Write `/_raddle`.
     pub provenance: bool,
+    /// Datasets to be made beside those of the inputs.
+    pub made: Vec<MadeSpec>,
     /// Go on without inputs that cannot be read.
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
@@ -83,6 +88,7 @@ impl MergeOptions {
         Self {
             output: output.into(),
             force: false,
+            in_place: false,
             jobs: raddle_core::engine::default_jobs(),
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
@@ -91,6 +97,7 @@ impl MergeOptions {
             compat: Compat::default(),
             join: JoinOptions::default(),
             provenance: true,
+            made: Vec::new(),
             skip_bad: false,
             ordered: true,
             max_output_len_bytes: None,

@@ -3,12 +3,14 @@
 //! Plain values, made from scanned inputs and options; nothing is written while planning.
 //! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
 
+use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::{Difference, Joiner};
+use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::scan;
-use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path};
+use crate::schema::{ABSENT, Column, ColumnFact, ColumnIndex, Entry, Role, Schema, display_path};
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
@@ -17,6 +19,7 @@ use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::FileIdentity;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
 const DIRECT_LIMIT_BYTES: u64 = 4096;
@@ -63,6 +66,10 @@ pub struct MergePlan {
     pub elapsed_s: f64,
     /// Wall time of the scan.
     pub scan_s: f64,
+    /// Columns that are made, not read.
+    pub made: Made,
+    /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
+    pub carried: Option<StoredDigests>,
     /// What the user asked for.
     pub options: MergeOptions,
 }
@@ -136,6 +143,16 @@ impl ColumnPlan {
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
 /// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
+    plan_carrying(inputs, None, options, watch)
+}
+
+/// As [`plan`], with what a single input says of itself.
+pub(crate) fn plan_carrying(
+    inputs: &[PathBuf],
+    carried: Option<StoredDigests>,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
     let started = std::time::Instant::now();
     let mut joiner = Joiner::new(options.join, inputs.len());
     let mut planned = Vec::new();
@@ -155,7 +172,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     })?;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
-    let joined = joiner.finish();
+    let mut joined = joiner.finish();
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
         for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
@@ -163,6 +180,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
         }
         return Err(MergeError::Differences { differences });
     }
+    let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
     let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
@@ -174,7 +192,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
     tiles.validate()?;
-    let plan = MergePlan {
+    let mut plan = MergePlan {
         inputs: planned,
         skipped,
         schema: joined.schema,
@@ -185,11 +203,53 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
         input_chunk_count,
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
+        made: Made::new(options.made.clone(), replaced),
+        carried,
         options: options.clone(),
     };
+    keys::attach::attach(&mut plan, watch)?;
     plan.check_output_len()?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - scan_s });
     Ok(plan)
+}
+
+/// New columns of a plan: name, model and rows per input of each. Chunks have as many rows as those of the other
+/// columns of the group.
+pub(crate) struct NewColumn {
+    /// Entry; its role is set here.
+    pub entry: Entry,
+    /// What it is like; `dims[0]` does not count.
+    pub template: Dataset,
+    /// Rows that each input contributes.
+    pub rows: Vec<u64>,
+}
+
+impl MergePlan {
+    /// Adds columns behind all others.
+    pub(crate) fn add_columns(&mut self, new: Vec<NewColumn>) -> Result<Vec<ColumnIndex>> {
+        let table_rows = table_rows(&self.schema, self.options.layout);
+        let options = self.options.clone();
+        let tiles = std::mem::take(&mut self.tiles.arrays);
+        let column_of_array = std::mem::take(&mut self.column_of_array);
+        let mut planner = Planner { options: &options, tiles, column_of_array };
+        let mut indices = Vec::with_capacity(new.len());
+        for NewColumn { mut entry, template, rows } in new {
+            let index = self.schema.columns.len() as ColumnIndex;
+            entry.role = Role::Column(index);
+            let facts = rows.into_iter().map(|rows| ColumnFact { template: 0, ..ColumnFact::absent(rows) }).collect();
+            let column =
+                Column { entry: self.schema.entries.len() as u32, templates: vec![Arc::new(template)], committed: None, facts };
+            let rows = table_rows.get(crate::join::parent_path(&entry.path)).copied().unwrap_or(1);
+            self.columns.push(planner.column(index, &column, &entry.path, rows)?);
+            self.schema.columns.push(column);
+            self.schema.entries.push(entry);
+            indices.push(index);
+        }
+        let Planner { tiles, column_of_array, .. } = planner;
+        (self.tiles.arrays, self.column_of_array) = (tiles, column_of_array);
+        self.tiles.validate()?;
+        Ok(indices)
+    }
 }
 
 /// Rows per chunk of the tables, by path of their group; only [`LayoutPolicy::Events`] needs them.

@@ -7,6 +7,7 @@
 //! | attribute `format` | u64 | 2 |
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
+//! | attribute `made` | string | how datasets were made that no input has, in JSON ([`crate::keys::MadeSpec`]); absent where none |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths as given |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
@@ -16,7 +17,7 @@
 //! | `datasets/structure` | (m) u64 | digest of everything but the values |
 //! | `datasets/form` | (m) u64 | what is digested: see [`crate::digests::Form`]; 0: nothing, there is no element |
 //! | `datasets/digest` | (m) u64 | digest of all values in row-major order |
-//! | `datasets/row_starts` | (m) u32 | row of `row_starts` that holds for the dataset |
+//! | `datasets/row_starts` | (m) u32 | row of `row_starts` that holds for the dataset; 2³² − 1: its rows belong to no input |
 //! | `datasets/block_rows` | (m) u64 | rows per digest block |
 //! | `datasets/first_block` | (m) u64 | first element of `block_digest` |
 //! | `row_starts` | (k, n + 1) u64 | first row of each input, and the total; datasets of one table share a row |
@@ -31,10 +32,15 @@ use crate::schema::{PROVENANCE_GROUP, Role};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Version of the layout above.
 pub const FORMAT: u64 = 2;
+/// Name of the attribute that tells how datasets were made that no input has.
+pub const MADE: &str = "made";
+/// Row of `row_starts` of a dataset whose rows belong to no input.
+pub const OF_NO_INPUT: u32 = u32::MAX;
 /// Name of the attribute that seals the others and the tables.
 pub const SEAL: &str = "seal";
 
@@ -137,10 +143,18 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
         NamedValue { name: "raddle_version", class: string(), value: text(env!("CARGO_PKG_VERSION")) },
         NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
     ];
+    if !plan.made.specs.is_empty() {
+        // Cannot fail: plain values with text keys.
+        let specs = serde_json::to_string(&plan.made.specs).unwrap_or_default();
+        attributes.push(NamedValue { name: MADE, class: string(), value: text(&specs) });
+    }
+    let inputs: Vec<(&Path, u64)> = match &plan.carried {
+        Some(carried) => carried.inputs.iter().map(|(path, len_bytes)| (path.as_path(), *len_bytes)).collect(),
+        None => plan.inputs.iter().map(|input| (input.path.as_path(), input.identity.len_bytes)).collect(),
+    };
     let mut tables = Tables::default();
-    let inputs = plan.inputs.len() as u64;
-    tables.numbers("inputs/len_bytes", plan.inputs.iter().map(|input| input.identity.len_bytes));
-    tables.strings("inputs/path", plan.inputs.iter().map(|input| input.path.as_os_str().as_bytes()));
+    tables.numbers("inputs/len_bytes", inputs.iter().map(|(_, len_bytes)| *len_bytes));
+    tables.strings("inputs/path", inputs.iter().map(|(path, _)| path.as_os_str().as_bytes()));
 
     let structure = structure_digests(plan);
     let others = || {
@@ -171,7 +185,7 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
     tables.table(
         "row_starts",
         unsigned(8),
-        vec![starts.len() as u64, inputs + 1],
+        vec![starts.len() as u64, inputs.len() as u64 + 1],
         of_words(starts.into_iter().flatten()),
     );
     let value = start_of_column.iter().flat_map(|row| row.to_le_bytes()).collect();
@@ -219,11 +233,23 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
     let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
     let mut distinct = Vec::new();
     let mut of_column = Vec::new();
-    for column in &plan.schema.columns {
-        let mut starts = Vec::with_capacity(column.facts.len() + 1);
-        starts.push(0);
-        for fact in &column.facts {
-            starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
+    for (index, column) in (0..).zip(&plan.schema.columns) {
+        let carried = plan.carried.as_ref().and_then(|carried| carried.datasets.get(plan.schema.column_path(index)));
+        let starts = match (plan.made.has(index), carried) {
+            (true, _) => plan.made.recorded_starts(index).unwrap_or_default().to_vec(),
+            (false, Some(carried)) => carried.row_starts.clone(),
+            (false, None) => {
+                let mut starts = Vec::with_capacity(column.facts.len() + 1);
+                starts.push(0);
+                for fact in &column.facts {
+                    starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
+                }
+                starts
+            }
+        };
+        if starts.is_empty() {
+            of_column.push(OF_NO_INPUT);
+            continue;
         }
         let next = distinct.len() as u32;
         let row = *known.entry(starts).or_insert_with_key(|starts| {

@@ -237,6 +237,28 @@ impl Column {
 }
 
 impl Schema {
+    /// Removes the datasets whose paths `is_unwanted` says; how many there were. Hard links to them go too.
+    pub fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
+        let unwanted = |entry: &Entry| match &entry.role {
+            Role::Column(_) => is_unwanted(&entry.path),
+            Role::HardLink { target } => is_unwanted(target),
+            _ => false,
+        };
+        let before = self.columns.len();
+        let mut columns: Vec<Option<Column>> = std::mem::take(&mut self.columns).into_iter().map(Some).collect();
+        self.entries.retain(|entry| !unwanted(entry));
+        for (index, entry) in (0..).zip(&mut self.entries) {
+            if let Role::Column(column) = &mut entry.role
+                && let Some(mut kept) = columns[*column as usize].take()
+            {
+                kept.entry = index;
+                *column = self.columns.len() as ColumnIndex;
+                self.columns.push(kept);
+            }
+        }
+        (before - self.columns.len()) as u64
+    }
+
     /// Path of a column.
     pub fn column_path(&self, column: ColumnIndex) -> &[u8] {
         &self.entries[self.columns[column as usize].entry as usize].path

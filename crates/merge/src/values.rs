@@ -191,6 +191,10 @@ impl<'p> ColumnReader<'p> {
 
     /// Reads a box of an input's part of a column.
     pub fn read_piece(&mut self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
+        if self.plan.made.has(column) {
+            let dims = &self.plan.columns[column as usize].dims;
+            return self.plan.made.read_piece(column, input, dims, source, target);
+        }
         self.find(column, input)?;
         self.read_found(column, input, source, target).map_err(|error| self.named(column, error))
     }

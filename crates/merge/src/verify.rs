@@ -3,8 +3,10 @@
 //! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
 //! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
 
-use crate::error::Result;
+use crate::digests::stored;
+use crate::error::{MergeError, Result};
 use crate::join::describe;
+use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::parallel;
@@ -57,7 +59,7 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 /// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let expected = plan(inputs, options, watch)?;
+    let expected = plan(inputs, &with_made(output, options)?, watch)?;
     let found = plan(&[output.to_path_buf()], &as_it_is(options), watch)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
@@ -71,6 +73,21 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     Ok(report)
 }
 
+/// Options under which datasets that raddle made for `output` are made from the inputs again. Only how they were made is
+/// taken from the output, not what they hold.
+fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
+    let mut made = match stored::read(output, options) {
+        Ok(stored) => stored.made,
+        // Without digests, or with damaged ones, what no input has is told as that.
+        Err(MergeError::NoDigests { .. } | MergeError::DigestsDamaged { .. } | MergeError::DigestsNewer { .. }) => {
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
+    made.iter_mut().for_each(MadeSpec::allow_replacing);
+    Ok(MergeOptions { made, output: output.to_path_buf(), ..options.clone() })
+}
+
 /// Options under which the plan of one file is that file.
 pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
     MergeOptions {
@@ -79,6 +96,7 @@ pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
         chunk: None,
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
+        made: Vec::new(),
         ..options.clone()
     }
 }

@@ -65,6 +65,12 @@ impl Digests {
     }
 }
 
+/// Digests of a column that its file holds already and that are to stay.
+pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
+    let of_file = plan.carried.as_ref().filter(|_| !plan.made.has(column))?;
+    of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref()
+}
+
 /// Digests of one column while its tiles are made.
 #[derive(Debug)]
 pub enum Gathering {
@@ -82,6 +88,9 @@ pub enum Gathering {
 impl Gathering {
     /// What is to be gathered from the tiles of `column`; `None` where its values do not come in tiles.
     pub fn of(plan: &MergePlan, column: u32) -> Option<Self> {
+        if carried(plan, column).is_some() {
+            return None;
+        }
         let planned = &plan.columns[column as usize];
         match planned.route {
             Route::Verbatim { array } if planned.is_undecodable() => {

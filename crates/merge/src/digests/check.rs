@@ -198,7 +198,8 @@ impl<'a> Check<'a> {
         if inputs.len() > 1 {
             what.push_str(&format!(" (from {} inputs, the first is shown)", inputs.len()));
         }
-        let input = self.stored.inputs.get(inputs.start).map(|(path, _)| path.clone());
+        let first_input = inputs.clone().next().and_then(|input| self.stored.inputs.get(input));
+        let input = first_input.map(|(path, _)| path.clone());
         Mismatch { path: display_path(path), what, row: Some(first), input }
     }
 }

@@ -4,8 +4,9 @@
 
 use crate::digests::{ColumnDigests, Form};
 use crate::error::{MergeError, Result};
+use crate::keys::MadeSpec;
 use crate::options::MergeOptions;
-use crate::provenance::{FORMAT, SEAL, provenance_path, seal, string, unsigned};
+use crate::provenance::{FORMAT, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::readers::InputReader;
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use crate::values::ValueSource;
@@ -28,6 +29,8 @@ pub struct StoredDigests {
     pub objects: HashMap<Vec<u8>, u64>,
     /// The concatenated datasets, by path.
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
+    /// How datasets were made that no input has.
+    pub made: Vec<MadeSpec>,
 }
 
 /// A concatenated dataset.
@@ -37,7 +40,7 @@ pub struct StoredColumn {
     pub structure: u64,
     /// Digests of values; `None` where there is no element.
     pub digests: Option<ColumnDigests>,
-    /// First row of each input, and the total.
+    /// First row of each input, and the total; empty where rows belong to none.
     pub row_starts: Vec<u64>,
 }
 
@@ -196,6 +199,13 @@ impl Source<'_> {
         strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
     }
 
+    fn made(&self) -> Result<Vec<MadeSpec>> {
+        let Some(value) = self.attributes.get(MADE.as_bytes()) else { return Ok(Vec::new()) };
+        // A canonical string is its length and its bytes.
+        let text = value.get(8..).unwrap_or_default();
+        serde_json::from_slice(text).map_err(|error| self.damaged(format!("attribute {MADE}: {error}")))
+    }
+
     fn into_stored(self) -> Result<StoredDigests> {
         let inputs: Vec<PathBuf> =
             self.strings("inputs/path")?.into_iter().map(|path| OsString::from_vec(path).into()).collect();
@@ -211,8 +221,7 @@ impl Source<'_> {
         let blocks = self.numbers("block_digest")?;
         let row_starts = self.numbers("row_starts")?;
         let which = &self.table("datasets/row_starts", &unsigned(4))?.value;
-        let which: Vec<usize> =
-            which.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
+        let which: Vec<u32> = which.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let count = paths.len();
         let lists = [&structure, &form, &digest, &block_rows, &first_block];
         if lists.iter().any(|list| list.len() != count)
@@ -225,8 +234,13 @@ impl Source<'_> {
         let width = inputs.len() + 1;
         let mut datasets = HashMap::with_capacity(count);
         for (index, path) in paths.into_iter().enumerate() {
-            let starts = row_starts.chunks_exact(width).nth(which[index]);
-            let starts = starts.ok_or_else(|| self.damaged("row ranges are missing"))?.to_vec();
+            let starts = match which[index] {
+                OF_NO_INPUT => Vec::new(),
+                row => {
+                    let starts = row_starts.chunks_exact(width).nth(row as usize);
+                    starts.ok_or_else(|| self.damaged("row ranges are missing"))?.to_vec()
+                }
+            };
             let end = first_block.get(index + 1).copied().unwrap_or(blocks.len() as u64);
             let own = blocks.get(first_block[index] as usize..end as usize);
             let own = own.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
@@ -242,6 +256,7 @@ impl Source<'_> {
             inputs: inputs.into_iter().zip(len_bytes).collect(),
             objects: objects.into_iter().zip(structures).collect(),
             datasets,
+            made: self.made()?,
         })
     }
 }

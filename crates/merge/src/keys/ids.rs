@@ -98,9 +98,19 @@ impl Ids {
         }
     }
 
+    /// Ids in a tuple.
+    pub fn tuple_len(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Removes all tuples.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The first id of tuple `at`.
+    pub fn first(&self, at: usize) -> u64 {
+        self.columns[0][at]
     }
 
     /// Tuple `at`.
@@ -166,6 +176,11 @@ impl IdTable {
             }
         }
         domains
+    }
+
+    /// Ids in a tuple.
+    pub fn width(&self) -> usize {
+        self.columns.len()
     }
 
     /// Bytes that decoding and holding one row takes.
@@ -258,7 +273,13 @@ impl IdColumn {
 mod tests {
     use super::*;
 
-    fn decoded(len_bytes: usize, is_big_endian: bool, is_signed: bool, domain: Domain, raw: &[u8]) -> Option<Vec<i128>> {
+    fn decoded(
+        len_bytes: usize,
+        is_big_endian: bool,
+        is_signed: bool,
+        domain: Domain,
+        raw: &[u8],
+    ) -> Option<Vec<i128>> {
         let column = IdColumn { column: 0, len_bytes, is_big_endian, is_signed, domain };
         let mut out = Vec::new();
         column.decode(raw, &mut out)?;

@@ -1,0 +1,381 @@
+//! Adding made columns to a plan: which groups get them, the join of their ids, the columns' shapes.
+
+use super::first_value;
+use super::ids::IdTable;
+use super::index::{Index, Lookup};
+use super::made::{KeyedTable, MadeColumn, Values};
+use super::runs::RunStore;
+use super::scratch::Scratch;
+use super::table::{self, Joined, KeyTable, fault_of};
+use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds};
+use crate::error::{MergeError, Result};
+use crate::join::parent_path;
+use crate::options::Watch;
+use crate::parallel;
+use crate::plan::{MergePlan, NewColumn};
+use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
+use crate::values::{ColumnReader, open_pool};
+use raddle_codec::Filter;
+use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::model::{
+    BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Deflate, the one filter that the readers of keys know, and its level.
+const DEFLATE: (u16, u32) = (1, 6);
+
+/// Removes datasets that will be made anew; how many.
+///
+/// # Errors
+/// If there are any and they must not be replaced.
+pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
+    let mut replaced = 0;
+    for spec in specs {
+        let (is_made, replace): (Box<dyn Fn(&[u8]) -> bool>, bool) = match spec {
+            MadeSpec::Keys(spec) => {
+                let name = spec.columns.last().map(|path| last_name(path.as_bytes()).to_vec()).unwrap_or_default();
+                let names: Vec<Vec<u8>> =
+                    spec.datasets.endings().map(|ending| [name.as_slice(), ending.as_bytes()].concat()).collect();
+                (Box::new(move |path| names.iter().any(|name| last_name(path) == name)), spec.replace)
+            }
+            MadeSpec::FirstValue(spec) => {
+                let made = spec.made_path();
+                if made == spec.dataset.as_bytes() {
+                    return Err(MergeError::Object {
+                        object: display_path(&made),
+                        reason: "is in the index group already".to_owned(),
+                    });
+                }
+                (Box::new(move |path| path == made), spec.replace)
+            }
+        };
+        let there = schema.entries.iter().find(|entry| matches!(entry.role, Role::Column(_)) && is_made(&entry.path));
+        if let (Some(there), false) = (there, replace) {
+            return Err(MergeError::Object {
+                object: display_path(&there.path),
+                reason: "is there already; use --force to make it anew".to_owned(),
+            });
+        }
+        replaced += schema.remove_columns(is_made);
+    }
+    Ok(replaced)
+}
+
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// Adds the columns that the plan's options ask for.
+pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>) -> Result<()> {
+    for spec in plan.options.made.clone() {
+        match spec {
+            MadeSpec::Keys(spec) => attach_keys(plan, &spec, watch)?,
+            MadeSpec::FirstValue(spec) => first_value::attach(plan, &spec, watch)?,
+        }
+    }
+    Ok(())
+}
+
+/// The tables of a key: the index first.
+struct Tables {
+    tables: Vec<KeyTable>,
+    without: Vec<String>,
+}
+
+fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>) -> Result<()> {
+    let started = std::time::Instant::now();
+    let Tables { mut tables, without } = find_tables(plan, spec)?;
+    let mut ids: Vec<IdTable> = tables.iter().map(|table| table.ids.clone()).collect();
+    let domains = IdTable::set_domains(&mut ids);
+    tables.iter_mut().zip(ids).for_each(|(table, ids)| table.ids = ids);
+    let total_bytes = tables.iter().map(|table| table.ids.rows * table.ids.row_len_bytes()).sum();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(total_bytes) });
+
+    let store = RunStore::new(Scratch::create(&plan.options.output)?);
+    let by_input = spec.scope == KeyScope::Input;
+    let (joined, faults) = {
+        let plan: &MergePlan = plan;
+        let pool = open_pool(plan);
+        let mut reader = ColumnReader::new(plan, &pool);
+        let own = &tables[0];
+        let starts = by_input.then_some(own.starts.as_slice());
+        let index = Index::build(plan, own.ids.clone(), starts, spec.columns.len(), &mut reader, watch)?;
+        let mut faults = repeated_fault(plan, &index, own, by_input, reader, watch)?;
+        if spec.repeated == RepeatedIds::First {
+            faults.clear();
+        }
+        let slots: Vec<Mutex<Joined>> = tables.iter().map(|_| Mutex::default()).collect();
+        // The longest first, so that no thread ends with it alone.
+        let mut order: Vec<usize> = (1..tables.len()).collect();
+        order.sort_by_key(|&table| std::cmp::Reverse(tables[table].ids.rows));
+        let lookup = || Lookup::new(plan, &index, ColumnReader::new(plan, &pool));
+        parallel::for_each(&order, plan.options.jobs, watch.cancel, lookup, |lookup, &number| {
+            let joined = table::join(lookup, plan, &tables[number], by_input, &domains, &store, watch)?;
+            *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = joined;
+            Ok(())
+        })?;
+        let joined: Vec<Joined> =
+            slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
+        faults.extend(joined.iter().filter_map(|joined| joined.missing.clone()));
+        for (fault, table) in faults.iter_mut().map(|fault| (fault, &tables)) {
+            complete(plan, &pool, table, fault, &domains)?;
+        }
+        (joined, faults)
+    };
+    if !faults.is_empty() {
+        return Err(MergeError::KeyFaults { faults });
+    }
+    add_key_columns(plan, spec, &tables, joined)?;
+    plan.made.store = Some(store);
+    plan.made.without = without;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
+    Ok(())
+}
+
+/// Rows of the index with ids that an earlier row has; its ids come later.
+fn repeated_fault<'p>(
+    plan: &'p MergePlan,
+    index: &'p Index,
+    own: &KeyTable,
+    by_input: bool,
+    reader: ColumnReader<'p>,
+    watch: &Watch<'_>,
+) -> Result<Vec<KeyFault>> {
+    let repeated = match index.is_disjoint() {
+        true => index.repeated,
+        false => table::repeated(&mut Lookup::new(plan, index, reader), plan, own, by_input, watch)?,
+    };
+    Ok(repeated
+        .into_iter()
+        .map(|repeated| KeyFault {
+            group: display_path(&own.group),
+            kind: KeyFaultKind::Repeated,
+            rows: repeated.count,
+            first_row: repeated.row,
+            ids: Vec::new(),
+        })
+        .collect())
+}
+
+/// Reads the ids of a fault's first row, where they are not known.
+fn complete(
+    plan: &MergePlan,
+    pool: &raddle_hdf5::source::InputPool,
+    tables: &[KeyTable],
+    fault: &mut KeyFault,
+    domains: &[super::ids::Domain],
+) -> Result<()> {
+    if let (true, Some(table)) = (fault.ids.is_empty(), tables.first()) {
+        let mut ids = super::ids::Ids::new(table.ids.width());
+        let rows = fault.first_row..fault.first_row + 1;
+        table.ids.read(&mut ColumnReader::new(plan, pool), plan, rows, &mut Vec::new(), &mut ids)?;
+        fault.ids = fault_of(table, fault.kind, fault.first_row, &ids, 0, domains).ids;
+    }
+    Ok(())
+}
+
+/// Groups that have all columns of the key, the index first.
+fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
+    let refuse = |object: &str, reason: &str| {
+        Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
+    };
+    let Some(first) = spec.columns.first() else { return refuse("/", "no column of a key was named") };
+    let index_group = parent_path(first.as_bytes()).to_vec();
+    let mut names: Vec<&[u8]> = Vec::new();
+    for path in &spec.columns {
+        if !path.starts_with('/') {
+            return refuse(path, "is no absolute path; name a column of the index group, such as /spill/evt");
+        }
+        if parent_path(path.as_bytes()) != index_group {
+            return refuse(path, "is in another group than the first column of the key");
+        }
+        if names.contains(&last_name(path.as_bytes())) {
+            return refuse(path, "is named twice");
+        }
+        names.push(last_name(path.as_bytes()));
+    }
+    let mut skip = globset::GlobSetBuilder::new();
+    for pattern in &spec.skip {
+        let glob = globset::Glob::new(pattern);
+        skip.add(glob.map_err(|source| MergeError::Pattern { pattern: pattern.clone(), source })?);
+    }
+    let pattern = || spec.skip.join(", ");
+    let skip = skip.build().map_err(|source| MergeError::Pattern { pattern: pattern(), source })?;
+
+    let mut groups: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    let mut columns: HashMap<&[u8], HashMap<&[u8], ColumnIndex>> = HashMap::new();
+    for (place, entry) in plan.schema.entries.iter().enumerate() {
+        if let Role::Column(column) = entry.role {
+            let group = parent_path(&entry.path);
+            let known = columns.entry(group).or_insert_with(|| {
+                groups.insert(place, group.to_vec());
+                HashMap::new()
+            });
+            known.insert(last_name(&entry.path), column);
+        }
+    }
+    let Some(of_index) = columns.get(index_group.as_slice()) else {
+        return refuse(first, "is not in the inputs; name the columns of the group that has a row per event");
+    };
+    if let Some(missing) = spec.columns.iter().find(|path| !of_index.contains_key(last_name(path.as_bytes()))) {
+        return refuse(missing, "is not in the inputs; name the columns of the group that has a row per event");
+    }
+    let (mut tables, mut without) = (Vec::new(), Vec::new());
+    let others = groups.into_values().filter(|group| *group != index_group);
+    for group in std::iter::once(index_group.clone()).chain(others) {
+        let is_skipped = skip.is_match(String::from_utf8_lossy(&group).as_ref()) && group != index_group;
+        if is_skipped {
+            continue;
+        }
+        let of_group = &columns[group.as_slice()];
+        let keys: Option<Vec<ColumnIndex>> = names.iter().map(|name| of_group.get(name).copied()).collect();
+        match keys {
+            Some(keys) => tables.push(key_table(plan, group, &keys)?),
+            None => without.push(display_path(&group)),
+        }
+    }
+    Ok(Tables { tables, without })
+}
+
+fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<KeyTable> {
+    let named = keys[keys.len() - 1];
+    Ok(KeyTable { ids: IdTable::of(plan, keys)?, starts: recorded_starts(plan, named)?, named, group })
+}
+
+/// First row of each recorded input of a column that is read, and the total.
+fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
+    let path = plan.schema.column_path(column);
+    match &plan.carried {
+        None => Ok(starts_of(plan, column)),
+        Some(carried) => {
+            let known = carried.datasets.get(path).map(|known| known.row_starts.clone());
+            known.ok_or_else(|| MergeError::Object {
+                object: display_path(path),
+                reason: "is not what was written; run raddle verify".to_owned(),
+            })
+        }
+    }
+}
+
+/// First row of each input of the plan, and the total.
+fn starts_of(plan: &MergePlan, column: ColumnIndex) -> Vec<u64> {
+    let mut starts = vec![0];
+    for fact in &plan.schema.columns[column as usize].facts {
+        starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
+    }
+    starts
+}
+
+fn add_key_columns(plan: &mut MergePlan, spec: &KeySpec, tables: &[KeyTable], joined: Vec<Joined>) -> Result<()> {
+    let inputs = plan.inputs.len();
+    let index_rows = tables[0].ids.rows;
+    let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
+    let (mut new, mut made) = (Vec::new(), Vec::new());
+    for (number, (table, joined)) in tables.iter().zip(joined).enumerate() {
+        let is_index = number == 0;
+        let runs = Arc::new(joined.runs);
+        let rows = table.ids.rows;
+        plan.made.tables.push(KeyedTable {
+            group: display_path(&table.group),
+            rows,
+            events: if is_index { rows } else { runs.runs },
+        });
+        let ascends = runs.descends_at.is_none();
+        if let Some(first_row) = runs.descends_at {
+            plan.made.descending.push(KeyFault {
+                group: display_path(&table.group),
+                kind: KeyFaultKind::Descending,
+                rows: rows - first_row,
+                first_row,
+                ids: Vec::new(),
+            });
+        }
+        let starts = starts_of(plan, table.named);
+        let named = plan.schema.column_path(table.named).to_vec();
+        let mut add = |ending: &str, dims: Vec<u64>, rows: Vec<u64>, values: Values, starts, recorded| {
+            let path = [named.as_slice(), ending.as_bytes()].concat();
+            new.push(NewColumn { entry: entry(path), template: template(i64_class(), dims, None), rows });
+            made.push(MadeColumn { values, starts, recorded_starts: recorded });
+        };
+        if spec.datasets.seq {
+            let dims = plan.columns[table.named as usize].dims.clone();
+            let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
+            let values = if is_index { Values::OwnSeq } else { Values::Seq(Arc::clone(&runs)) };
+            add(".seq", dims, per_input, values, starts, Some(table.starts.clone()));
+        }
+        if spec.datasets.counts && ascends {
+            let pairs = if is_index { rows } else { runs.runs };
+            let values = if is_index { Values::OwnCounts } else { Values::Counts(Arc::clone(&runs)) };
+            add(".seq_cnt", vec![pairs, 2], in_first(pairs), values, vec![0], None);
+        }
+        if spec.datasets.offsets && ascends {
+            let values = if is_index { Values::OwnSeq } else { Values::Offsets(runs) };
+            add(".offsets", vec![index_rows + 1], in_first(index_rows + 1), values, vec![0], None);
+        }
+    }
+    let columns = plan.add_columns(new)?;
+    plan.made.columns.extend(columns.into_iter().zip(made));
+    Ok(())
+}
+
+fn entry(path: Vec<u8>) -> Entry {
+    Entry {
+        utf8: std::str::from_utf8(&path).is_ok_and(|path| !path.is_ascii()),
+        path,
+        role: Role::SoftLink(Vec::new()),
+        attributes: Arc::from([]),
+        attribute_order: CreationOrder::default(),
+        comment: None,
+    }
+}
+
+fn i64_class() -> Arc<TypeClass> {
+    Arc::new(TypeClass::Integer {
+        len_bytes: 8,
+        order: ByteOrder::Little,
+        signed: true,
+        bits: BitRange { offset: 0, count: 64 },
+        padding: (0, 0),
+    })
+}
+
+/// A growing dataset of `dims`, deflated.
+fn template(class: Arc<TypeClass>, dims: Vec<u64>, fill: Option<FillValue>) -> Dataset {
+    let mut max_dims = dims.clone();
+    if let Some(first) = max_dims.first_mut() {
+        *first = u64::MAX;
+    }
+    let (id, level) = DEFLATE;
+    Dataset {
+        dataspace: Dataspace::Simple { dims, max_dims },
+        datatype: Datatype { class, committed: None },
+        // Not in chunks of an input: there are none to be moved as stored.
+        layout: Layout::Contiguous { address: None, len_bytes: 0 },
+        fill: fill.unwrap_or_default(),
+        filters: vec![Filter { id, optional: true, name: Vec::new(), parameters: vec![level] }],
+    }
+}
+
+/// Adds a column of the index group with one element in all rows.
+pub(super) fn add_constant(
+    plan: &mut MergePlan,
+    name: &[u8],
+    like: ColumnIndex,
+    class: Arc<TypeClass>,
+    element: Vec<u8>,
+) -> Result<()> {
+    let group = parent_path(plan.schema.column_path(like)).to_vec();
+    let dims = plan.columns[like as usize].dims.clone();
+    let rows = plan.schema.columns[like as usize].facts.iter().map(|fact| fact.rows).collect();
+    let made = MadeColumn {
+        values: Values::Constant(element),
+        starts: starts_of(plan, like),
+        recorded_starts: Some(recorded_starts(plan, like)?),
+    };
+    let new = NewColumn { entry: entry(child_path(&group, name)), template: template(class, dims, None), rows };
+    let columns = plan.add_columns(vec![new])?;
+    plan.made.columns.extend(columns.into_iter().zip([made]));
+    Ok(())
+}

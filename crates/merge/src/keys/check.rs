@@ -1,0 +1,145 @@
+//! Are the keys of a file in order? The index group's must be 0, 1, 2, …; those of all other groups must not descend and
+//! must name events that there are.
+
+use crate::error::{MergeError, Result};
+use crate::join::parent_path;
+use crate::options::{MergeOptions, Watch};
+use crate::parallel;
+use crate::plan::{MergePlan, plan};
+use crate::schema::{ColumnIndex, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use crate::verify::as_it_is;
+use raddle_core::progress::{Event, Stage};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::ids::{Domain, IdTable, Ids};
+use super::index::READ_ROWS;
+
+/// Outcome of a check.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeysReport {
+    /// Events of the index group.
+    pub events: u64,
+    /// Key datasets looked at, that of the index group among them.
+    pub datasets: u64,
+    /// Rows looked at.
+    pub rows: u64,
+    /// What is wrong; empty means that all keys are in order.
+    pub faults: Vec<Disorder>,
+    /// Wall time.
+    pub elapsed_s: f64,
+}
+
+/// A key dataset that is not in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disorder {
+    /// Path, escaped for display.
+    pub path: String,
+    /// First row that is wrong; none where all of it is.
+    pub row: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Checks the key dataset `key` of the index group and those of the same name in all other groups.
+///
+/// # Errors
+/// A file that cannot be read, or has no such dataset. Disorder is not an error but part of the report.
+pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<KeysReport> {
+    let started = std::time::Instant::now();
+    let found = plan(&[path.to_path_buf()], &as_it_is(options), watch)?;
+    let name = key.rsplit('/').next().unwrap_or(key).as_bytes();
+    let mut keys: Vec<ColumnIndex> = Vec::new();
+    let mut own = None;
+    for entry in &found.schema.entries {
+        let Role::Column(column) = entry.role else { continue };
+        if entry.path == key.as_bytes() {
+            own = Some(column);
+        } else if entry.path.ends_with(name) && entry.path[..entry.path.len() - name.len()].ends_with(b"/") {
+            keys.push(column);
+        }
+    }
+    let Some(own) = own else {
+        let reason = format!("is not in {}; make it with raddle keys add", path.display());
+        return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
+    };
+    let events = found.columns[own as usize].dims[0];
+    keys.insert(0, own);
+    let rows: u64 = keys.iter().map(|&key| found.columns[key as usize].dims[0]).sum();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(rows * 8) });
+    let pool = open_pool(&found);
+    let faults = Mutex::new(Vec::new());
+    let reader = || ColumnReader::new(&found, &pool);
+    parallel::for_each(&keys, found.options.jobs, watch.cancel, reader, |reader, &key| {
+        let disorder = check_one(&found, reader, key, (key != own).then_some(events), watch)?;
+        faults.lock().unwrap_or_else(PoisonError::into_inner).extend(disorder);
+        Ok(())
+    })?;
+    let mut faults: Vec<Disorder> = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    faults.sort_by(|left, right| left.path.cmp(&right.path));
+    let elapsed_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s });
+    Ok(KeysReport { events, datasets: keys.len() as u64, rows, faults, elapsed_s })
+}
+
+/// Checks one dataset: the index group's own, or one whose events must be below `events`.
+fn check_one(
+    found: &MergePlan,
+    reader: &mut ColumnReader<'_>,
+    key: ColumnIndex,
+    events: Option<u64>,
+    watch: &Watch<'_>,
+) -> Result<Option<Disorder>> {
+    let path = found.schema.column_path(key);
+    let disorder = |row: Option<u64>, what: String| Some(Disorder { path: display_path(path), row, what });
+    let mut table = [IdTable::of(found, &[key])?];
+    let domain = IdTable::set_domains(&mut table).first().copied().unwrap_or(Domain::Signed);
+    let [table] = table;
+    if let (Some(_), Some(rows)) = (events, rows_beside(found, path))
+        && rows != table.rows
+    {
+        return Ok(disorder(None, format!("has {} rows, its table {rows}", table.rows)));
+    }
+    let (mut raw, mut ids) = (Vec::new(), Ids::new(1));
+    let mut before = -1_i128;
+    let mut row = 0;
+    while row < table.rows {
+        if watch.cancel.is_cancelled() {
+            return Err(MergeError::Cancelled);
+        }
+        let end = (row + READ_ROWS).min(table.rows);
+        table.read(reader, found, row..end, &mut raw, &mut ids)?;
+        for at in 0..ids.len() {
+            let (here, number) = (row + at as u64, domain.number(ids.first(at)));
+            match events {
+                None if number != i128::from(here) => {
+                    return Ok(disorder(Some(here), format!("is {number}, not {here}")));
+                }
+                Some(_) if number < before => {
+                    return Ok(disorder(Some(here), format!("is {number} after {before}")));
+                }
+                Some(events) if number < 0 || number >= i128::from(events) => {
+                    return Ok(disorder(Some(here), format!("is {number}; there are {events} events")));
+                }
+                _ => {}
+            }
+            before = number;
+        }
+        watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes: (end - row) * 8, items: 0 });
+        row = end;
+    }
+    Ok(None)
+}
+
+/// Rows of the id column that a key `NAME.seq` belongs to.
+fn rows_beside(found: &MergePlan, path: &[u8]) -> Option<u64> {
+    let named = path.strip_suffix(b".seq")?;
+    found.schema.entries.iter().find_map(|entry| match entry.role {
+        Role::Column(column) if entry.path == named && parent_path(named) == parent_path(path) => {
+            Some(found.columns[column as usize].dims[0])
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,42 @@
+//! What is wrong with ids, collected over all tables and told together.
+
+use serde::{Deserialize, Serialize};
+
+/// Rows of one table whose ids cannot be keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyFault {
+    /// Path of the group, escaped for display.
+    pub group: String,
+    /// What is wrong.
+    pub kind: KeyFaultKind,
+    /// How many rows.
+    pub rows: u64,
+    /// The first of them.
+    pub first_row: u64,
+    /// Ids of that row.
+    pub ids: Vec<i128>,
+}
+
+/// What is wrong with rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KeyFaultKind {
+    /// The index group has no such ids.
+    Missing,
+    /// An earlier row of the index group has the same ids.
+    Repeated,
+    /// The event comes before that of the row above, so events have no ranges of rows.
+    Descending,
+}
+
+impl KeyFaultKind {
+    /// The kind in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Missing => "ids that the index group does not have",
+            Self::Repeated => "ids that an earlier row has",
+            Self::Descending => "an event before that of the row above",
+        }
+    }
+}

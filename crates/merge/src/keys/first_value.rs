@@ -1,0 +1,101 @@
+//! A column of the index group that holds, in all rows, the first value of another dataset: what ids lack when one of
+//! them (the cycle of a simulation, say) is constant in a file and stored elsewhere.
+
+use super::attach::add_constant;
+use crate::error::{MergeError, Result};
+use crate::join::parent_path;
+use crate::options::Watch;
+use crate::plan::MergePlan;
+use crate::schema::{ColumnIndex, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use raddle_core::progress::{Event, Severity};
+use serde::{Deserialize, Serialize};
+
+/// Rows compared with the first at once.
+const READ_ROWS: u64 = 1 << 16;
+
+/// A column to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstValueSpec {
+    /// Path of the dataset whose first value is taken.
+    pub dataset: String,
+    /// Path of the group that gets a column of the same name.
+    pub group: String,
+    /// Make it anew if it is there already; else that is an error.
+    pub replace: bool,
+}
+
+impl FirstValueSpec {
+    /// Path of the column to be made.
+    pub fn made_path(&self) -> Vec<u8> {
+        let name = self.dataset.rsplit('/').next().unwrap_or_default();
+        crate::schema::child_path(self.group.as_bytes(), name.as_bytes())
+    }
+}
+
+/// Adds the column.
+pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<'_>) -> Result<()> {
+    let refuse = |object: &str, reason: &str| {
+        Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
+    };
+    let find = |plan: &MergePlan, wanted: &dyn Fn(&[u8]) -> bool| -> Option<ColumnIndex> {
+        plan.schema.entries.iter().find_map(|entry| match entry.role {
+            Role::Column(column) if wanted(&entry.path) => Some(column),
+            _ => None,
+        })
+    };
+    let Some(source) = find(plan, &|path| path == spec.dataset.as_bytes()) else {
+        return refuse(&spec.dataset, "is not in the file");
+    };
+    let made = spec.made_path();
+    let Some(like) = find(plan, &|path| parent_path(path) == spec.group.as_bytes() && path != made) else {
+        return refuse(&spec.group, "has no dataset whose rows could be counted");
+    };
+    let class = plan.schema.columns[source as usize].model().datatype.class.clone();
+    let len_bytes = plan.row_len_bytes(source);
+    if class.is_file_local() || len_bytes != class.len_bytes() {
+        return refuse(&spec.dataset, "has no single value of fixed size in a row");
+    }
+    let like_dims = &plan.columns[like as usize].dims;
+    if like_dims[1..].iter().any(|&dim| dim != 1) {
+        return refuse(&spec.group, "begins with a dataset of several values in a row");
+    }
+    let (element, varies) = first_value(plan, source, len_bytes, watch)?;
+    let Some(element) = element else { return refuse(&spec.dataset, "has no rows, so it has no first value") };
+    if let Some(row) = varies {
+        let text = format!("{} has another value from row {row} on; its first is taken", spec.dataset);
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+    let name = made.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    add_constant(plan, &name, like, class, element)
+}
+
+/// The first value of a column, and the first row that has another.
+fn first_value(
+    plan: &MergePlan,
+    column: ColumnIndex,
+    len_bytes: u64,
+    watch: &Watch<'_>,
+) -> Result<(Option<Vec<u8>>, Option<u64>)> {
+    let pool = open_pool(plan);
+    let mut reader = ColumnReader::new(plan, &pool);
+    let rows = plan.columns[column as usize].dims[0];
+    let mut first: Option<Vec<u8>> = None;
+    let mut values = Vec::new();
+    let mut row = 0;
+    while row < rows {
+        if watch.cancel.is_cancelled() {
+            return Err(MergeError::Cancelled);
+        }
+        let end = (row + READ_ROWS).min(rows);
+        values.resize(((end - row) * len_bytes) as usize, 0);
+        reader.read_rows(column, row..end, &mut values)?;
+        let known = first.get_or_insert_with(|| values[..len_bytes as usize].to_vec());
+        let other = values.chunks_exact(len_bytes as usize).position(|value| value != known.as_slice());
+        if let Some(other) = other {
+            return Ok((first, Some(row + other as u64)));
+        }
+        row = end;
+    }
+    Ok((first, None))
+}

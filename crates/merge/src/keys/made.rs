@@ -1,0 +1,132 @@
+//! Columns whose values raddle makes: what they hold and how a box of them is filled.
+//!
+//! Invariant: values depend on the plan alone, so they are the same whichever tile they are made for.
+
+use super::MadeSpec;
+use super::runs::{RunStore, TableRuns};
+use crate::error::Result;
+use crate::schema::ColumnIndex;
+use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The made columns of a plan.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// How they were asked for; recorded in the output, so that a verification can make them again.
+    pub specs: Vec<MadeSpec>,
+    /// The tables that got keys.
+    pub tables: Vec<KeyedTable>,
+    /// Paths of groups that have datasets but lack a column of the key, escaped for display.
+    pub without: Vec<String>,
+    /// Tables whose events do not ascend: they have `NAME.seq` only.
+    pub descending: Vec<super::KeyFault>,
+    /// Datasets of the inputs that were made anew.
+    pub replaced: u64,
+    pub(super) columns: HashMap<ColumnIndex, MadeColumn>,
+    pub(super) store: Option<RunStore>,
+}
+
+/// A table with keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyedTable {
+    /// Path of the group, escaped for display.
+    pub group: String,
+    /// Rows.
+    pub rows: u64,
+    /// Events that have rows.
+    pub events: u64,
+}
+
+/// A made column.
+#[derive(Debug, Clone)]
+pub(super) struct MadeColumn {
+    pub values: Values,
+    /// First row of each input of the plan, as its facts say.
+    pub starts: Vec<u64>,
+    /// First row of each recorded input, and the total; `None` where rows belong to none.
+    pub recorded_starts: Option<Vec<u64>>,
+}
+
+/// What a made column holds.
+#[derive(Debug, Clone)]
+pub(super) enum Values {
+    /// Of the index group itself: row numbers.
+    OwnSeq,
+    /// Of the index group itself: row numbers and ones.
+    OwnCounts,
+    /// Events of a table's rows.
+    Seq(Arc<TableRuns>),
+    /// Events of a table and their numbers of rows.
+    Counts(Arc<TableRuns>),
+    /// Rows of a table before each event.
+    Offsets(Arc<TableRuns>),
+    /// One element in all rows.
+    Constant(Vec<u8>),
+}
+
+impl Made {
+    /// No column yet of those that `specs` ask for; `replaced` were there before.
+    pub fn new(specs: Vec<MadeSpec>, replaced: u64) -> Self {
+        Self { specs, replaced, ..Self::default() }
+    }
+
+    /// Whether raddle makes the column.
+    pub fn has(&self, column: ColumnIndex) -> bool {
+        self.columns.contains_key(&column)
+    }
+
+    /// First row of each recorded input of a made column, and the total; `None` where its rows belong to none.
+    pub fn recorded_starts(&self, column: ColumnIndex) -> Option<&[u64]> {
+        self.columns.get(&column)?.recorded_starts.as_deref()
+    }
+
+    /// Fills a box of a made column; `source` is in rows of the plan's input, as for columns that are read.
+    pub fn read_piece(
+        &self,
+        column: ColumnIndex,
+        input: u32,
+        dims: &[u64],
+        source: &Extent,
+        target: BoxTarget<'_>,
+    ) -> Result<()> {
+        let Some(made) = self.columns.get(&column) else { return Ok(()) };
+        let first = made.starts.get(input as usize).copied().unwrap_or(0) + source.start[0];
+        let rows = first..first + source.count[0];
+        let mut values = Vec::new();
+        self.values(made, rows, &mut values)?;
+        let mut shape = source.count.to_vec();
+        shape[1..].copy_from_slice(&dims[1..]);
+        let mut origin = source.start.to_vec();
+        origin[0] = 0;
+        let element_len_bytes = match &made.values {
+            Values::Constant(element) => element.len(),
+            _ => size_of::<i64>(),
+        };
+        let from = BoxSource { bytes: &values, shape: &shape, origin: &origin };
+        Ok(copy_box(from, target, &source.count, element_len_bytes)?)
+    }
+
+    fn values(&self, made: &MadeColumn, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        // Row numbers are below 2^63: HDF5's own limit on an extent.
+        let mut put = |number: u64| out.extend_from_slice(&number.to_le_bytes());
+        match (&made.values, &self.store) {
+            (Values::OwnSeq, _) => rows.for_each(put),
+            (Values::OwnCounts, _) => rows.for_each(|row| {
+                put(row);
+                put(1);
+            }),
+            (Values::Seq(table), Some(store)) => table.events(store, rows, put)?,
+            (Values::Counts(table), Some(store)) => table.runs(store, rows, |run| {
+                put(run.event);
+                put(run.rows);
+            })?,
+            (Values::Offsets(table), Some(store)) => table.offsets(store, rows, put)?,
+            (Values::Constant(element), _) => rows.for_each(|_| out.extend_from_slice(element)),
+            (Values::Seq(_) | Values::Counts(_) | Values::Offsets(_), None) => {}
+        }
+        Ok(())
+    }
+}
