@@ -46,6 +46,12 @@ pub enum Command {
     Verify(command::verify::VerifyArgs),
     /// Tell where the bytes of a file went, and what could be better
     Inspect(command::inspect::InspectArgs),
+    /// Add, check and sort by partition keys: which rows of every table belong to which event
+    Keys {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: command::keys::KeysCommand,
+    },
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output

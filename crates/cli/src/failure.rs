@@ -3,7 +3,7 @@
 //! Errors of the crates below are turned into this here and nowhere else.
 
 use crate::exit::Exit;
-use crate::render::{differences, escape, quantity};
+use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::error::MergeError;
@@ -88,6 +88,12 @@ impl Failure {
                     .details(differences::table(differences, inputs))
                     .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
             }
+            MergeError::KeyFaults { faults } => {
+                let count = quantity::counted(faults.len() as u64, "table");
+                Self::new(failure.exit, &format!("{count} cannot get keys; nothing was written"))
+                    .details(keys::faults(faults))
+                    .hint(keys::advice(faults))
+            }
             MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
@@ -139,6 +145,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Duplicate { .. }
         | MergeError::BadInputs { .. }
         | MergeError::Differences { .. }
+        | MergeError::KeyFaults { .. }
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }

@@ -43,6 +43,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Rechunk(arguments) => command::rechunk::run(&arguments),
         Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),
+        Command::Keys { command } => command::keys::run(&command),
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),

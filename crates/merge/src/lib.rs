@@ -21,6 +21,7 @@ mod publish;
 mod readers;
 mod scan;
 pub mod schema;
+pub mod sort_by;
 mod tiles;
 mod values;
 pub mod verify;

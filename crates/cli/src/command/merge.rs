@@ -4,11 +4,13 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::InputArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, schema::SchemaArgs,
+    inputs::InputArgs, keys::KeyMakingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs,
+    schema::SchemaArgs,
 };
 use crate::render::plan::{Detail, Summary, prediction};
-use crate::render::{differences, quantity, report};
+use crate::render::{differences, keys, quantity, report};
 use crate::watching::Watching;
+use raddle_merge::keys::MadeSpec;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -26,6 +28,14 @@ pub struct MergeArgs {
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    /// Add partition keys: id columns of the group that has a row per event, the most significant first
+    ///
+    /// Every group that has columns of these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, NAME being the last.
+    /// Keys that the inputs have are made anew.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Partition keys")]
+    keys: Vec<String>,
+    #[command(flatten)]
+    making: KeyMakingArgs,
     #[command(flatten)]
     running: RunningArgs,
 }
@@ -37,6 +47,7 @@ Examples:
   raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
   find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
   raddle merge run11981/ -o run11981.h5 --dry-run          only say what would be done
+  raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
 
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
 path, never by position. The output appears under its name only when it is complete.";
@@ -48,6 +59,9 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     arguments.output.apply(&mut options);
     arguments.schema.apply(&mut options);
     arguments.layout.apply(&mut options);
+    if !arguments.keys.is_empty() {
+        options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
+    }
     arguments.running.apply(&mut options);
     merge(&inputs, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
@@ -71,6 +85,7 @@ pub(super) fn merge(
             return Ok(exit);
         }
         tell_bridged(&plan, &watching);
+        keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
         let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
         if predicted.grows() {
             watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
@@ -78,7 +93,9 @@ pub(super) fn merge(
         let done = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
         running.write_report(&done)?;
         if !running.quiet {
-            print(&report::merged(&done))?;
+            let made = keys::made(&plan.made);
+            let made = if made.is_empty() { made } else { format!("  {made}\n") };
+            print(&(report::merged(&done) + &made))?;
         }
         Ok(exit)
     })

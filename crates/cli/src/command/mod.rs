@@ -4,6 +4,7 @@
 pub mod completions;
 pub mod demo;
 pub mod inspect;
+pub mod keys;
 pub mod man;
 pub mod merge;
 pub mod plan;

@@ -4,6 +4,7 @@
 //! crates that do the work.
 
 pub mod inputs;
+pub mod keys;
 pub mod layout;
 pub mod output;
 pub mod running;

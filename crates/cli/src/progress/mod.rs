@@ -160,6 +160,7 @@ fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<
 fn item_noun(stage: Stage) -> &'static str {
     match stage {
         Stage::Scan => "file",
+        Stage::Keys => "table",
         Stage::Plan | Stage::Create | Stage::Commit | Stage::Verify => "dataset",
         _ => "tile",
     }

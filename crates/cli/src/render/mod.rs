@@ -4,6 +4,7 @@ pub mod differences;
 pub mod escape;
 pub mod histogram;
 pub mod inspection;
+pub mod keys;
 pub mod plan;
 pub mod quantity;
 pub mod report;

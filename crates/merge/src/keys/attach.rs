@@ -1,7 +1,7 @@
 //! Adding made columns to a plan: which groups get them, the join of their ids, the columns' shapes.
 
 use super::first_value;
-use super::ids::IdTable;
+use super::ids::{Domain, IdTable, Ids};
 use super::index::{Index, Lookup};
 use super::made::{KeyedTable, MadeColumn, Values};
 use super::runs::RunStore;
@@ -20,6 +20,7 @@ use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
+use raddle_hdf5::source::InputPool;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -119,8 +120,8 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>) -> Resul
         let joined: Vec<Joined> =
             slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
         faults.extend(joined.iter().filter_map(|joined| joined.missing.clone()));
-        for (fault, table) in faults.iter_mut().map(|fault| (fault, &tables)) {
-            complete(plan, &pool, table, fault, &domains)?;
+        for fault in &mut faults {
+            complete(plan, &pool, own, fault, &domains)?;
         }
         (joined, faults)
     };
@@ -159,19 +160,19 @@ fn repeated_fault<'p>(
         .collect())
 }
 
-/// Reads the ids of a fault's first row, where they are not known.
+/// Reads the ids of a fault's first row, where they are not known: those of the index.
 fn complete(
     plan: &MergePlan,
-    pool: &raddle_hdf5::source::InputPool,
-    tables: &[KeyTable],
+    pool: &InputPool,
+    own: &KeyTable,
     fault: &mut KeyFault,
-    domains: &[super::ids::Domain],
+    domains: &[Domain],
 ) -> Result<()> {
-    if let (true, Some(table)) = (fault.ids.is_empty(), tables.first()) {
-        let mut ids = super::ids::Ids::new(table.ids.width());
+    if fault.ids.is_empty() {
+        let mut ids = Ids::new(own.ids.width());
         let rows = fault.first_row..fault.first_row + 1;
-        table.ids.read(&mut ColumnReader::new(plan, pool), plan, rows, &mut Vec::new(), &mut ids)?;
-        fault.ids = fault_of(table, fault.kind, fault.first_row, &ids, 0, domains).ids;
+        own.ids.read(&mut ColumnReader::new(plan, pool), plan, rows, &mut Vec::new(), &mut ids)?;
+        fault.ids = fault_of(own, fault.kind, fault.first_row, &ids, 0, domains).ids;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub mod attach;
 pub mod check;
 mod faults;
 pub mod first_value;
-mod ids;
+pub(crate) mod ids;
 mod index;
 pub mod made;
 pub mod rewrite;

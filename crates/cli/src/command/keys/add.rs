@@ -1,0 +1,91 @@
+//! `raddle keys add`: partition keys for a file that is there.
+
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::keys::KeyMakingArgs;
+use crate::options::running::RunningArgs;
+use crate::render::keys;
+use crate::watching::Watching;
+use raddle_merge::keys::MadeSpec;
+use raddle_merge::keys::rewrite::{plan_rewrite, write};
+use raddle_merge::options::MergeOptions;
+use std::path::{Path, PathBuf};
+
+/// Options of `raddle keys add`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AddArgs {
+    /// File to add keys to
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Id columns of the index group, the most significant first; the last gives the key its name
+    #[arg(
+        short,
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        default_value = "/spill/run,/spill/subrun,/spill/evt"
+    )]
+    keys: Vec<String>,
+
+    #[command(flatten)]
+    making: KeyMakingArgs,
+
+    /// Make keys anew that are there already
+    #[arg(short, long)]
+    force: bool,
+
+    /// Look everything up and say what would be added, write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle keys add all.h5                                keys for /spill/run, /spill/subrun, /spill/evt
+  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers begin anew in each input
+  raddle keys add all.h5 --key-skip '/neutrino*' --force
+
+The file is written anew beside itself, compressed data moved as it is, and takes the name when it is whole: it needs
+as much space again meanwhile. What it knows of its inputs and its digests stay.";
+
+/// Adds the keys.
+pub fn run(arguments: &AddArgs) -> Result<Exit, Failure> {
+    let spec = MadeSpec::Keys(arguments.making.spec(&arguments.keys, arguments.force));
+    rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add")
+}
+
+/// Adds what `spec` asks for to a file; what `add` and `spill-index` have in common.
+pub(super) fn rewrite(
+    file: &Path,
+    spec: MadeSpec,
+    dry_run: bool,
+    running: &RunningArgs,
+    command: &str,
+) -> Result<Exit, Failure> {
+    let mut options = MergeOptions::new(file);
+    running.apply(&mut options);
+    let inputs = [file.to_path_buf()];
+    let watching = Watching::start(running, command)?;
+    watching.conclude(|watch| {
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = plan_rewrite(file, spec, &options, watch).map_err(failed)?;
+        keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+        let written = match dry_run {
+            true => None,
+            false => Some(write(&plan, watch).map_err(failed)?),
+        };
+        if let Some(written) = &written {
+            running.write_report(written)?;
+        }
+        if !running.quiet {
+            print(&keys::added(file, &plan, written.as_ref()))?;
+        }
+        Ok(Exit::Done)
+    })
+}

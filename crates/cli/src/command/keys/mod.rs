@@ -1,0 +1,32 @@
+//! `raddle keys`: partition keys of files, one file per subcommand.
+
+pub mod add;
+pub mod check;
+pub mod sort;
+pub mod spill_index;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Commands of `raddle keys`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum KeysCommand {
+    /// Add NAME.seq, NAME.seq_cnt and NAME.offsets to every group of a file that has the ids
+    Add(add::AddArgs),
+    /// Add a column with the first value of another dataset to the index group
+    SpillIndex(spill_index::SpillIndexArgs),
+    /// Check that the index group's key is 0, 1, 2, … and that no other key descends
+    Check(check::CheckArgs),
+    /// List files in the order of the first values of some of their datasets
+    Sort(sort::SortArgs),
+}
+
+/// Runs one of them.
+pub fn run(command: &KeysCommand) -> Result<Exit, Failure> {
+    match command {
+        KeysCommand::Add(arguments) => add::run(arguments),
+        KeysCommand::SpillIndex(arguments) => spill_index::run(arguments),
+        KeysCommand::Check(arguments) => check::run(arguments),
+        KeysCommand::Sort(arguments) => sort::run(arguments),
+    }
+}

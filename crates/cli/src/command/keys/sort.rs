@@ -1,0 +1,80 @@
+//! `raddle keys sort`: files in the order of what they begin with.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::{inputs::InputArgs, running::RunningArgs};
+use crate::render::escape;
+use crate::watching::Watching;
+use raddle_merge::options::MergeOptions;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Options of `raddle keys sort`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SortArgs {
+    #[command(flatten)]
+    inputs: InputArgs,
+
+    /// Datasets whose first values are compared, the most significant first
+    #[arg(
+        short = 'k',
+        long = "by",
+        value_name = "DATASETS",
+        value_delimiter = ',',
+        default_value = "/spill/run,/spill/subrun"
+    )]
+    by: Vec<String>,
+
+    /// The greatest first
+    #[arg(short, long)]
+    descending: bool,
+
+    /// Write the list to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle keys sort run11981/ > list.txt
+  raddle keys sort @list.txt -k /spill/run,/spill/subrun -o sorted.txt && raddle merge -i sorted.txt -o all.h5
+
+Files without rows come last, in the order given.";
+
+/// Sorts and writes the list.
+pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
+    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+    let mut options = MergeOptions::new("");
+    arguments.running.apply(&mut options);
+    let watching = Watching::start(&arguments.running, "keys sort")?;
+    watching.conclude(|watch| {
+        let sorted = raddle_merge::sort_by::sort(&inputs, &arguments.by, arguments.descending, &options, watch)
+            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        for path in &sorted.without_rows {
+            watching.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));
+        }
+        let mut list = Vec::new();
+        for path in &sorted.paths {
+            let name = path.as_os_str().as_bytes();
+            if name.contains(&b'\n') {
+                let what = format!("{}: a list cannot hold a path with a line break", escape::path(path));
+                return Err(Failure::new(Exit::InputRefused, &what));
+            }
+            list.extend_from_slice(name);
+            list.push(b'\n');
+        }
+        match &arguments.output {
+            Some(path) => std::fs::write(path, list).map_err(|cause| Failure::writing(path, &cause))?,
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(&list).and_then(|()| out.flush()).map_err(Failure::standard_output)?;
+            }
+        }
+        Ok(Exit::Done)
+    })
+}

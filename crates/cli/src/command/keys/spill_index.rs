@@ -1,0 +1,52 @@
+//! `raddle keys spill-index`: an id that is constant in a file, as a column of the index group.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use raddle_merge::keys::MadeSpec;
+use raddle_merge::keys::first_value::FirstValueSpec;
+use std::path::PathBuf;
+
+/// Options of `raddle keys spill-index`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SpillIndexArgs {
+    /// Dataset whose first value is taken
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+
+    /// File to add the column to
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The group that has a row per event
+    #[arg(long, value_name = "PATH", default_value = "/spill")]
+    group: String,
+
+    /// Make the column anew if it is there already
+    #[arg(short, long)]
+    force: bool,
+
+    /// Say what would be added, write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle keys spill-index /rec.hdr/cycle run11981.h5    /spill/cycle, filled with the first value of /rec.hdr/cycle
+
+A warning tells where the dataset has other values. The file is written anew as by raddle keys add.";
+
+/// Adds the column.
+pub fn run(arguments: &SpillIndexArgs) -> Result<Exit, Failure> {
+    let spec = MadeSpec::FirstValue(FirstValueSpec {
+        dataset: arguments.dataset.clone(),
+        group: arguments.group.clone(),
+        replace: arguments.force,
+    });
+    super::add::rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys spill-index")
+}

@@ -1,0 +1,139 @@
+//! Partition keys: what was made, what was found, what is wrong with ids.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_merge::execute::MergeReport;
+use raddle_merge::keys::check::KeysReport;
+use raddle_merge::keys::made::Made;
+use raddle_merge::keys::{KeyFault, KeyFaultKind, MadeSpec};
+use raddle_merge::plan::MergePlan;
+use std::path::Path;
+
+/// Rows of a table on the terminal.
+const LONGEST_TABLE: usize = 50;
+/// Groups named in a warning.
+const NAMES_IN_WARNING: usize = 5;
+
+/// What should be said of made columns before they are written.
+pub fn warnings(made: &Made) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if made.replaced > 0 {
+        warnings.push(format!("{} made anew", quantity::counted(made.replaced, "dataset")));
+    }
+    if !made.without.is_empty() {
+        let some = if made.without.len() == 1 { "group lacks" } else { "groups lack" };
+        let count = quantity::count(made.without.len() as u64);
+        warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
+    }
+    for fault in &made.descending {
+        warnings.push(format!(
+            "{}: row {} belongs to {}, so it got no counts and offsets",
+            fault.group,
+            quantity::count(fault.first_row),
+            fault.kind.words()
+        ));
+    }
+    warnings
+}
+
+/// `/a, /b and 3 more`.
+fn names(groups: &[String]) -> String {
+    let shown: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
+    match groups.len().checked_sub(NAMES_IN_WARNING) {
+        Some(more @ 1..) => format!("{} and {} more", shown.join(", "), quantity::count(more as u64)),
+        _ => shown.join(", "),
+    }
+}
+
+/// Keys in a few words; nothing where none were made.
+pub fn made(made: &Made) -> String {
+    let Some(index) = made.tables.first() else { return String::new() };
+    let rows: u64 = made.tables.iter().skip(1).map(|table| table.rows).sum();
+    let of = match made.tables.len() {
+        1 => String::new(),
+        tables => format!(", {} in {}", quantity::counted(rows, "row"), quantity::counted(tables as u64 - 1, "table")),
+    };
+    format!("keys of {}{of}", quantity::counted(index.rows, "event"))
+}
+
+/// A file that got columns, or would get them.
+pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> String {
+    let what = plan.options.made.iter().map(|spec| match spec {
+        MadeSpec::Keys(_) => made(&plan.made),
+        MadeSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.made_path())).into_owned(),
+        _ => String::new(),
+    });
+    let what = what.collect::<Vec<_>>().join(", ");
+    match written {
+        None => format!("{}: would get {what}\n", escape::path(file)),
+        Some(report) => format!(
+            "{}: got {what}\n  written anew beside itself and renamed: {} in {}\n",
+            escape::path(file),
+            quantity::size(report.output_len_bytes),
+            quantity::seconds(report.elapsed_s)
+        ),
+    }
+}
+
+/// A finished check.
+pub fn checked(report: &KeysReport) -> String {
+    let looked_at = format!(
+        "{}, {} of {}, in {}\n",
+        quantity::counted(report.datasets, "key dataset"),
+        quantity::counted(report.rows, "row"),
+        quantity::counted(report.events, "event"),
+        quantity::seconds(report.elapsed_s)
+    );
+    if report.faults.is_empty() {
+        return format!("in order: {looked_at}");
+    }
+    let mut columns = Columns::new(&[("key", Align::Left), ("row", Align::Right), ("what is wrong", Align::Left)]);
+    for fault in report.faults.iter().take(LONGEST_TABLE) {
+        columns.row(&[
+            escape::shorten(&escape::text(&fault.path)).into_owned(),
+            fault.row.map(quantity::count).unwrap_or_default(),
+            escape::text(&fault.what).into_owned(),
+        ]);
+    }
+    format!("NOT IN ORDER: {} of {looked_at}{}{}", report.faults.len(), columns.render(), rest(report.faults.len()))
+}
+
+/// Ids that cannot be keys.
+pub fn faults(faults: &[KeyFault]) -> String {
+    let titles = [
+        ("group", Align::Left),
+        ("what is wrong", Align::Left),
+        ("rows", Align::Right),
+        ("first row", Align::Right),
+        ("its ids", Align::Left),
+    ];
+    let mut columns = Columns::new(&titles);
+    for fault in faults.iter().take(LONGEST_TABLE) {
+        let ids: Vec<String> = fault.ids.iter().map(i128::to_string).collect();
+        columns.row(&[
+            escape::shorten(&escape::text(&fault.group)).into_owned(),
+            fault.kind.words().to_owned(),
+            quantity::count(fault.rows),
+            quantity::count(fault.first_row),
+            ids.join(", "),
+        ]);
+    }
+    columns.render() + &rest(faults.len())
+}
+
+/// What to do about them.
+pub fn advice(faults: &[KeyFault]) -> &'static str {
+    if faults.iter().any(|fault| fault.kind == KeyFaultKind::Repeated) {
+        "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \
+         (--repeated-ids first)"
+    } else {
+        "leave these groups out with --key-skip, or name the columns that tell their events apart"
+    }
+}
+
+fn rest(len: usize) -> String {
+    match len.checked_sub(LONGEST_TABLE) {
+        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Files in the order of their first values.
+
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_hdf5::model::ByteOrder;
+use raddle_merge::sort_by::{SortedInputs, sort};
+use raddle_merge::{MergeError, MergeOptions, Watch};
+use raddle_testing::plain::{self, numbers};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
+
+/// A file whose `/spill/run` and `/spill/subrun` begin with these; without, one that has no rows.
+fn file(first: Option<(i32, u16)>) -> FileSpec {
+    let rows = if first.is_some() { 300 } else { 0 };
+    let (run, subrun) = first.unwrap_or_default();
+    let runs: Vec<u8> = (0..rows).flat_map(|row| (run + row).to_le_bytes()).collect();
+    let subruns: Vec<u8> = (0..rows).flat_map(|row| (subrun + row as u16).to_be_bytes()).collect();
+    FileSpec {
+        objects: vec![
+            ObjectSpec::group("/spill"),
+            DatasetSpec::plain(numbers::i32(), &[rows as u64, 1], runs)
+                .chunked(&[128, 1], &[FilterSpec::Deflate(6)])
+                .at("/spill/run"),
+            DatasetSpec::plain(numbers::integer(2, false, ByteOrder::Big), &[rows as u64], subruns).at("/spill/subrun"),
+        ],
+        ..FileSpec::default()
+    }
+}
+
+#[test]
+fn files_are_ordered_by_what_they_begin_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let specs = [file(Some((5, 2))), file(None), file(Some((-3, 9))), file(Some((5, 1))), file(Some((5, 2)))];
+    let inputs = plain::make_all(folder.path(), &specs).unwrap();
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    let options = MergeOptions { jobs: 2, ..MergeOptions::new("") };
+    let sorted =
+        |columns: [&str; 2], descending| sort(&inputs, &columns.map(str::to_owned), descending, &options, &watch);
+    let order = |places: [usize; 5]| SortedInputs {
+        paths: places.map(|place| inputs[place].clone()).to_vec(),
+        without_rows: vec![inputs[1].clone()],
+    };
+    assert_eq!(sorted(["/spill/run", "/spill/subrun"], false).unwrap(), order([2, 3, 0, 4, 1]));
+    assert_eq!(sorted(["/spill/run", "/spill/subrun"], true).unwrap(), order([0, 4, 3, 2, 1]));
+    let Err(MergeError::BadInputs { bad }) = sorted(["/spill/run", "/spill/none"], false) else { panic!() };
+    assert_eq!(bad.len(), 5);
+    assert!(bad[0].error.to_string().contains("/spill/none is not there"));
+}
