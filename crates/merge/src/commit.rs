@@ -280,7 +280,7 @@ impl<'p> Committer<'p> {
             Role::Column(column) => {
                 let spec = column_spec(plan, entry, *column);
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
-                let block_rows = block_rows(plan.row_len_bytes(*column));
+                let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
                 let mut digests = InOrder::new(Form::Canonical, block_rows);
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
                     digests.add(rows, canonical);

@@ -184,7 +184,7 @@ fn a_change_of_the_digests_themselves_is_told_apart() {
 #[test]
 fn damage_is_located_to_a_block_of_rows_and_its_input() {
     let folder = tempfile::tempdir().unwrap();
-    // Rows of 1 KiB: 1,024 rows per block.
+    // 4,500 rows of 1 KiB: 70 rows per block.
     let part = |rows: u64| FileSpec {
         objects: vec![DatasetSpec::plain(numbers::u8(), &[rows, 1024], vec![3; rows as usize * 1024]).at("/maps")],
         ..FileSpec::default()
@@ -196,7 +196,7 @@ fn damage_is_located_to_a_block_of_rows_and_its_input() {
     let mut bytes = std::fs::read(&output).unwrap();
     for chunk in storage::chunks(&output, b"/maps").unwrap() {
         let rows = chunk.origin[0]..chunk.origin[0] + chunk.len_bytes / 1024;
-        for row in [100, 2500, 3100].into_iter().filter(|row| rows.contains(row)) {
+        for row in [100, 2500, 2520, 3100].into_iter().filter(|row| rows.contains(row)) {
             bytes[(chunk.address + (row - rows.start) * 1024) as usize] ^= 1;
         }
     }
@@ -207,8 +207,9 @@ fn damage_is_located_to_a_block_of_rows_and_its_input() {
     assert_eq!(
         found,
         [
-            ("rows 0 to 1023 are not what was written", Some(&inputs[0])),
-            ("rows 2048 to 4095 are not what was written", Some(&inputs[1])),
+            ("rows 70 to 139 are not what was written", Some(&inputs[0])),
+            ("rows 2450 to 2589 are not what was written", Some(&inputs[1])),
+            ("rows 3080 to 3149 are not what was written", Some(&inputs[1])),
         ]
     );
 }

@@ -9,13 +9,18 @@ use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// Raw bytes per block of rows. A damaged byte is located as closely as a chunk of the default size would, and digests
-/// are 8 ppm of the values.
-const BLOCK_LEN_BYTES: u64 = 1 << 20;
+/// Longest block of rows, in raw bytes: damage is located as closely as a chunk of the default size would, and digests
+/// are 8 ppm of the values, little even of maps that compress a thousand times.
+const LONGEST_BLOCK_LEN_BYTES: u64 = 1 << 20;
+/// Shortest block: its digest is 0.2 % of it.
+const SHORTEST_BLOCK_LEN_BYTES: u64 = 4 << 10;
+/// Blocks that a dataset is cut into between these bounds: 512 bytes of digests for each of many small datasets.
+const BLOCKS: u64 = 64;
 
-/// Rows per block of a column with rows of this length.
-pub fn block_rows(row_len_bytes: u64) -> u64 {
-    (BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1)
+/// Rows per block of a column with so many rows of this length.
+pub fn block_rows(row_len_bytes: u64, rows: u64) -> u64 {
+    let share = rows.saturating_mul(row_len_bytes) / BLOCKS;
+    (share.clamp(SHORTEST_BLOCK_LEN_BYTES, LONGEST_BLOCK_LEN_BYTES) / row_len_bytes.max(1)).max(1)
 }
 
 /// What the digests of a column were taken of.
@@ -100,7 +105,7 @@ impl Gathering {
             Route::Verbatim { .. } if !plan.options.provenance => None,
             Route::Encoded { .. } | Route::Verbatim { .. } => {
                 let row_len_bytes = plan.row_len_bytes(column);
-                let block_rows = block_rows(row_len_bytes);
+                let block_rows = block_rows(row_len_bytes, planned.dims[0]);
                 let digests = RowBlockDigests::new(block_rows * row_len_bytes, row_len_bytes * planned.dims[0]);
                 Some(Self::Values { digests, block_rows })
             }
@@ -190,7 +195,8 @@ impl InOrder {
 
     /// All of `values`, rows of `row_len_bytes` each.
     pub fn of_values(values: &[u8], row_len_bytes: u64) -> ColumnDigests {
-        let mut gathered = Self::new(Form::Values, block_rows(row_len_bytes));
+        let rows = values.len() as u64 / row_len_bytes.max(1);
+        let mut gathered = Self::new(Form::Values, block_rows(row_len_bytes, rows));
         for block in values.chunks((gathered.block_rows * row_len_bytes.max(1)) as usize) {
             gathered.add(gathered.block_rows, block);
         }
@@ -233,7 +239,7 @@ mod tests {
     fn rows_in_order_give_the_digests_of_rows_in_any_order() {
         let values: Vec<u8> = (0..5_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let (row_len_bytes, rows) = (1000, 5000);
-        let block_rows = block_rows(row_len_bytes);
+        let block_rows = block_rows(row_len_bytes, rows);
         let any = RowBlockDigests::new(block_rows * row_len_bytes, rows * row_len_bytes);
         for start in (0..values.len()).step_by(70_000).collect::<Vec<_>>().into_iter().rev() {
             any.add(start as u64, &values[start..(start + 70_000).min(values.len())]).unwrap();

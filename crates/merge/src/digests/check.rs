@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of values that a thread takes at once: a run of blocks, so that a chunk over the border of two of them is
 /// decoded once.
 const JOB_LEN_BYTES: u64 = 16 << 20;
+/// Bytes of values that are read at once: blocks may be short.
+const READ_LEN_BYTES: u64 = 4 << 20;
 
 /// Compares the file at `path` with the digests that it holds.
 ///
@@ -139,7 +141,7 @@ impl<'a> Check<'a> {
         parallel::for_each(&jobs, found.options.jobs, watch.cancel, worker, |worker, job| {
             let row_len_bytes = found.row_len_bytes(job.column);
             let block_len_bytes = job.block_rows.min(job.rows.end - job.rows.start).saturating_mul(row_len_bytes);
-            let _permit = budget.acquire(block_len_bytes, "digesting a block of rows")?;
+            let _permit = budget.acquire(block_len_bytes.max(READ_LEN_BYTES), "digesting a block of rows")?;
             let damaged = worker.damaged(job, &|| watch.cancel.is_cancelled())?;
             let bytes = (job.rows.end - job.rows.start) * row_len_bytes;
             compared.fetch_add(bytes, Ordering::Relaxed);
@@ -220,14 +222,29 @@ impl BlockDigester<'_> {
         let damage = |rows: Range<u64>, error: Option<String>| Damage { column: job.column, rows, error };
         let mut damaged = Vec::new();
         if job.form == Form::Values {
-            for (number, expected) in job.digests.iter().enumerate() {
+            let block_len_bytes = job.block_rows.saturating_mul(self.found.row_len_bytes(job.column)).max(1);
+            let at_once = (READ_LEN_BYTES / block_len_bytes).max(1) as usize;
+            for (number, expected) in job.digests.chunks(at_once).enumerate() {
                 if is_cancelled() {
                     return Err(MergeError::Cancelled);
                 }
-                match self.of_values(job, block(number)) {
-                    Ok(digest) if digest == *expected => {}
-                    Ok(_) => damaged.push(damage(block(number), None)),
-                    Err(error) => damaged.push(damage(block(number), Some(readable(error)?))),
+                let first = number * at_once;
+                match self.of_values(job, block(first).start..block(first + expected.len() - 1).end) {
+                    Ok(found) => {
+                        let pairs = expected.iter().zip(found).enumerate();
+                        let differing = pairs.filter(|(_, (expected, found))| **expected != *found);
+                        damaged.extend(differing.map(|(at, _)| damage(block(first + at), None)));
+                    }
+                    Err(_) => {
+                        // Block by block, to tell which rows cannot be read.
+                        for (at, expected) in expected.iter().enumerate() {
+                            match self.of_values(job, block(first + at)) {
+                                Ok(found) if found.first() == Some(expected) => {}
+                                Ok(_) => damaged.push(damage(block(first + at), None)),
+                                Err(error) => damaged.push(damage(block(first + at), Some(readable(error)?))),
+                            }
+                        }
+                    }
                 }
             }
             return Ok(damaged);
@@ -244,11 +261,13 @@ impl BlockDigester<'_> {
         Ok(damaged)
     }
 
-    fn of_values(&mut self, job: &Job<'_>, rows: Range<u64>) -> Result<u64> {
-        let len_bytes = (rows.end - rows.start) * self.found.row_len_bytes(job.column);
-        self.buffer.resize(len_bytes as usize, 0);
+    /// Digests of the blocks in `rows`, which begin with one.
+    fn of_values(&mut self, job: &Job<'_>, rows: Range<u64>) -> Result<Vec<u64>> {
+        let row_len_bytes = self.found.row_len_bytes(job.column);
+        self.buffer.resize(((rows.end - rows.start) * row_len_bytes) as usize, 0);
         self.reader.read_rows(job.column, rows, &mut self.buffer)?;
-        Ok(Digest::of(&self.buffer).crc64_nvme())
+        let blocks = self.buffer.chunks((job.block_rows * row_len_bytes).max(1) as usize);
+        Ok(blocks.map(|block| Digest::of(block).crc64_nvme()).collect())
     }
 
     fn of_canonical(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {

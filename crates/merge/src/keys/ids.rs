@@ -103,6 +103,11 @@ impl Ids {
         self.columns.len()
     }
 
+    /// Makes room for `tuples` more, and no more.
+    pub fn reserve(&mut self, tuples: usize) {
+        self.columns.iter_mut().for_each(|column| column.reserve_exact(tuples));
+    }
+
     /// Removes all tuples.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);

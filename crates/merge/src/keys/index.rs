@@ -21,9 +21,11 @@ const BLOCK_ROWS: usize = 4096;
 /// Runs from which on an index counts as unordered, beside one per input and one per [`READ_ROWS`] rows.
 const FEW_RUNS: usize = 64;
 /// Share of the memory budget for an index that is kept decoded.
-const RESIDENT_SHARE: u64 = 4;
-/// Blocks that one thread keeps, each of another run.
-const CURSORS: usize = 8;
+const RESIDENT_SHARE: u64 = 16;
+/// Share of the memory budget for sorting.
+const SORT_SHARE: u64 = 8;
+/// Blocks that one thread keeps, each of another run: 16 MiB for keys of three ids, where there are so many runs.
+const CURSORS: usize = 128;
 
 /// The ids of the index group.
 pub struct Index {
@@ -104,6 +106,9 @@ impl Index {
         let most_runs = FEW_RUNS + inputs + (table.rows / READ_ROWS) as usize;
         let mut build = Build::new(width, starts);
         let mut resident = Ids::new(width);
+        if is_resident {
+            resident.reserve(table.rows as usize);
+        }
         let (mut raw, mut ids) = (Vec::new(), Ids::new(width));
         let mut row = 0;
         while row < table.rows {
@@ -137,7 +142,7 @@ impl Index {
     ) -> Result<Self> {
         // A row takes its ids, its place in the order and the encoded form of both.
         let row_len_bytes = table.row_len_bytes() + 8 * width as u64 + 16;
-        let most = (plan.options.memory_limit_bytes / RESIDENT_SHARE / row_len_bytes).clamp(READ_ROWS, 1 << 24);
+        let most = (plan.options.memory_limit_bytes / SORT_SHARE / row_len_bytes).clamp(READ_ROWS, 1 << 24);
         let mut scratch = Scratch::create(&plan.options.output)?;
         let mut build = Build::new(width, None);
         let (mut raw, mut ids, mut encoded) = (Vec::new(), Ids::new(width), Vec::new());
