@@ -16,7 +16,7 @@ use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{MemoryReport, StageReport, StageTable, StageTimer};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a merge did.
@@ -52,6 +52,14 @@ pub struct MergeReport {
     pub memory: MemoryReport,
     /// Digest of all concatenated values; equal values have equal digests whatever the layout.
     pub digest: String,
+}
+
+/// Gives the file at `temporary` the permissions of `output`, which it replaces.
+fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
+    let permissions = std::fs::metadata(output).map(|metadata| metadata.permissions());
+    permissions
+        .and_then(|permissions| std::fs::set_permissions(temporary, permissions))
+        .map_err(|source| MergeError::Write { path: temporary.to_path_buf(), operation: "set the permissions", source })
 }
 
 /// Executes `plan` and publishes the output.
@@ -99,6 +107,9 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     }
     if watch.cancel.is_cancelled() {
         return Err(MergeError::Cancelled);
+    }
+    if options.in_place {
+        keep_permissions(&options.output, publication.temporary())?;
     }
     publication.publish()?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: commit_s });

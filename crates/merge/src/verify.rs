@@ -78,10 +78,14 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
 fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let mut made = match stored::read(output, options) {
         Ok(stored) => stored.made,
-        // Without digests, or with damaged ones, what no input has is told as that.
-        Err(MergeError::NoDigests { .. } | MergeError::DigestsDamaged { .. } | MergeError::DigestsNewer { .. }) => {
-            Vec::new()
-        }
+        // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
+        // when it is planned.
+        Err(
+            MergeError::NoDigests { .. }
+            | MergeError::DigestsDamaged { .. }
+            | MergeError::DigestsNewer { .. }
+            | MergeError::Hdf5(_),
+        ) => Vec::new(),
         Err(error) => return Err(error),
     };
     made.iter_mut().for_each(MadeSpec::allow_replacing);

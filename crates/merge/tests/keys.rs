@@ -13,6 +13,8 @@ use raddle_testing::content::Content;
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 use std::collections::HashMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Run, subrun and event number of a row.
@@ -349,6 +351,14 @@ fn keys_that_are_there_are_made_anew_only_when_asked() {
     let content = plain::read(&path).unwrap();
     check_keys(&content, &index, &[("/table", index.to_vec())]);
     assert_eq!(watched(|watch| check(&path, &bare, watch)).unwrap().mismatches, []);
+    // Through a link the file itself is replaced, with its permissions.
+    let link = folder.path().join("link.h5");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    let again = MadeSpec::Keys(KeySpec { replace: true, ..spec() });
+    watched(|watch| write(&plan_rewrite(&link, again, &bare, watch)?, watch)).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
 #[test]

@@ -19,11 +19,17 @@ pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&arguments.folder).map_err(|cause| Failure::writing(&arguments.folder, &cause))?;
     let mut command = Arguments::command();
     command.build();
-    write_page(&arguments.folder, &command, "raddle")?;
-    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        write_page(&arguments.folder, sub, &format!("raddle-{}", sub.get_name()))?;
-    }
+    write_pages(&arguments.folder, &command, "raddle")?;
     Ok(Exit::Done)
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn write_pages(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
+    write_page(folder, command, name)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        write_pages(folder, sub, &format!("{name}-{}", sub.get_name()))?;
+    }
+    Ok(())
 }
 
 fn write_page(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use super::made::{KeyedTable, MadeColumn, Values};
 use super::runs::RunStore;
 use super::scratch::Scratch;
 use super::table::{self, Joined, KeyTable, fault_of};
-use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds};
+use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, last_name};
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::Watch;
@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Deflate, the one filter that the readers of keys know, and its level.
 const DEFLATE: (u16, u32) = (1, 6);
 
+/// What a thread that joins may hold: a reader of columns (12 MiB), ids of one read and blocks of the index.
+const JOIN_LEN_BYTES: u64 = 32 << 20;
+
 /// Removes datasets that will be made anew; how many.
 ///
 /// # Errors
@@ -34,38 +37,21 @@ const DEFLATE: (u16, u32) = (1, 6);
 pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
     let mut replaced = 0;
     for spec in specs {
-        let (is_made, replace): (Box<dyn Fn(&[u8]) -> bool>, bool) = match spec {
-            MadeSpec::Keys(spec) => {
-                let name = spec.columns.last().map(|path| last_name(path.as_bytes()).to_vec()).unwrap_or_default();
-                let names: Vec<Vec<u8>> =
-                    spec.datasets.endings().map(|ending| [name.as_slice(), ending.as_bytes()].concat()).collect();
-                (Box::new(move |path| names.iter().any(|name| last_name(path) == name)), spec.replace)
-            }
-            MadeSpec::FirstValue(spec) => {
-                let made = spec.made_path();
-                if made == spec.dataset.as_bytes() {
-                    return Err(MergeError::Object {
-                        object: display_path(&made),
-                        reason: "is in the index group already".to_owned(),
-                    });
-                }
-                (Box::new(move |path| path == made), spec.replace)
-            }
-        };
-        let there = schema.entries.iter().find(|entry| matches!(entry.role, Role::Column(_)) && is_made(&entry.path));
-        if let (Some(there), false) = (there, replace) {
-            return Err(MergeError::Object {
-                object: display_path(&there.path),
-                reason: "is there already; use --force to make it anew".to_owned(),
-            });
+        if let MadeSpec::FirstValue(spec) = spec
+            && spec.made_path() == spec.dataset.as_bytes()
+        {
+            let reason = "is in the index group already".to_owned();
+            return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
         }
-        replaced += schema.remove_columns(is_made);
+        let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+        let there = schema.entries.iter().filter(is_column).find(|entry| spec.makes(&entry.path));
+        if let (Some(there), false) = (there, spec.replaces()) {
+            let reason = "is there already; use --force to make it anew".to_owned();
+            return Err(MergeError::Object { object: display_path(&there.path), reason });
+        }
+        replaced += schema.remove_columns(|path| spec.makes(path));
     }
     Ok(replaced)
-}
-
-fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// Adds the columns that the plan's options ask for.
@@ -112,7 +98,8 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>) -> Resul
         let mut order: Vec<usize> = (1..tables.len()).collect();
         order.sort_by_key(|&table| std::cmp::Reverse(tables[table].ids.rows));
         let lookup = || Lookup::new(plan, &index, ColumnReader::new(plan, &pool));
-        parallel::for_each(&order, plan.options.jobs, watch.cancel, lookup, |lookup, &number| {
+        let in_memory = (plan.options.memory_limit_bytes / JOIN_LEN_BYTES).max(1) as usize;
+        parallel::for_each(&order, plan.options.jobs.min(in_memory), watch.cancel, lookup, |lookup, &number| {
             let joined = table::join(lookup, plan, &tables[number], by_input, &domains, &store, watch)?;
             *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = joined;
             Ok(())

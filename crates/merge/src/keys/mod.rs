@@ -42,6 +42,26 @@ pub enum MadeSpec {
 }
 
 impl MadeSpec {
+    /// Whether a dataset at `path` is what this makes.
+    fn makes(&self, path: &[u8]) -> bool {
+        match self {
+            Self::Keys(spec) => {
+                let named = spec.columns.last().map_or(&[][..], |column| last_name(column.as_bytes()));
+                let ending = last_name(path).strip_prefix(named);
+                ending.is_some_and(|ending| spec.datasets.endings().any(|made| made.as_bytes() == ending))
+            }
+            Self::FirstValue(spec) => path == spec.made_path(),
+        }
+    }
+
+    /// Whether datasets that are there already are made anew.
+    fn replaces(&self) -> bool {
+        match self {
+            Self::Keys(spec) => spec.replace,
+            Self::FirstValue(spec) => spec.replace,
+        }
+    }
+
     /// Lets datasets that are there already be made anew.
     pub fn allow_replacing(&mut self) {
         match self {
@@ -49,6 +69,11 @@ impl MadeSpec {
             Self::FirstValue(spec) => spec.replace = true,
         }
     }
+}
+
+/// The last part of a path.
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// Partition keys to be made.

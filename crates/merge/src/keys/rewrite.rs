@@ -26,8 +26,10 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         Err(MergeError::NoDigests { .. }) => None,
         Err(error) => return Err(error),
     };
+    // The name that is taken is the file's own, not that of a link to it.
+    let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {
-        output: path.to_path_buf(),
+        output: own,
         in_place: true,
         force: true,
         layout: LayoutPolicy::Keep,
