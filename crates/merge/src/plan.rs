@@ -237,8 +237,12 @@ impl MergePlan {
             let index = self.schema.columns.len() as ColumnIndex;
             entry.role = Role::Column(index);
             let facts = rows.into_iter().map(|rows| ColumnFact { template: 0, ..ColumnFact::absent(rows) }).collect();
-            let column =
-                Column { entry: self.schema.entries.len() as u32, templates: vec![Arc::new(template)], committed: None, facts };
+            let column = Column {
+                entry: self.schema.entries.len() as u32,
+                templates: vec![Arc::new(template)],
+                committed: None,
+                facts,
+            };
             let rows = table_rows.get(crate::join::parent_path(&entry.path)).copied().unwrap_or(1);
             self.columns.push(planner.column(index, &column, &entry.path, rows)?);
             self.schema.columns.push(column);

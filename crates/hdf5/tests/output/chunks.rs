@@ -1,9 +1,11 @@
 //! Chunks and contiguous values at addresses that the test chose.
 
 use crate::readback::Readback;
+use crate::tree::Tree;
 use crate::{UNORDERED, integer, spec};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::write::{Compat, OutputFile, OutputLayout, OutputOptions};
+use raddle_hdf5::model::Dataspace;
+use raddle_hdf5::write::{AttributeSpec, Compat, OutputFile, OutputLayout, OutputOptions, TypeRef};
 use std::os::unix::fs::FileExt;
 
 const ALL_BOUNDS: [Compat; 4] = [Compat::Earliest, Compat::V18, Compat::V110, Compat::Latest];
@@ -189,5 +191,33 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
             let values = back.values(&format!("/d{index:03}"));
             assert!(values == bytes[index * 160..][..160], "{compat:?} dataset {index}");
         }
+    }
+}
+
+#[test]
+fn without_raw_data_metadata_goes_on_where_its_region_ends() {
+    // libhdf5 joins neighbouring writes: for some lengths one reaches over the end of the region.
+    for (compat, len) in ALL_BOUNDS.iter().flat_map(|compat| (1..120).map(move |len| (*compat, len))) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.h5");
+        let mut out = OutputFile::create(&path, &options(compat, 4096)).unwrap();
+        let raw_start = out.raw_start();
+        out.set_raw_end(raw_start);
+        let value = vec![7; len * 8];
+        let attribute = AttributeSpec {
+            name: b"value",
+            utf8: false,
+            datatype: &TypeRef::Own(integer(1, false)),
+            dataspace: &Dataspace::Simple { dims: vec![value.len() as u64], max_dims: vec![value.len() as u64] },
+            value: &value,
+        };
+        let names: Vec<String> = (0..12).map(|number| format!("/group {number}")).collect();
+        for name in &names {
+            out.create_group(name.as_bytes(), UNORDERED, UNORDERED).unwrap();
+            out.write_attribute(name.as_bytes(), &attribute).unwrap();
+        }
+        out.finish().unwrap();
+        let tree = Tree::read(&path);
+        assert!(names.iter().all(|name| tree.group(name.as_bytes()).links.is_empty()), "{compat:?} {len}");
     }
 }

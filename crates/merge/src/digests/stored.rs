@@ -9,10 +9,8 @@ use crate::options::MergeOptions;
 use crate::provenance::{FORMAT, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::readers::InputReader;
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
-use crate::values::ValueSource;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind, TypeClass};
-use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::InputFile;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -60,8 +58,7 @@ impl StoredDigests {
 /// [`MergeError::NoDigests`] where the file has none, [`MergeError::DigestsDamaged`] where they contradict their seal,
 /// and what reading a file can give.
 pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
-    let reader = InputReader::new(options);
-    let tree = reader.read_tree(path)?;
+    let tree = InputReader::new(options).read_tree(path)?;
     let file = InputFile::open(path)?;
     let root = match tree.objects.first().map(|root| &root.kind) {
         Some(ObjectKind::Group(root)) => root,
@@ -70,8 +67,7 @@ pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
     let Some((own, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
         return Err(MergeError::NoDigests { path: path.to_path_buf() });
     };
-    let mut source =
-        Source { path, file: &file, tree: &tree, reader: &reader, tables: HashMap::new(), attributes: HashMap::new() };
+    let mut source = Source { path, file: &file, tree: &tree, tables: HashMap::new(), attributes: HashMap::new() };
     source.read_attributes(own)?;
     match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
         Some(FORMAT) => {}
@@ -108,7 +104,6 @@ struct Source<'a> {
     path: &'a Path,
     file: &'a InputFile,
     tree: &'a FileTree,
-    reader: &'a InputReader,
     /// By absolute path.
     tables: HashMap<Vec<u8>, Table>,
     attributes: HashMap<Vec<u8>, Vec<u8>>,
@@ -152,20 +147,33 @@ impl Source<'_> {
     fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<Table> {
         let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
         let dims = dataset.dataspace.dims().to_vec();
+        let class = dataset.datatype.class.clone();
         let elements = dataset.dataspace.element_count();
-        let len_bytes = elements.and_then(|count| count.checked_mul(dataset.datatype.class.len_bytes()));
+        let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
         // All of it is stored: what claims to be longer than the file is not ours, and would be a buffer of that length.
-        let is_stored = matches!(dataset.layout, Layout::Contiguous { .. });
-        if !is_stored || len_bytes.is_none_or(|len_bytes| len_bytes > self.file.len_bytes()) {
+        let (Some(len_bytes), Layout::Contiguous { address, .. }) =
+            (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
+        else {
             return Err(refuse("has other dimensions or another layout than raddle writes"));
-        }
-        let mut resolver = Resolver::new(self.file, self.tree);
-        let mut values = ValueSource::new(self.file, Encoding::of(self.tree), self.reader);
-        let value = match elements {
-            Some(0) => Vec::new(),
-            _ => values.all_values(dataset, path, &mut resolver).map_err(|error| refuse(&error.to_string()))?,
         };
-        Ok(Table { dims, class: dataset.datatype.class.clone(), value })
+        let mut stored = vec![0; len_bytes as usize];
+        if len_bytes > 0 {
+            let address = address.ok_or_else(|| refuse("was never written"))?;
+            let read = self.file.read_exact_at(address, &mut stored, "digests");
+            read.map_err(|error| refuse(&error.to_string()))?;
+        }
+        if !class.is_file_local() {
+            return Ok(Table { dims, class, value: stored });
+        }
+        let (mut resolver, mut value) = (Resolver::new(self.file, self.tree), Vec::new());
+        for element in stored.chunks_exact(class.len_bytes().max(1) as usize) {
+            resolver.canonical(&class, element, &mut value).map_err(|error| refuse(&error.to_string()))?;
+            // Each text is stored once; elements that share one could make any length of it.
+            if value.len() as u64 > self.file.len_bytes() {
+                return Err(refuse("holds more text than the file"));
+            }
+        }
+        Ok(Table { dims, class, value })
     }
 
     fn check_seal(&self) -> Result<()> {
