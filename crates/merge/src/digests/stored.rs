@@ -150,7 +150,7 @@ impl Source<'_> {
         let class = dataset.datatype.class.clone();
         let elements = dataset.dataspace.element_count();
         let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
-        // All of it is stored: what claims to be longer than the file is not ours, and would be a buffer of that length.
+        // All of it is stored: what claims to be longer than the file is not ours, and would be a buffer of its length.
         let (Some(len_bytes), Layout::Contiguous { address, .. }) =
             (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
         else {

@@ -1,5 +1,5 @@
-//! Are the keys of a file in order? The index group's must be 0, 1, 2, …; those of all other groups must not descend and
-//! must name events that there are.
+//! Are the keys of a file in order? The index group's must be 0, 1, 2, …; those of all other groups must not descend
+//! and must name events that there are.
 
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;

@@ -1,8 +1,8 @@
 //! Partition keys: datasets that say which rows of every table belong to which event, so that a reader can take a share
 //! of the events without reading ids.
 //!
-//! A group with a row per event is the index; its ids (run, subrun and event number, say) are found again in tables with
-//! a row per track or hit. For an id column `NAME`, the last of the key, each such group gets
+//! A group with a row per event is the index; its ids (run, subrun and event number, say) are found again in tables
+//! with a row per track or hit. For an id column `NAME`, the last of the key, each such group gets
 //!
 //! | dataset | shape, type | content |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
-//! The first two are those of ph5concat. They are made from the ids by a join of sorted sequences ([`index`], [`table`])
-//! before anything is written, and their values while their tiles are made ([`made`]). Invariant: an id that the index
+//! The first two are those of ph5concat. The ids are joined as sorted sequences ([`index`], [`table`]) before anything
+//! is written; values are made with their tiles ([`made`]). Invariant: an id that the index
 //! does not have is an error, never a number.
 
 pub mod attach;

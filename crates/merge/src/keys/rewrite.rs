@@ -1,9 +1,9 @@
 //! Adding made columns to a file that is there.
 //!
-//! The file is written anew beside itself, chunks moved as stored, and takes the name when it is whole: what an append in
-//! place would do without the copy, once that can be done without a moment at which the file is broken. This is the one
-//! place to change then. Digests and row ranges that the file holds are carried over, not made anew, so that damage from
-//! before stays damage. Invariant: under the file's name there is what was there before, or the whole new file.
+//! The file is written anew beside itself, chunks moved as stored, and takes the name when it is whole: what an append
+//! in place would do without the copy, once that can be done without a moment at which the file is broken. This is the
+//! one place to change then. Digests and row ranges that the file holds are carried over, not made anew, so that damage
+//! from before stays damage. Invariant: under the file's name there is what was there before, or the whole new file.
 
 use super::MadeSpec;
 use crate::digests::stored;

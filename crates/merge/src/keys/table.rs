@@ -1,7 +1,7 @@
 //! The join of one table with the index: the event of every row, as runs.
 //!
-//! Tables are nearly sorted like the index, so most rows are equal to the one above and most others are found a few rows
-//! further in the index. A block of rows in another order is sorted before it is looked up.
+//! Tables are nearly sorted like the index, so most rows are equal to the one above and most others are found a few
+//! rows further in the index. A block of rows in another order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
 use super::ids::{Domain, IdTable, Ids};
