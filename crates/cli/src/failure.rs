@@ -73,6 +73,15 @@ impl Failure {
 
     /// A merge, rechunk or verification of `inputs` failed.
     pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
+        if let MergeError::Resumable { source, path, kept } = error {
+            let path = escape::path(path);
+            let what = match kept.tiles {
+                0 => format!("what an earlier run left is still in {path}"),
+                _ => format!("{} of finished chunks are kept in {path}", quantity::size(kept.stored_len_bytes)),
+            };
+            return Self::of_merge(source, inputs)
+                .hint(&format!("{what}: the same command goes on from there (--no-resume starts over)"));
+        }
         let failure = Self::new(exit_of(error, inputs), &error.to_string());
         match error {
             MergeError::BadInputs { bad } => {
@@ -133,6 +142,7 @@ impl Failure {
 
 fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
     match error {
+        MergeError::Resumable { source, .. } => exit_of(source, inputs),
         MergeError::Pattern { .. } => Exit::Usage,
         MergeError::NoInputs { .. }
         | MergeError::Input { .. }

@@ -4,10 +4,12 @@ use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::signals;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -68,6 +70,7 @@ fn tell_usage(error: &clap::Error) -> Exit {
 }
 
 fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    signals::is_out_of_memory().store(false, Ordering::Relaxed);
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("unknown cause");
     let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));

@@ -223,15 +223,16 @@ fn interrupted_merge(folder: &Path, signal: Signal) -> (i32, Duration) {
 }
 
 #[test]
-fn signals_stop_a_run_soon_and_leave_nothing() {
+fn signals_stop_a_run_soon_and_leave_no_output() {
     let folder = tempfile::tempdir().unwrap();
     // 1 GiB before compression: minutes of work for the smallest encoding, written here in no time.
     make(&folder.path().join("long.h5"), "/x", 256, 1 << 20);
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
         let (stopped_with, after) = interrupted_merge(folder.path(), signal);
         assert_eq!(stopped_with, code);
         assert!(after < Duration::from_secs(2), "{after:?}");
-        assert_eq!(names(folder.path()), ["long.h5"].map(OsString::from));
+        // What is kept for the next run has names of its own; tests/faults looks at that.
+        assert!(!folder.path().join("out.h5").exists());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a merge could not be planned, carried out or confirmed. Every variant says which file or object and what to do.
 
 use crate::join::Difference;
-use raddle_core::engine::EngineError;
+use raddle_core::engine::{EngineError, Kept};
 use raddle_core::error::CoreError;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
@@ -121,6 +121,16 @@ pub enum MergeError {
         /// Cause.
         source: raddle_codec::CodecError,
     },
+    /// The run stopped, but what it had placed is kept for the next one.
+    #[error("{source}")]
+    Resumable {
+        /// Why it stopped.
+        source: Box<MergeError>,
+        /// Temporary file with the tiles.
+        path: PathBuf,
+        /// What is kept.
+        kept: Kept,
+    },
     /// Stopped by a signal.
     #[error("stopped before the end; nothing was published")]
     Cancelled,
@@ -151,6 +161,21 @@ fn first(bad: &[BadInput]) -> String {
 }
 
 impl MergeError {
+    /// Whether the same run may do better next time, so that what it placed is worth keeping: it was stopped, or the
+    /// machine failed it. Inputs that are damaged or change are not of that kind.
+    pub fn is_resumable(&self) -> bool {
+        let of_hdf5 = |error: &Hdf5Error| match error {
+            Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),
+            error => matches!(error, Hdf5Error::Io { .. }),
+        };
+        match self {
+            Self::Cancelled | Self::Write { .. } => true,
+            Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
+            Self::Hdf5(error) => of_hdf5(error),
+            _ => false,
+        }
+    }
+
     /// The engine's error in terms of this crate; `output` is the file that the engine writes.
     pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
         match error {
@@ -159,6 +184,9 @@ impl MergeError {
             }
             EngineError::Write { source, .. } => {
                 Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
+            }
+            EngineError::Recorded { source } => {
+                Self::Write { path: output.to_path_buf(), operation: "go on from its journal", source }
             }
             EngineError::Core(error) => error.into(),
             other => Self::Engine { object: output.display().to_string(), reason: other.to_string() },

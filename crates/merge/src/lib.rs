@@ -16,6 +16,7 @@ pub mod prediction;
 pub mod provenance;
 mod publish;
 mod readers;
+mod resume;
 mod scan;
 pub mod schema;
 mod tiles;

@@ -68,6 +68,8 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
     pub ordered: bool,
+    /// Go on behind what an interrupted run of the same merge left.
+    pub resume: bool,
     /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
     /// whichever is more (deflate gains at most 1,032 times: more than that is a sparse or hostile file).
     pub max_output_len_bytes: Option<u64>,
@@ -93,6 +95,7 @@ impl MergeOptions {
             provenance: true,
             skip_bad: false,
             ordered: true,
+            resume: true,
             max_output_len_bytes: None,
             reader_executable: None,
             follow_foreign_files: false,

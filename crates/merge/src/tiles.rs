@@ -9,7 +9,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{ABSENT, display_path};
 use crate::values::{ColumnReader, FillPattern};
 use raddle_codec::{EncodeState, is_all};
-use raddle_core::digest::{BlockDigests, Digest, RowBlockDigests};
+use raddle_core::digest::{BlockDigests, BlockPart, Digest, RowBlockDigests};
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
@@ -25,12 +25,16 @@ pub struct MergeWork<'p> {
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
     digests: Vec<Option<RowBlockDigests>>,
+    /// Whether a later run may want to know what was added to the digests.
+    is_recorded: bool,
 }
 
 /// State of one worker thread.
 pub struct MergeWorker<'p> {
     reader: ColumnReader<'p>,
     encode: EncodeState,
+    /// What the tiles since the last note added to digests, with their columns.
+    parts: Vec<(u32, BlockPart)>,
 }
 
 /// Digests of an executed merge.
@@ -66,7 +70,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             })
             .collect();
-        Self { plan, pool, fills, digests }
+        Self { plan, pool, fills, digests, is_recorded: plan.options.ordered }
     }
 
     /// A reader of columns, for one thread.
@@ -80,8 +84,38 @@ impl<'p> MergeWork<'p> {
         Ok(Digests { columns: columns.collect::<std::result::Result<_, _>>()? })
     }
 
+    /// Adds to the digests what the `note` of an earlier run's batch tells; `None`, and nothing added, if it tells of
+    /// columns or blocks that the plan has not.
+    pub fn absorb(&self, note: &[u8]) -> Option<()> {
+        let (words, []) = note.as_chunks::<8>() else { return None };
+        let (parts, []) = words.as_chunks::<NOTE_WORDS>() else { return None };
+        let found = |part: &[[u8; 8]; NOTE_WORDS]| {
+            let [column, block, linear, len_bytes] = part.map(u64::from_le_bytes);
+            let digests = self.digests.get(usize::try_from(column).ok()?)?.as_ref()?;
+            Some((digests, BlockPart { block, linear, len_bytes }))
+        };
+        if parts.iter().any(|part| found(part).is_none_or(|(digests, part)| digests.check_part(part).is_err())) {
+            return None;
+        }
+        parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
+    }
+
     fn array(&self, tile: Tile) -> (u32, &ArrayPlan) {
         (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
+    }
+}
+
+/// Words per part of a digest in a note: column, block, CRC, length.
+const NOTE_WORDS: usize = 4;
+
+/// Joins a part with the last one where both belong to one block, as those of neighbouring tiles do.
+fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
+    match parts.last_mut() {
+        Some((last_column, last)) if (*last_column, last.block) == (column, part.block) => {
+            last.linear ^= part.linear;
+            last.len_bytes += part.len_bytes;
+        }
+        _ => parts.push((column, part)),
     }
 }
 
@@ -95,7 +129,11 @@ impl<'p> TileWork for MergeWork<'p> {
     type Worker = MergeWorker<'p>;
 
     fn worker(&self) -> Result<MergeWorker<'p>> {
-        Ok(MergeWorker { reader: ColumnReader::new(self.plan, self.pool), encode: EncodeState::default() })
+        Ok(MergeWorker {
+            reader: ColumnReader::new(self.plan, self.pool),
+            encode: EncodeState::default(),
+            parts: Vec::new(),
+        })
     }
 
     fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
@@ -130,7 +168,13 @@ impl<'p> TileWork for MergeWork<'p> {
             let extent = array.tile_extent(tile.index);
             let origin = Coordinates::from_elem(0, extent.rank());
             let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
-            digests.add_box(&array.shape, &extent, source, array.element_len_bytes as usize)?;
+            let (is_recorded, parts) = (self.is_recorded, &mut worker.parts);
+            let note = &mut |part: BlockPart| {
+                if is_recorded {
+                    note_part(parts, column, part);
+                }
+            };
+            digests.add_box_noting(&array.shape, &extent, source, array.element_len_bytes as usize, note)?;
         }
         Ok(())
     }
@@ -163,6 +207,14 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker_len_bytes(&self) -> u64 {
         ColumnReader::LEN_BYTES
+    }
+
+    fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {
+        for (column, BlockPart { block, linear, len_bytes }) in worker.parts.drain(..) {
+            for word in [u64::from(column), block, linear, len_bytes] {
+                note.extend_from_slice(&word.to_le_bytes());
+            }
+        }
     }
 
     fn retire(&self, worker: MergeWorker<'p>, stages: &mut StageTable) {
