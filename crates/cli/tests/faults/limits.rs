@@ -1,0 +1,90 @@
+//! Rows 18 and 19: limits of the shell on memory, open files and file size.
+
+use crate::workload::{Outcome, Workload, make};
+use std::process::Command;
+
+/// The merge under `ulimit` with these arguments.
+fn limited(workload: &Workload, limit: &str, merge: &Command) -> Outcome {
+    let mut shell = Command::new("sh");
+    shell.current_dir(workload.root()).env("NO_COLOR", "1");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"]).arg(merge.get_program()).args(merge.get_args());
+    workload.run(shell)
+}
+
+/// Address spaces of `sizes_mib`: the run gets done, or says that memory ran out.
+fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
+    let workload = Workload::new(2, 12, &["-j", "2", "-c", "fast", "--memory", "256MiB"]);
+    let (mut done, mut refused) = (0, 0);
+    for size_mib in sizes_mib {
+        workload.reset();
+        let outcome = limited(&workload, &format!("-v {}", size_mib << 10), &workload.command());
+        match outcome.code {
+            0 => {
+                workload.assert_right(&(size_mib, &outcome));
+                done += 1;
+            }
+            6 => {
+                assert!(!workload.is_right_or_untouched(&(size_mib, &outcome)));
+                workload.assert_goes_on(&(size_mib, &outcome));
+                refused += 1;
+            }
+            _ => panic!("{size_mib} MiB: {outcome:?}"),
+        }
+    }
+    assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
+}
+
+#[test]
+fn memory_that_runs_out_is_a_limit_and_no_crash() {
+    address_spaces([64, 72, 80, 88, 96, 112, 128, 160, 192, 256, 512, 2048].into_iter());
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_memory_that_runs_out_is_a_limit_and_no_crash() {
+    address_spaces((64..600).step_by(2).chain([1024, 2048]));
+}
+
+/// Merges `count` inputs with few open files.
+fn many_inputs(count: u32, limits: &[u32]) {
+    let workload = Workload::small();
+    let many = workload.root().join("many");
+    std::fs::create_dir(&many).unwrap();
+    make(&many.join("0.h5"), 1, &[("/a", 1), ("/b", 1)], 10);
+    for number in 1..count {
+        std::fs::copy(many.join("0.h5"), many.join(format!("{number}.h5"))).unwrap();
+    }
+    let output = workload.root().join("out/many.h5");
+    let mut right: Option<Vec<u8>> = None;
+    for limit in limits {
+        let merge = workload.raddle(&["merge", "many", "-o", "out/many.h5", "-f", "-q", "-j", "2"]);
+        let outcome = limited(&workload, &format!("-n {limit}"), &merge);
+        assert_eq!(outcome.code, 0, "{limit} files: {outcome:?}");
+        let bytes = std::fs::read(&output).unwrap();
+        assert!(*right.get_or_insert(bytes.clone()) == bytes, "{limit} files: another output");
+    }
+}
+
+#[test]
+fn few_open_files_are_enough_for_many_inputs() {
+    many_inputs(300, &[1024, 64, 32]);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_few_open_files_are_enough_for_many_inputs() {
+    many_inputs(5000, &[1024, 256, 64, 32]);
+}
+
+#[test]
+fn the_shells_limit_of_file_size_is_told_and_gone_on_behind() {
+    let workload = Workload::small();
+    workload.reset();
+    // In blocks of 512 bytes: the part of the output that fits ends among the chunks.
+    let outcome = limited(&workload, "-f 600", &workload.command());
+    assert_eq!(outcome.code, 5, "{outcome:?}");
+    assert!(outcome.told.contains("File too large"), "{outcome:?}");
+    assert!(!workload.is_right_or_untouched(&outcome));
+    workload.assert_tidy(&outcome);
+    workload.assert_goes_on(&outcome);
+}
