@@ -9,6 +9,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
 use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_path, display_path, split};
 use foldhash::HashMap;
+use raddle_core::CoreError;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -98,27 +99,36 @@ pub fn scan(
     let forms = Forms::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
     let ahead = ScanAhead::new(inputs.len(), options.jobs * 4);
+    let work = || {
+        let _stop = StopOnPanic(&ahead);
+        let mut scanner = InputScanner {
+            reader: InputReader::new(options),
+            forms: &forms,
+            buffers: ViewBuffers::default(),
+            view_limit_bytes,
+        };
+        while let Some(place) = ahead.next() {
+            if watch.cancel.is_cancelled() {
+                ahead.stop();
+                return;
+            }
+            let scanned = scanner.scan(&inputs[place]);
+            let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
+            watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+            ahead.put(place, scanned);
+        }
+    };
+    let mut no_thread = None;
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(inputs.len()) {
-            scope.spawn(|| {
-                let _stop = StopOnPanic(&ahead);
-                let mut scanner = InputScanner {
-                    reader: InputReader::new(options),
-                    forms: &forms,
-                    buffers: ViewBuffers::default(),
-                    view_limit_bytes,
-                };
-                while let Some(place) = ahead.next() {
-                    if watch.cancel.is_cancelled() {
-                        ahead.stop();
-                        return;
-                    }
-                    let scanned = scanner.scan(&inputs[place]);
-                    let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
-                    watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
-                    ahead.put(place, scanned);
+        for number in 0..options.jobs.min(inputs.len()) {
+            if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                // Where no more threads can be had, those that there are do it.
+                if number == 0 {
+                    no_thread = Some(source);
+                    ahead.stop();
                 }
-            });
+                break;
+            }
         }
         // Joined on this thread while the others scan on.
         for (place, path) in inputs.iter().enumerate() {
@@ -129,6 +139,9 @@ pub fn scan(
             }
         }
     });
+    if let Some(source) = no_thread {
+        return Err(CoreError::Threads { source }.into());
+    }
     if watch.cancel.is_cancelled() {
         return Err(MergeError::Cancelled);
     }
