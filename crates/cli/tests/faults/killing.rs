@@ -72,8 +72,9 @@ fn duration(workload: &Workload) -> Duration {
     started.elapsed()
 }
 
-/// `rounds` times: kills or stops at a random time, up to three times in a row, then lets the merge end.
-fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) -> u32 {
+/// `rounds` times: kills or stops at a random time, up to three times in a row, then lets the merge end. A tenth of the
+/// rounds at the least must have had something to go on from; how many, depends on the machine.
+fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) {
     let workload = Workload::long();
     let whole = duration(&workload);
     let mut resumed = 0;
@@ -81,7 +82,16 @@ fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) -> u32
         workload.reset();
         for strike in 0..=round % 3 {
             let mut child = start(&workload);
-            std::thread::sleep(whole.mul_f64(random(round * 3 + strike)));
+            let wait = random(round * 3 + strike);
+            if round % 4 == 0 {
+                std::thread::sleep(whole.mul_f64(wait));
+            } else {
+                // In most rounds only while tiles are made, which is the lesser part of so small a merge.
+                while !workload.journal().exists() && child.try_wait().unwrap().is_none() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                std::thread::sleep(whole.mul_f64(wait / 2.0));
+            }
             let sent = Instant::now();
             // It may have ended: then there is nobody to tell.
             let _ = kill_process(Pid::from_child(&child), signal);
@@ -95,29 +105,30 @@ fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) -> u32
         }
         resumed += u32::from(workload.assert_goes_on(&round).contains(GOES_ON));
     }
-    resumed
+    println!("{resumed} of {rounds} rounds went on");
+    assert!(resumed > rounds / 10, "{resumed} of {rounds} rounds went on");
 }
 
 #[test]
 fn a_run_killed_at_random_times_is_gone_on_with() {
-    assert!(struck_at_random_times(Signal::KILL, None, 8) > 0);
+    struck_at_random_times(Signal::KILL, None, 8);
 }
 
 #[test]
 fn a_run_stopped_at_random_times_is_gone_on_with() {
-    assert!(struck_at_random_times(Signal::TERM, Some(143), 5) > 0);
+    struck_at_random_times(Signal::TERM, Some(143), 5);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_a_run_killed_at_random_times_is_gone_on_with() {
-    assert!(struck_at_random_times(Signal::KILL, None, 200) > 50);
+    struck_at_random_times(Signal::KILL, None, 200);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_a_run_stopped_at_random_times_is_gone_on_with() {
-    assert!(struck_at_random_times(Signal::TERM, Some(143), 50) > 10);
+    struck_at_random_times(Signal::TERM, Some(143), 50);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Workload {
 
     /// One that takes about a second.
     pub fn long() -> Self {
-        Self::new(3, 64, &["-c", "small"])
+        Self::new(3, 200, &[])
     }
 
     /// The folder of inputs and outputs.
