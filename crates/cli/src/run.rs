@@ -4,12 +4,11 @@ use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::signals;
+use crate::signals::AbortIsMemory;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -17,7 +16,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
     }
-    std::panic::set_hook(Box::new(tell_panic));
+    let abort = AbortIsMemory::watch();
+    std::panic::set_hook(Box::new(move |panic| {
+        let _ = abort.as_ref().inspect(|abort| abort.no_longer());
+        tell_panic(panic);
+    }));
     guard(|| match Arguments::try_parse_from(arguments) {
         Ok(arguments) => conclude(dispatch(arguments.command)),
         Err(error) => tell_usage(&error),
@@ -70,7 +73,6 @@ fn tell_usage(error: &clap::Error) -> Exit {
 }
 
 fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    signals::is_out_of_memory().store(false, Ordering::Relaxed);
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("unknown cause");
     let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));

@@ -27,9 +27,25 @@ impl Received {
 }
 
 /// Whether an abort means that memory ran out: true until a panic is told.
-pub fn is_out_of_memory() -> Arc<AtomicBool> {
-    static SHARED: std::sync::LazyLock<Arc<AtomicBool>> = std::sync::LazyLock::new(|| Arc::new(AtomicBool::new(true)));
-    Arc::clone(&SHARED)
+#[derive(Debug, Clone)]
+pub struct AbortIsMemory(Arc<AtomicBool>);
+
+impl AbortIsMemory {
+    /// From now on an abort ends the process with the exit code of a limit.
+    ///
+    /// # Errors
+    /// If the handler cannot be set up; an abort then is the death of the process, as it would be without.
+    pub fn watch() -> std::io::Result<Self> {
+        let is_memory = Arc::new(AtomicBool::new(true));
+        let code = i32::from(Exit::Limit.code());
+        signal_hook::flag::register_conditional_shutdown(SIGABRT, code, Arc::clone(&is_memory))?;
+        Ok(Self(is_memory))
+    }
+
+    /// An abort that follows has another cause.
+    pub fn no_longer(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Watches for signals from now on. `stop` is called once, on a thread of its own.
@@ -38,7 +54,6 @@ pub fn is_out_of_memory() -> Arc<AtomicBool> {
 /// If handlers or the thread cannot be set up.
 pub fn watch(stop: impl Fn() + Send + 'static) -> std::io::Result<Received> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-    signal_hook::flag::register_conditional_shutdown(SIGABRT, i32::from(Exit::Limit.code()), is_out_of_memory())?;
     let received = Received::default();
     let seen = received.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;

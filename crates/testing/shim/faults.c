@@ -135,6 +135,45 @@ static int fate_of_path(const char *call, const char *name)
 
 #define SHORTENED(outcome, len) ((outcome) > 0 && (len) > 1 ? 1 : (len))
 
+/* Memory: counted from the first call on, whatever RADDLE_FAULT_UNDER says. An errno is what malloc has set. */
+void *__libc_malloc(size_t len);
+void *__libc_calloc(size_t number, size_t len);
+void *__libc_realloc(void *old, size_t len);
+
+static int has_memory(void)
+{
+    static atomic_int is_asked; /* 0 not yet, 1 no, 2 yes: the environment is not looked at for every call */
+    long number;
+    if (at == 0)
+        return 1;
+    if (is_asked == 0)
+        is_asked = 1 + is_named("malloc");
+    if (is_asked == 1)
+        return 1;
+    number = atomic_fetch_add(&count, 1) + 1;
+    if (number < at || (number > at && !sticky))
+        return 1;
+    if (number == at)
+        note("malloc", "");
+    errno = ENOMEM;
+    return 0;
+}
+
+void *malloc(size_t len)
+{
+    return has_memory() ? __libc_malloc(len) : NULL;
+}
+
+void *calloc(size_t number, size_t len)
+{
+    return has_memory() ? __libc_calloc(number, len) : NULL;
+}
+
+void *realloc(void *old, size_t len)
+{
+    return has_memory() ? __libc_realloc(old, len) : NULL;
+}
+
 ssize_t write(int file, const void *bytes, size_t len)
 {
     int outcome = fate_of_file("write", file);

@@ -48,7 +48,8 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Which calls count: `write`, `pwrite`, `read`, `pread`, `fsync`, `fdatasync`, `ftruncate`, `close`, `rename`,
-    /// `link`, `unlink`, `create` (opening for writing), `open` (for reading); separated by commas.
+    /// `link`, `unlink`, `create` (opening for writing), `open` (for reading); separated by commas. Or `malloc`, alone:
+    /// all requests for memory.
     pub calls: &'static str,
     /// At which of them, from 1.
     pub at: u64,

@@ -1,7 +1,10 @@
 //! Rows 18 and 19: limits of the shell on memory, open files and file size.
 
 use crate::workload::{Outcome, Workload, make};
+use raddle_testing::faults::{Action, Fault};
 use std::process::Command;
+
+const ENOMEM: i32 = 12;
 
 /// The merge under `ulimit` with these arguments.
 fn limited(workload: &Workload, limit: &str, merge: &Command) -> Outcome {
@@ -47,6 +50,43 @@ fn memory_that_runs_out_is_a_limit_and_no_crash() {
 #[ignore = "make soak"]
 fn soak_memory_that_runs_out_is_a_limit_and_no_crash() {
     address_spaces((12..120).chain([128, 256, 512, 1024, 2048]));
+}
+
+/// Lets every `step`-th request for memory fail. raddle's own code then ends with the exit code of a limit; libhdf5 in the
+/// same process reports it, gives up starting, or crashes. Whichever: the output is left alone, and the next run is right.
+fn requests_for_memory(step: usize) {
+    let workload = Workload::small();
+    let (mut limits, mut others) = (0, 0);
+    for at in (2..).step_by(step) {
+        workload.reset();
+        let fault = Fault { calls: "malloc", at, sticky: false, action: Action::Fail(ENOMEM) };
+        let outcome = workload.run_with(&fault, "out");
+        let context = (&fault, &outcome);
+        if outcome.struck.is_empty() {
+            assert_eq!(outcome.code, 0, "{context:?}");
+            break;
+        }
+        match outcome.code {
+            0 => workload.assert_right(&context),
+            6 => limits += 1,
+            _ => others += 1,
+        }
+        if !workload.is_right_or_untouched(&context) {
+            workload.assert_goes_on(&context);
+        }
+    }
+    assert!(limits > 2 * others, "{limits} were told as a limit, {others} were not");
+}
+
+#[test]
+fn a_request_for_memory_that_fails_leaves_the_output_alone() {
+    requests_for_memory(199);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_request_for_memory_that_fails_leaves_the_output_alone() {
+    requests_for_memory(7);
 }
 
 /// Merges `count` inputs with few open files.
