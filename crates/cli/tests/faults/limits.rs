@@ -52,11 +52,11 @@ fn soak_memory_that_runs_out_is_a_limit_and_no_crash() {
     address_spaces((12..120).chain([128, 256, 512, 1024, 2048]));
 }
 
-/// Lets every `step`-th request for memory fail. raddle's own code then ends with the exit code of a limit; libhdf5 in the
-/// same process reports it, gives up starting, or crashes. Whichever: the output is left alone, and the next run is right.
+/// Lets every `step`-th request for memory to the C library fail: those of libhdf5 and other C code, for raddle's own go to
+/// another allocator. libhdf5 reports it, gives up starting, or crashes. Whichever: the output is left alone, and the next
+/// run is right.
 fn requests_for_memory(step: usize) {
     let workload = Workload::small();
-    let (mut limits, mut others) = (0, 0);
     for at in (2..).step_by(step) {
         workload.reset();
         let fault = Fault { calls: "malloc", at, sticky: false, action: Action::Fail(ENOMEM) };
@@ -64,18 +64,15 @@ fn requests_for_memory(step: usize) {
         let context = (&fault, &outcome);
         if outcome.struck.is_empty() {
             assert_eq!(outcome.code, 0, "{context:?}");
-            break;
+            return assert!(at > 2, "no request was counted");
         }
-        match outcome.code {
-            0 => workload.assert_right(&context),
-            6 => limits += 1,
-            _ => others += 1,
+        if outcome.code == 0 {
+            workload.assert_right(&context);
         }
         if !workload.is_right_or_untouched(&context) {
             workload.assert_goes_on(&context);
         }
     }
-    assert!(limits > 2 * others, "{limits} were told as a limit, {others} were not");
 }
 
 #[test]
