@@ -2,7 +2,8 @@
 //!
 //! Digests are taken where a value is first seen in its output tile, from the bytes that are then encoded, and combined
 //! by position, so that they do not depend on tiling, threads or order.
-//! Invariant: every row of a column is digested exactly once.
+//! Invariant: every row of a column is digested exactly once; whatever a tile adds to a digest is also noted
+//! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};

@@ -14,10 +14,11 @@ fn limited(workload: &Workload, limit: &str, merge: &Command) -> Outcome {
     workload.run(shell)
 }
 
-/// Address spaces of `sizes_mib`: the run gets done, or says that memory ran out.
+/// Address spaces of `sizes_mib`: the run gets done, or says that memory ran out. Where the last request that fits is one of
+/// libhdf5's, it can die of the next: that is rare, and the output is left alone then, too.
 fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
     let workload = Workload::new(2, 12, &["-j", "2", "-c", "fast", "--memory", "256MiB"]);
-    let (mut done, mut refused) = (0, 0);
+    let (mut done, mut refused, mut died) = (0, 0, Vec::new());
     for size_mib in sizes_mib {
         workload.reset();
         if limited(&workload, &format!("-v {}", size_mib << 10), &workload.raddle(&["--version"])).code != 0 {
@@ -30,15 +31,20 @@ fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
                 workload.assert_right(&(size_mib, &outcome));
                 done += 1;
             }
-            6 => {
+            // The addresses of two loads differ: this one did not fit.
+            127 if outcome.told.contains("error while loading shared libraries") => {}
+            code => {
                 assert!(!workload.is_right_or_untouched(&(size_mib, &outcome)));
                 workload.assert_goes_on(&(size_mib, &outcome));
-                refused += 1;
+                match code {
+                    6 => refused += 1,
+                    _ => died.push((size_mib, outcome)),
+                }
             }
-            _ => panic!("{size_mib} MiB: {outcome:?}"),
         }
     }
     assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
+    assert!(died.len() <= 1, "{died:?}");
 }
 
 #[test]
