@@ -218,3 +218,30 @@ def test_provenance_says_which_rows_came_from_where(raddle, events, tmp_path):
     raddle("merge", *events, "-o", output, "--force", "--no-provenance")
     with h5py.File(output) as file:
         assert "_raddle" not in file
+
+
+def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["kept"] = np.arange(4)
+            file["gone"] = np.arange(2)
+            file["kept"].attrs["about"] = np.array([file["kept"].ref, file["gone"].ref, h5py.Reference()], h5py.ref_dtype)
+            file["kept"].attrs["part"] = file["gone"].regionref[:1]
+            del file["gone"]
+    output = tmp_path / "out.h5"
+    told = raddle("merge", *inputs, "-o", output).stderr
+    assert "references to nothing" in told and "1 in attribute about, written as null" in told, told
+    with h5py.File(output) as file:
+        about = file["kept"].attrs["about"]
+        assert [file[reference].name if reference else None for reference in about] == ["/kept", None, None]
+        assert not file["kept"].attrs["part"]
+    raddle("verify", output, "--against", *inputs)
+    # Values are another matter: what they lead to is lost, and nothing says that this may be.
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file["gone"] = np.arange(2)
+            file["cells"] = np.array([file["gone"].ref], h5py.ref_dtype)
+            del file["gone"]
+    refused = raddle("merge", *inputs, "-o", output, "--force", expect=3)
+    assert "/cells" in refused.stderr and "reference to no object" in refused.stderr, refused.stderr

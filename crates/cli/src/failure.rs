@@ -78,9 +78,13 @@ impl Failure {
             MergeError::BadInputs { bad } => {
                 let count = quantity::count(bad.len() as u64);
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
-                Self::new(failure.exit, &what)
-                    .details(differences::bad_inputs(bad))
-                    .hint("copy the files again from where they came from, or leave them out with --skip-bad")
+                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(
+                    if bad.iter().all(|bad| bad.error.is_unsupported()) {
+                        "rewrite the files without what is not supported, or leave them out with --skip-bad"
+                    } else {
+                        "copy the files again from where they came from, or leave them out with --skip-bad"
+                    },
+                )
             }
             MergeError::Differences { differences } => {
                 let count = quantity::counted(differences.len() as u64, "difference");

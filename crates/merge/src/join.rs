@@ -69,6 +69,10 @@ pub enum DifferenceKind {
     Value,
     /// Attributes differ.
     Attributes,
+    /// References lead to no object of their file.
+    Dangling,
+    /// A fill value cannot be kept.
+    FillValue,
 }
 
 impl DifferenceKind {
@@ -84,6 +88,8 @@ impl DifferenceKind {
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
             Self::Attributes => "other attributes",
+            Self::Dangling => "references to nothing",
+            Self::FillValue => "another fill value",
         }
     }
 }
@@ -167,6 +173,12 @@ impl Joiner {
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
         for entry in scanned {
+            for (attribute, count) in &entry.dangling {
+                let (path, kind, name) = (entry.path.clone(), DifferenceKind::Dangling, display_path(attribute));
+                let found = format!("{count} in attribute {name}, written as null");
+                let found = Found { path, kind, expected: "references to objects".to_owned(), found };
+                self.found.entry(found).or_default().push(input);
+            }
             let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == entry.path);
             let index = if hit { Some(expected) } else { self.by_path.get(&entry.path).copied() };
             match index {
@@ -302,6 +314,7 @@ impl Joiner {
             DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,
             DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
             DifferenceKind::Value => self.options.scalars == ScalarPolicy::First,
+            DifferenceKind::Dangling | DifferenceKind::FillValue => true,
             _ => false,
         }
     }

@@ -7,6 +7,7 @@
 mod commit;
 pub mod error;
 pub mod execute;
+mod fill_references;
 pub mod inputs;
 pub mod join;
 pub mod layout;

@@ -4,6 +4,7 @@
 //! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
 
 use crate::error::{BadInput, MergeError, Result};
+use crate::fill_references;
 use crate::join::{Difference, Joiner};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
 use crate::options::{Compress, MergeOptions, Watch};
@@ -150,7 +151,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     })?;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
-    let joined = joiner.finish();
+    let mut joined = joiner.finish();
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
         for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
@@ -158,6 +159,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
         }
         return Err(MergeError::Differences { differences });
     }
+    joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());

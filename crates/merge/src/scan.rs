@@ -7,7 +7,9 @@
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
-use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_path, display_path, split};
+use crate::schema::{
+    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, child_path, display_path, split,
+};
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -39,6 +41,8 @@ pub struct ScannedEntry {
     pub attribute_order: CreationOrder,
     /// Comment of the object.
     pub comment: Option<Vec<u8>>,
+    /// Attributes with references to no object of the file, and how many: they became null references.
+    pub dangling: Vec<(Vec<u8>, u64)>,
 }
 
 /// What an input has at a path.
@@ -240,6 +244,7 @@ impl Scanner<'_> {
             attributes: Vec::new(),
             attribute_order: CreationOrder::default(),
             comment: None,
+            dangling: Vec::new(),
         };
         let index = match &visit.what {
             Visited::Object(index) => *index,
@@ -266,8 +271,13 @@ impl Scanner<'_> {
             }
             _ => return Err(self.unsupported(object.address, "a kind of object that is new to raddle".to_owned())),
         };
-        entry.attributes =
-            object.attributes.iter().map(|attribute| self.attribute(attribute)).collect::<raddle_hdf5::Result<_>>()?;
+        for attribute in &object.attributes {
+            let (value, dangling) = self.attribute(attribute, &visit.path)?;
+            if dangling > 0 {
+                entry.dangling.push((value.name.clone(), dangling));
+            }
+            entry.attributes.push(value);
+        }
         entry.attribute_order = object.attribute_order;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
@@ -292,7 +302,8 @@ impl Scanner<'_> {
         let committed = self.committed_path(&dataset.datatype);
         if !matches!(dataset.dataspace, Dataspace::Simple { .. }) {
             let value = self.constant(dataset, address)?;
-            let dataset = Box::new(dataset.clone());
+            let mut dataset = Box::new(dataset.clone());
+            self.resolve_fill(&mut dataset)?;
             return Ok(ScannedRole::Other(Role::Constant { dataset, committed, value }));
         }
         if dataset.dataspace.element_count().is_none() {
@@ -317,8 +328,11 @@ impl Scanner<'_> {
             Layout::Compact(data) => data.bytes().len() as u64,
             _ => 0,
         };
-        let (mut template, fact) = split(dataset.clone(), address, stored_len_bytes);
+        let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes);
         self.resolve_fill(&mut template)?;
+        if address_kind(&template) == AddressKind::Header {
+            fact.address = address;
+        }
         Ok(ScannedRole::Column { template: Box::new(template), fact, committed, kept: None })
     }
 
@@ -348,18 +362,24 @@ impl Scanner<'_> {
         source.all_values(dataset, &self.paths[&address], &mut self.resolver)
     }
 
-    fn attribute(&mut self, attribute: &Attribute) -> raddle_hdf5::Result<AttributeValue> {
+    /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
+    fn attribute(&mut self, attribute: &Attribute, path: &[u8]) -> raddle_hdf5::Result<(AttributeValue, u64)> {
         let class = &attribute.datatype.class;
-        self.refuse_revised(class, 0)?;
-        let value = self.resolver.canonical_inline(class, &attribute.data)?.into_owned();
-        Ok(AttributeValue {
+        let in_attribute = |error: Hdf5Error| {
+            error.in_object(format!("{} (attribute {})", display_path(path), display_path(&attribute.name)))
+        };
+        self.refuse_revised(class, 0).map_err(in_attribute)?;
+        let value = self.resolver.canonical_inline_or_null(class, &attribute.data);
+        let (value, dangling) = value.map_err(in_attribute)?;
+        let attribute = AttributeValue {
             name: attribute.name.clone(),
             utf8: attribute.utf8,
             committed: self.committed_path(&attribute.datatype),
             datatype: Datatype { committed: None, ..attribute.datatype.clone() },
             dataspace: attribute.dataspace.clone(),
             value,
-        })
+        };
+        Ok((attribute, dangling))
     }
 
     fn committed_path(&self, datatype: &Datatype) -> Option<Vec<u8>> {

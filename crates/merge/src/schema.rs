@@ -170,9 +170,13 @@ pub enum AddressKind {
     Header,
 }
 
-/// What the address of a fact means for a dataset of this layout.
-pub fn address_kind(layout: &Layout) -> AddressKind {
-    match layout {
+/// What the address of a fact means for inputs that follow `template`. A fill value in canonical bytes cannot be read
+/// as it is stored: the header has it.
+pub fn address_kind(template: &Dataset) -> AddressKind {
+    if matches!(template.fill.value, Some(InlineData::Canonical(_))) {
+        return AddressKind::Header;
+    }
+    match &template.layout {
         Layout::Contiguous { .. } => AddressKind::Data,
         Layout::Chunked { index, .. } => match index {
             ChunkIndex::Single { .. } => AddressKind::Header,

@@ -16,9 +16,9 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
     for BadInput { path, error } in bad.iter().take(LONGEST_TABLE) {
         let reason = error.to_string();
-        // Errors begin with the path, which has a column of its own here.
-        let reason = reason.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&reason);
-        columns.row(&[escape::path(path), escape::text(reason).into_owned()]);
+        // Errors name the file, which has a column of its own here.
+        let reason = reason.replacen(&format!("{}: ", path.display()), "", 1);
+        columns.row(&[escape::path(path), escape::text(&reason).into_owned()]);
     }
     columns.render() + &rest(bad.len())
 }
