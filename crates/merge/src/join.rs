@@ -9,6 +9,7 @@ use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, dis
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 /// What to do with objects that only some inputs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -105,7 +106,8 @@ pub struct Difference {
     pub expected: String,
     /// What the inputs below have.
     pub found: String,
-    /// Numbers of the inputs, ascending.
+    /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
+    /// [`DifferenceKind::Extra`] those that have it.
     pub inputs: Vec<u32>,
 }
 
@@ -147,9 +149,16 @@ struct JoinedEntry {
     column: Option<Column>,
     /// Digest of a dataset that is kept once.
     kept: Option<u64>,
-    first_input: u32,
-    present: u32,
+    /// Runs of inputs that have it, ascending; nearly always one.
+    present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
+}
+
+impl JoinedEntry {
+    /// Number of inputs that have it.
+    fn holders(&self) -> u32 {
+        self.present.iter().map(|run| run.end - run.start).sum()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -216,15 +225,17 @@ impl Joiner {
             entry,
             column,
             kept,
-            first_input: input,
-            present: 1,
+            present: vec![input..input + 1],
             dropped_attributes: HashSet::new(),
         });
     }
 
     fn compare(&mut self, index: usize, scanned: ScannedEntry, input: u32) {
         let joined = &mut self.entries[index];
-        joined.present += 1;
+        match joined.present.last_mut() {
+            Some(run) if run.end == input => run.end += 1,
+            _ => joined.present.push(input..input + 1),
+        }
         let mut report = |kind, expected: String, found: String| {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
@@ -271,7 +282,7 @@ impl Joiner {
         let inputs = self.inputs;
         self.report_absences();
         if self.options.join == Join::Inner {
-            self.entries.retain(|joined| joined.present == inputs);
+            self.entries.retain(|joined| joined.holders() == inputs);
         }
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
@@ -324,22 +335,24 @@ impl Joiner {
         let absent_parents: HashSet<&[u8]> = self
             .entries
             .iter()
-            .filter(|joined| joined.present < self.inputs && matches!(joined.entry.role, Role::Group { .. }))
+            .filter(|joined| joined.holders() < self.inputs && matches!(joined.entry.role, Role::Group { .. }))
             .map(|joined| joined.entry.path.as_slice())
             .collect();
         for joined in &self.entries {
             let parent = parent_path(&joined.entry.path);
-            if joined.present == self.inputs || absent_parents.contains(parent) {
+            if joined.holders() == self.inputs || absent_parents.contains(parent) {
                 continue;
             }
-            let (kind, expected, found) = if joined.first_input == 0 {
+            let has = |input: u32| joined.present.iter().any(|run| run.contains(&input));
+            let is_missing = has(0);
+            let (kind, expected, found) = if is_missing {
                 (DifferenceKind::Missing, joined.entry.role.word(), "nothing")
             } else {
                 (DifferenceKind::Extra, "nothing", joined.entry.role.word())
             };
-            let count = format!("{found} ({} of {} inputs have it)", joined.present, self.inputs);
-            let found = Found { path: joined.entry.path.clone(), kind, expected: expected.to_owned(), found: count };
-            self.found.insert(found, vec![joined.first_input]);
+            let (expected, found) = (expected.to_owned(), found.to_owned());
+            let found = Found { path: joined.entry.path.clone(), kind, expected, found };
+            self.found.insert(found, (0..self.inputs).filter(|&input| has(input) != is_missing).collect());
         }
     }
 }

@@ -31,4 +31,5 @@ pub use layout::LayoutPolicy;
 pub use options::{Compress, MergeOptions, Watch};
 pub use plan::{MergePlan, plan};
 pub use prediction::{Prediction, predict};
+pub use publish::check_output;
 pub use verify::{Mismatch, VerifyReport, verify};

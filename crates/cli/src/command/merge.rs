@@ -9,6 +9,7 @@ use crate::options::{
 use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, quantity, report};
 use crate::watching::Watching;
+use raddle_merge::check_output;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -63,6 +64,10 @@ pub(super) fn merge(
     let watching = Watching::start(running, command)?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, inputs);
+        if !dry_run {
+            // Before the scan, which may take minutes, and again when writing starts.
+            check_output(&options.output, inputs, options.force).map_err(failed)?;
+        }
         let plan = raddle_merge::plan::plan(inputs, options, watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if dry_run {

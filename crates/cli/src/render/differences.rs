@@ -3,7 +3,7 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::error::BadInput;
-use raddle_merge::join::{Difference, DifferenceKind};
+use raddle_merge::join::Difference;
 use std::path::{Path, PathBuf};
 
 /// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
@@ -33,13 +33,7 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
             escape::shorten(&escape::text(&difference.found)).into_owned(),
-            match difference.kind {
-                // The join counts the inputs that have the object, and names one.
-                DifferenceKind::Missing | DifferenceKind::Extra => {
-                    format!("there: {}", holders(&difference.inputs, inputs))
-                }
-                _ => holders(&difference.inputs, inputs),
-            },
+            holders(&difference.inputs, inputs),
         ]);
     }
     columns.render() + &rest(differences.len())
@@ -72,6 +66,7 @@ fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle_merge::join::DifferenceKind;
 
     fn inputs(count: usize) -> Vec<PathBuf> {
         (0..count).map(|number| PathBuf::from(format!("/data/run{number}.h5"))).collect()
