@@ -245,3 +245,51 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
             del file["gone"]
     refused = raddle("merge", *inputs, "-o", output, "--force", expect=3)
     assert "/cells" in refused.stderr and "reference to no object" in refused.stderr, refused.stderr
+
+
+def write_scalars(path, number):
+    with h5py.File(path, "w") as file:
+        file["rows"] = np.arange(3) + number
+        file["run"] = np.int16(100 + number)
+        file["same"] = 2.5
+        file["title"] = f"run {number} " * number
+        file["pair"] = np.array((number, -0.5), [("a", ">i4"), ("b", "<f8")])
+        file["where"] = np.array(file["rows"].ref, h5py.ref_dtype) if number else np.array(h5py.Reference(), h5py.ref_dtype)
+        file["run"].attrs["unit"] = "1"
+        file["nothing"] = h5py.Empty("f4")
+        if number == 1:
+            file["only"] = 7
+
+
+def test_scalars_are_stacked(raddle, tmp_path):
+    inputs = [tmp_path / f"run{number}.h5" for number in range(3)]
+    for number, path in enumerate(inputs):
+        write_scalars(path, number)
+    output = tmp_path / "out.h5"
+    options = ["--join", "outer", "--scalars", "stack"]
+    refused = raddle("merge", *inputs, "-o", output, "--join", "outer", expect=3)
+    assert "/run" in refused.stderr and "another value" in refused.stderr
+    told = raddle("merge", *inputs, "-o", output, *options).stderr
+    assert "stacked, one per input" in told, told
+    with h5py.File(output) as file:
+        assert file["run"][:].tolist() == [100, 101, 102] and file["run"].dtype == "i2"
+        assert file["run"].attrs["unit"] == "1"
+        assert file["same"].shape == () and file["same"][()] == 2.5
+        assert file["only"].shape == () and file["only"][()] == 7
+        assert file["title"].asstr()[:].tolist() == ["", "run 1 ", "run 2 run 2 "]
+        assert file["pair"].dtype == h5py.File(inputs[0])["pair"].dtype
+        assert file["pair"][:].tolist() == [(0, -0.5), (1, -0.5), (2, -0.5)]
+        assert [file[reference].name if reference else None for reference in file["where"]] == [None, "/rows", "/rows"]
+        assert file["nothing"].shape is None
+    raddle("verify", output, "--against", *inputs, *options)
+    with h5py.File(output, "a") as file:
+        file["run"][1] = 5
+    different = raddle("verify", output, "--against", *inputs, *options, expect=8).stdout
+    assert "/run" in different and "run1.h5" in different, different
+    # A scalar that an input lacks has the fill value there.
+    with h5py.File(inputs[2], "a") as file:
+        file["only"] = 8
+    raddle("merge", *inputs, "-o", output, "--force", *options)
+    with h5py.File(output) as file:
+        assert file["only"][:].tolist() == [0, 7, 8]
+    raddle("verify", output, "--against", *inputs, *options)

@@ -6,6 +6,7 @@
 
 use crate::join::{Difference, DifferenceKind};
 use crate::schema::{Role, Schema, display_path};
+use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{Dataset, InlineData, ReferenceKind, TypeClass};
 use std::collections::HashMap;
 
@@ -80,16 +81,4 @@ fn make_null(dataset: &mut Dataset) {
     let mut value = Vec::new();
     append_null(&dataset.datatype.class, &mut value);
     dataset.fill.value = Some(InlineData::Canonical(value));
-}
-
-/// Appends the canonical bytes of an element of zeros, null references and nothing.
-fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
-    match class {
-        class if !class.is_file_local() => out.resize(out.len() + class.len_bytes() as usize, 0),
-        TypeClass::Compound { members, .. } => members.iter().for_each(|member| append_null(&member.class, out)),
-        TypeClass::Array { base, dims } => {
-            (0..dims.iter().map(|&dim| u64::from(dim)).product::<u64>()).for_each(|_| append_null(base, out));
-        }
-        _ => out.extend_from_slice(&[0; 8]),
-    }
 }

@@ -6,6 +6,7 @@
 
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::stack::Differing;
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -46,6 +47,8 @@ pub enum ScalarPolicy {
     Equal,
     /// The first input's value.
     First,
+    /// Differing scalars become a dataset of one dimension, one element per input.
+    Stack,
 }
 
 /// Kind of a difference between inputs.
@@ -66,8 +69,10 @@ pub enum DifferenceKind {
     TrailingDimensions,
     /// A link leads elsewhere.
     LinkTarget,
-    /// A scalar or null dataset has another value.
+    /// A scalar dataset has another value.
     Value,
+    /// A dimension scale that is kept once has other values.
+    Scale,
     /// Attributes differ.
     Attributes,
     /// References lead to no object of their file.
@@ -88,6 +93,7 @@ impl DifferenceKind {
             Self::TrailingDimensions => "other trailing dimensions",
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
+            Self::Scale => "another dimension scale",
             Self::Attributes => "other attributes",
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",
@@ -152,6 +158,8 @@ struct JoinedEntry {
     /// Runs of inputs that have it, ascending; nearly always one.
     present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
+    /// Values of a scalar that differ from the first.
+    differing: Differing,
 }
 
 impl JoinedEntry {
@@ -227,6 +235,7 @@ impl Joiner {
             kept,
             present: vec![input..input + 1],
             dropped_attributes: HashSet::new(),
+            differing: Differing::default(),
         });
     }
 
@@ -248,8 +257,7 @@ impl Joiner {
                 }
                 if let Some(digest) = joined.kept {
                     if kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows) {
-                        let words = "of a dimension scale";
-                        report(DifferenceKind::Value, format!("the values {words}"), format!("other values {words}"));
+                        report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
                     }
                     fact.rows = 0;
                 }
@@ -263,11 +271,16 @@ impl Joiner {
                 column.facts.resize(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
             }
-            (ScannedRole::Other(role), None) => {
-                if let Some((kind, expected, found)) = compare_roles(&joined.entry.role, &role) {
-                    report(kind, expected, found);
+            (ScannedRole::Other(role), None) => match (compare_roles(&joined.entry.role, &role), role) {
+                (Some((kind @ DifferenceKind::Value, ..)), Role::Constant { value, .. })
+                    if self.options.scalars == ScalarPolicy::Stack =>
+                {
+                    report(kind, "one value".to_owned(), "other values: stacked, one per input".to_owned());
+                    joined.differing.push(input, value);
                 }
-            }
+                (Some((kind, expected, found)), _) => report(kind, expected, found),
+                (None, _) => {}
+            },
             (ScannedRole::Other(role), Some(_)) => {
                 report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
             }
@@ -288,6 +301,7 @@ impl Joiner {
             if let Some(column) = &mut joined.column {
                 column.facts.resize(inputs as usize, ColumnFact::absent(0));
             }
+            std::mem::take(&mut joined.differing).stack(&mut joined.entry.role, &joined.present, inputs);
             if self.options.attributes == AttributePolicy::Identical {
                 let dropped = &joined.dropped_attributes;
                 joined.entry.attributes.retain(|attribute| !dropped.contains(&attribute.name));
@@ -324,7 +338,8 @@ impl Joiner {
         match kind {
             DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,
             DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
-            DifferenceKind::Value => self.options.scalars == ScalarPolicy::First,
+            DifferenceKind::Value => self.options.scalars != ScalarPolicy::Equal,
+            DifferenceKind::Scale => self.options.scalars == ScalarPolicy::First,
             DifferenceKind::Dangling | DifferenceKind::FillValue => true,
             _ => false,
         }

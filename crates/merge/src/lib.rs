@@ -19,6 +19,7 @@ mod publish;
 mod readers;
 mod scan;
 pub mod schema;
+mod stack;
 mod tiles;
 mod values;
 pub mod verify;

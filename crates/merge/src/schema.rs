@@ -51,7 +51,7 @@ pub enum Role {
     },
     /// A dataset of rank 1 or more: rows of all inputs one after another.
     Column(ColumnIndex),
-    /// A scalar or null dataset, equal in all inputs, kept once.
+    /// A scalar or null dataset, equal in all inputs, kept once; or scalars that differ, one element per input.
     Constant {
         /// Its facts.
         dataset: Box<Dataset>,
@@ -93,7 +93,8 @@ impl Role {
             Self::Column(_) => "dataset",
             Self::Constant { dataset, .. } => match dataset.dataspace {
                 Dataspace::Null => "null dataset",
-                _ => "scalar dataset",
+                Dataspace::Scalar => "scalar dataset",
+                Dataspace::Simple { .. } => "dataset",
             },
             Self::CommittedDatatype(_) => "committed datatype",
             Self::HardLink { .. } => "hard link",

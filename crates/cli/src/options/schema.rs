@@ -44,6 +44,7 @@ impl SchemaArgs {
         options.join.scalars = match self.scalars {
             Scalars::Equal => ScalarPolicy::Equal,
             Scalars::First => ScalarPolicy::First,
+            Scalars::Stack => ScalarPolicy::Stack,
         };
         options.join.attributes = match self.attributes {
             Attributes::First => AttributePolicy::First,
@@ -76,6 +77,8 @@ pub enum Scalars {
     Equal,
     /// Take the value of the first input
     First,
+    /// Make one dimension with an element per input, where they differ
+    Stack,
 }
 
 /// What becomes of attributes.
