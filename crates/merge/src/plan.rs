@@ -13,7 +13,7 @@ use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path, row_len_b
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::model::{Dataset, Layout};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::FileIdentity;
 use std::collections::HashMap;
@@ -327,11 +327,13 @@ impl Planner<'_> {
         let model = column.model();
         let chunk = chunk_shape_of(model)?;
         let same = column.templates.iter().all(|template| {
-            let partial = match template.layout {
-                Layout::Chunked { partial_chunks_unfiltered, .. } => partial_chunks_unfiltered,
-                _ => true,
+            let movable = match &template.layout {
+                Layout::Chunked { partial_chunks_unfiltered, index, .. } => {
+                    !partial_chunks_unfiltered && *index != ChunkIndex::ThroughLibrary
+                }
+                _ => false,
             };
-            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && !partial
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable
         });
         let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
         let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();

@@ -3,7 +3,7 @@
 //! Invariant: libhdf5 never sees an input in this process.
 
 use crate::options::MergeOptions;
-use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ObjectName, READER_ARGUMENT};
+use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName, READER_ARGUMENT};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
 use raddle_hdf5::native::ReadLimits;
@@ -54,6 +54,11 @@ impl InputReader {
     /// all.
     pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
+    }
+
+    /// The stored chunks of a dataset whose index only libhdf5 knows.
+    pub fn read_chunks(&self, path: &Path, object: &[u8]) -> Result<Vec<ListedChunk>> {
+        self.child(path, 0)?.read_chunks(path, ObjectName::Path(object.to_vec()))
     }
 
     fn child(&self, path: &Path, address: u64) -> Result<&ChildReader> {

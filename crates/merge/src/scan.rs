@@ -14,11 +14,11 @@ use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget, ObjectIndex,
-    ObjectKind, TypeClass,
+    Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
+    ObjectIndex, ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::read::{ChunkSummary, check_chunks};
+use raddle_hdf5::read::{ChunkSummary, check_chunks, check_listed};
 use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView};
 use raddle_hdf5::{Hdf5Error, model};
 use std::collections::HashMap;
@@ -314,8 +314,13 @@ impl Scanner<'_> {
             });
         }
         let stored_len_bytes = match &dataset.layout {
-            Layout::Chunked { .. } => {
-                let summary: ChunkSummary = check_chunks(&mut self.view, self.encoding, dataset)?;
+            Layout::Chunked { index, .. } => {
+                let summary: ChunkSummary = if *index == ChunkIndex::ThroughLibrary {
+                    let file = self.view.file();
+                    check_listed(file, &self.reader.read_chunks(file.path(), &self.paths[&address])?)?
+                } else {
+                    check_chunks(&mut self.view, self.encoding, dataset)?
+                };
                 self.chunk_count += summary.count;
                 summary.stored_len_bytes
             }

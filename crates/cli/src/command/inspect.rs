@@ -4,11 +4,13 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::inspection::{self, Detail};
+use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Options of `raddle inspect`.
 #[derive(Debug, Clone, clap::Args)]
@@ -35,6 +37,9 @@ Examples:
 
 Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
 
+/// Longest wait for libhdf5 on one file.
+const READER_TIMEOUT: Duration = Duration::from_secs(60);
+
 #[derive(Serialize)]
 struct Named<'a> {
     file: String,
@@ -45,8 +50,11 @@ struct Named<'a> {
 /// Inspects each file; a file that cannot be read does not hide the others.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
+    // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
+    let library = std::env::current_exe().ok().map(|executable| ChildReader::new(executable, READER_TIMEOUT));
+    let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
     for (place, path) in arguments.files.iter().enumerate() {
-        let inspection = match InputFile::open(path).and_then(|file| inspect(&file, &ReadLimits::default())) {
+        let inspection = match inspect_file(path) {
             Ok(inspection) => inspection,
             Err(error) => {
                 let failure = Failure::of_input(&error);

@@ -21,7 +21,7 @@ mod reader;
 mod stride;
 mod unchunked;
 
-pub use check::{ChunkSummary, check_chunks};
+pub use check::{ChunkSummary, check_chunks, check_listed};
 pub use index::for_each_chunk;
 pub use reader::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits, StoredChunk};
 

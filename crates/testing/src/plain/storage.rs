@@ -185,6 +185,34 @@ pub fn create_reference_fill(path: &Path, dataset: &[u8], rows: u64, target: &[u
     }
 }
 
+/// Adds a group with a dataset `data` of `rows` bytes, which count upwards, in chunks of 16. The names in the group lie in
+/// a heap that is compressed: valid, and unknown to the native reader.
+pub fn create_compressed_group(path: &Path, group: &[u8], rows: u64) -> Result<()> {
+    let _library = Library::lock();
+    let call = Call::of_object(path, group);
+    let file = open(call, H5F_ACC_RDWR)?;
+    let name = call.c_string("H5Gcreate2", group)?;
+    let values: Vec<u8> = (0..rows).map(|row| row as u8).collect();
+    let chunk = 16_u64;
+    // SAFETY: the lock is held, handles are open, names live, arrays hold one dimension, `values` holds all elements.
+    unsafe {
+        let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
+        // Never in the object header: one link is enough for the heap.
+        call.status("H5Pset_link_phase_change", H5Pset_link_phase_change(list.id(), 0, 0))?;
+        call.status("H5Pset_deflate", H5Pset_deflate(list.id(), 6))?;
+        let id = H5Gcreate2(file.id(), name.as_ptr(), H5P_DEFAULT, list.id(), H5P_DEFAULT);
+        let group = call.handle("H5Gcreate2", id)?;
+        let space = call.handle("H5Screate_simple", H5Screate_simple(1, &raw const rows, std::ptr::null()))?;
+        let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
+        call.status("H5Pset_chunk", H5Pset_chunk(list.id(), 1, &raw const chunk))?;
+        let (datatype, space) = (*H5T_STD_U8LE, space.id());
+        let id = H5Dcreate2(group.id(), c"data".as_ptr(), datatype, space, H5P_DEFAULT, list.id(), H5P_DEFAULT);
+        let dataset = call.handle("H5Dcreate2", id)?;
+        let status = H5Dwrite(dataset.id(), datatype, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.as_ptr().cast());
+        call.status("H5Dwrite", status).map(drop)
+    }
+}
+
 /// Adds groups inside each other, each named `g`, each created from the one around it: a path from the root would be
 /// looked up component by component, which takes minutes for thousands.
 pub fn nest_groups(path: &Path, depth: usize) -> Result<()> {
