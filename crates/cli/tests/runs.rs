@@ -277,6 +277,37 @@ fn signals_stop_a_run_soon_and_leave_nothing() {
 }
 
 #[test]
+fn signals_stop_a_demo_soon_and_remove_its_folder() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
+            .env("TMPDIR", folder.path())
+            .args(["demo", "--workload", "nova", "--no-h5py", "-q"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let is_generating = || {
+            let made = std::fs::read_dir(folder.path()).unwrap().flatten();
+            made.flat_map(|demo| std::fs::read_dir(demo.path()))
+                .flatten()
+                .flatten()
+                .any(|file| file.path().extension().is_some_and(|ending| ending == "partial"))
+        };
+        let started = Instant::now();
+        while !is_generating() {
+            assert!(started.elapsed() < Duration::from_secs(60), "the demo makes no file");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let sent = Instant::now();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
+        assert_eq!(names(folder.path()), Vec::<OsString>::new());
+    }
+}
+
+#[test]
 fn manual_pages_and_completions_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = outcome(raddle(folder.path(), &["man", "man1"]));
