@@ -233,7 +233,7 @@ impl Joiner {
             entry,
             column,
             kept,
-            present: vec![input..input + 1],
+            present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
             differing: Differing::default(),
         });

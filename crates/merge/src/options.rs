@@ -5,9 +5,11 @@ use crate::layout::LayoutPolicy;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Observer;
+use raddle_hdf5::child::ChildOptions;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How chunks of the output are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -73,6 +75,8 @@ pub struct MergeOptions {
     pub max_output_len_bytes: Option<u64>,
     /// Executable that runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
     pub reader_executable: Option<PathBuf>,
+    /// Longest wait for one answer of that process.
+    pub reader_timeout: Duration,
     /// Virtual datasets and external storage may lead to files outside of the input's folder.
     pub follow_foreign_files: bool,
 }
@@ -95,6 +99,7 @@ impl MergeOptions {
             ordered: true,
             max_output_len_bytes: None,
             reader_executable: None,
+            reader_timeout: ChildOptions::default().timeout,
             follow_foreign_files: false,
         }
     }

@@ -29,7 +29,8 @@ impl InputReader {
         let composed = options.reader_executable.as_ref().map(|executable| {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
-            let child_options = ChildOptions { foreign_files, ..ChildOptions::default() };
+            let timeout = options.reader_timeout;
+            let child_options = ChildOptions { foreign_files, timeout, ..ChildOptions::default() };
             let child = ChildReader::with_options(executable.clone(), vec![READER_ARGUMENT.into()], child_options);
             Reader::new(native, child)
         });

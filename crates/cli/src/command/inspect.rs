@@ -3,14 +3,13 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::reader::ReaderArgs;
 use crate::render::inspection::{self, Detail};
-use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Options of `raddle inspect`.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,6 +26,9 @@ pub struct InspectArgs {
     /// Groups and datasets to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+
+    #[command(flatten)]
+    reader: ReaderArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -36,9 +38,6 @@ Examples:
   raddle inspect *.h5 --json | jq .space.metadata_len_bytes
 
 Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
-
-/// Longest wait for libhdf5 on one file.
-const READER_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct Named<'a> {
@@ -51,7 +50,7 @@ struct Named<'a> {
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
-    let library = std::env::current_exe().ok().map(|executable| ChildReader::new(executable, READER_TIMEOUT));
+    let library = arguments.reader.child();
     let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
     for (place, path) in arguments.files.iter().enumerate() {
         let inspection = match inspect_file(path) {
