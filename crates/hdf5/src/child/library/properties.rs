@@ -22,10 +22,8 @@ use hdf5_metno_sys::h5s::{
     H5S_class_t, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims, H5Sget_simple_extent_type,
 };
 use hdf5_metno_sys::h5t::H5Tget_create_plist;
+use raddle_core::extent::MAX_RANK;
 use std::ffi::{c_int, c_uint};
-
-/// Highest rank of a dataspace (`H5S_MAX_RANK`).
-const MAX_RANK: usize = 32;
 
 /// Longest name of an external file that is looked at: a path longer than the system's limit cannot be opened.
 const NAME_ROOM_LEN_BYTES: usize = 4096 + 1;
