@@ -86,6 +86,13 @@ impl Failure {
                     },
                 )
             }
+            MergeError::SortKeys { missing } => {
+                let count = quantity::count(missing.len() as u64);
+                let what = format!("{count} of {} inputs have no value to sort by; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::missing_keys(missing))
+                    .hint("leave these inputs out, or sort by datasets that all inputs have")
+            }
             MergeError::Differences { differences } => {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
@@ -142,6 +149,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
         | MergeError::BadInputs { .. }
+        | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::Object { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,

@@ -19,6 +19,15 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// An input that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedInput {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Why, in words.
+    pub reason: String,
+}
+
 /// What a merge did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MergeReport {
@@ -26,6 +35,8 @@ pub struct MergeReport {
     pub output: PathBuf,
     /// Number of inputs.
     pub inputs: u64,
+    /// Inputs left out because they cannot be read (`--skip-bad`), and why.
+    pub skipped: Vec<SkippedInput>,
     /// Bytes of all input files.
     pub input_len_bytes: u64,
     /// Bytes of the output file.
@@ -107,6 +118,11 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     Ok(MergeReport {
         output: options.output.clone(),
         inputs: plan.inputs.len() as u64,
+        skipped: plan
+            .skipped
+            .iter()
+            .map(|bad| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() })
+            .collect(),
         input_len_bytes: plan.input_len_bytes(),
         output_len_bytes: written.file_len_bytes,
         metadata_len_bytes: written.file_len_bytes.saturating_sub(engine.stored_len_bytes),

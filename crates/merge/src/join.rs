@@ -71,7 +71,7 @@ pub enum DifferenceKind {
     LinkTarget,
     /// A scalar dataset has another value.
     Value,
-    /// A dimension scale that is kept once has other values.
+    /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
     Scale,
     /// Attributes differ.
     Attributes,
@@ -93,7 +93,7 @@ impl DifferenceKind {
             Self::TrailingDimensions => "other trailing dimensions",
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
-            Self::Scale => "another dimension scale",
+            Self::Scale => "other values of what is kept once",
             Self::Attributes => "other attributes",
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",

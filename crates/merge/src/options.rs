@@ -2,6 +2,7 @@
 
 use crate::join::JoinOptions;
 use crate::layout::LayoutPolicy;
+use crate::selection::Selection;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Observer;
@@ -62,6 +63,8 @@ pub struct MergeOptions {
     pub compress: Compress,
     /// Oldest HDF5 that must read the output.
     pub compat: Compat,
+    /// Which objects take part.
+    pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
     /// Write `/_raddle`.
@@ -93,6 +96,7 @@ impl MergeOptions {
             chunk: None,
             compress: Compress::default(),
             compat: Compat::default(),
+            selection: Selection::default(),
             join: JoinOptions::default(),
             provenance: true,
             skip_bad: false,

@@ -3,6 +3,7 @@
 //! Invariant: libhdf5 never sees an input in this process.
 
 use crate::options::MergeOptions;
+use crate::selection::Selection;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName, READER_ARGUMENT};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
@@ -20,6 +21,7 @@ const DEEPEST_GROUP: u64 = 1000;
 pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
+    selection: Selection,
 }
 
 impl InputReader {
@@ -34,11 +36,23 @@ impl InputReader {
             let child = ChildReader::with_options(executable.clone(), vec![READER_ARGUMENT.into()], child_options);
             Reader::new(native, child)
         });
-        Self { native, composed }
+        Self { native, composed, selection: options.selection.clone() }
     }
 
-    /// The metadata of a file.
+    /// The metadata of a file, of the objects that take part.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        let mut tree = self.read_whole_tree(path)?;
+        self.selection.prune(&mut tree);
+        Ok(tree)
+    }
+
+    /// Whether the dataset at `path` is carried once.
+    pub fn keeps(&self, path: &[u8]) -> bool {
+        self.selection.keeps(path)
+    }
+
+    /// The metadata of a file, of all objects.
+    pub fn read_whole_tree(&self, path: &Path) -> Result<FileTree> {
         match &self.composed {
             Some(reader) => reader.read_tree(path),
             None => self.native.read_tree(path),

@@ -281,7 +281,7 @@ impl Scanner<'_> {
         entry.attribute_order = object.attribute_order;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
-            && is_trailing_scale(&entry.attributes)
+            && (is_trailing_scale(&entry.attributes) || self.reader.keeps(&visit.path))
         {
             *kept = Some(fragment(&self.constant(dataset, object.address)?));
         }

@@ -9,6 +9,7 @@ use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
+use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
@@ -65,6 +66,7 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
         chunk: None,
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
+        selection: Selection::default(),
         ..options.clone()
     };
     let found = plan(&[output.to_path_buf()], &as_is, watch)?;

@@ -2,7 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_merge::error::BadInput;
+use raddle_merge::error::{BadInput, MissingKey};
 use raddle_merge::join::Difference;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,15 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
         columns.row(&[escape::path(path), escape::text(&reason).into_owned()]);
     }
     columns.render() + &rest(bad.len())
+}
+
+/// Inputs that have no value to sort by.
+pub fn missing_keys(missing: &[MissingKey]) -> String {
+    let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, Align::Left)));
+    for MissingKey { path, dataset, reason } in missing.iter().take(LONGEST_TABLE) {
+        columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
+    }
+    columns.render() + &rest(missing.len())
 }
 
 /// Differences between `inputs`.
