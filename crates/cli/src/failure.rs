@@ -7,6 +7,7 @@ use crate::render::{differences, escape, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::error::MergeError;
+use raddle_merge::join::DifferenceKind;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +98,11 @@ impl Failure {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
-                    .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+                    .hint(if differences.iter().any(|difference| is_absence(difference.kind)) {
+                        "leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)"
+                    } else {
+                        "leave out the files that differ, or the objects with --exclude"
+                    })
             }
             MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
@@ -140,6 +145,11 @@ impl Failure {
         }
         text
     }
+}
+
+/// Whether objects are missing, which other joins than the exact one bridge.
+fn is_absence(kind: DifferenceKind) -> bool {
+    matches!(kind, DifferenceKind::Missing | DifferenceKind::Extra)
 }
 
 fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
