@@ -188,8 +188,9 @@ impl OutputDataset<'_> {
     pub fn expect_chunks(&mut self, count: u64) -> Result<()> {
         let _library = Library::lock();
         self.file.ledger.promise(0);
-        self.file.require(self.index.for_first(count))?;
-        self.index.expect(count);
+        let positions = chunk_count(&self.dataspace, &self.layout);
+        self.file.require(self.index.for_first(count, positions))?;
+        self.index.expect(count, positions);
         self.file.ledger.promise(self.index.promised_len_bytes());
         Ok(())
     }

@@ -133,29 +133,41 @@ fn extensible_array_len_bytes(count: u64, slot_len_bytes: u64) -> u64 {
 pub(in crate::write) struct IndexRoom {
     model: IndexModel,
     inserted: u64,
-    /// Promised to be free for chunks that come in order.
+    /// Promised to be free for chunks that come in order, and what they take.
     expected: u64,
+    expected_len_bytes: u64,
     last_origin: Vec<u64>,
 }
 
 impl IndexRoom {
     pub fn new(compat: Compat, spec: &DatasetSpec) -> Self {
-        Self { model: IndexModel::new(compat, spec), inserted: 0, expected: 0, last_origin: Vec::new() }
+        Self {
+            model: IndexModel::new(compat, spec),
+            inserted: 0,
+            expected: 0,
+            expected_len_bytes: 0,
+            last_origin: Vec::new(),
+        }
     }
 
-    /// What `count` chunks take in an index that is empty.
-    pub fn for_first(&self, count: u64) -> u64 {
-        self.model.len_bytes(count)
+    /// What `count` chunks take in an index that is empty, of an extent of `positions` chunks: the others are fill
+    /// value and not stored, but an extensible array reaches up to the last that is.
+    pub fn for_first(&self, count: u64, positions: u64) -> u64 {
+        match self.model {
+            IndexModel::ExtensibleArray { .. } if count > 0 => self.model.len_bytes(positions.max(count)),
+            _ => self.model.len_bytes(count),
+        }
     }
 
-    /// `count` chunks are promised to have room.
-    pub fn expect(&mut self, count: u64) {
+    /// `count` chunks of so many positions are promised to have room.
+    pub fn expect(&mut self, count: u64, positions: u64) {
         self.expected = count;
+        self.expected_len_bytes = self.for_first(count, positions);
     }
 
     /// What is still promised of it.
     pub fn promised_len_bytes(&self) -> u64 {
-        self.model.len_bytes(self.expected).saturating_sub(self.model.len_bytes(self.inserted.min(self.expected)))
+        self.expected_len_bytes.saturating_sub(self.model.len_bytes(self.inserted.min(self.expected)))
     }
 
     /// What any further chunks up to `count` in all may take.
