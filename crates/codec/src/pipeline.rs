@@ -108,6 +108,11 @@ impl Pipeline {
     /// anything.
     pub fn decode(&self, state: &mut DecodeState, stored: &[u8], filter_mask: u32, chunk: &mut [u8]) -> Result<()> {
         let DecodeState { decoders, scratch: [front, back] } = state;
+        // The usual pipeline of small chunks, without the lengths between stages, which it has none of.
+        if let ([stage], 0) = (self.stages.as_slice(), filter_mask) {
+            let written = stage.decode(decoders, stored, chunk)?;
+            return StageLength::Exactly(chunk.len()).check(stage.filter(), written);
+        }
         let lengths = self.lengths(filter_mask, chunk.len());
         // Where the data is after the stages undone so far: the first `len_bytes` of `stored` or of `front`.
         let (mut in_front, mut len_bytes) = (false, stored.len());

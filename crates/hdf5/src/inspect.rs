@@ -266,6 +266,7 @@ impl<'f, 't> Inspector<'f, 't> {
                     }
                 }
                 ObjectKind::Dataset(dataset) => self.visit_dataset(path, dataset),
+                ObjectKind::Formed(formed) => self.visit_dataset(path, &formed.dataset()),
                 ObjectKind::CommittedDatatype(_) => self.objects.committed_datatypes += 1,
                 ObjectKind::Unreadable { reason, .. } => self.faults.push(Fault { path, reason: reason.clone() }),
             }

@@ -6,8 +6,8 @@
 use crate::child::ChildReader;
 use crate::error::Result;
 use crate::model::{FileTree, LinkTarget, Object, ObjectIndex, ObjectKind};
-use crate::native::{self, ReadLimits};
-use crate::source::InputFile;
+use crate::native::{self, Forms, ReadLimits};
+use crate::source::{InputFile, MetadataView};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -64,6 +64,17 @@ impl Reader {
 impl MetadataReader for Reader {
     fn read_tree(&self, path: &Path) -> Result<FileTree> {
         complete(self.native.read_tree(path), path, &self.child)
+    }
+}
+
+impl Reader {
+    /// The metadata of the file under `view`; datasets whose form is known come as [`ObjectKind::Formed`].
+    ///
+    /// # Errors
+    /// As [`MetadataReader::read_tree`].
+    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
+        let path = view.file().path();
+        complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)
     }
 }
 

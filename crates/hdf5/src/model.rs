@@ -5,6 +5,7 @@
 //!
 //! Invariant: a [`FileTree`] holds every reachable object exactly once, whatever number of hard links leads to it.
 
+pub mod form;
 mod nesting;
 
 pub use raddle_codec::Filter;
@@ -62,6 +63,9 @@ pub enum ObjectKind {
     Group(Group),
     /// A dataset; boxed because files hold thousands and groups should stay small.
     Dataset(Box<Dataset>),
+    /// A dataset recognised by its form, which also holds its attributes and comment; only in trees that were read with
+    /// [`Forms`](crate::native::Forms).
+    Formed(form::FormedDataset),
     /// A committed (named) datatype.
     CommittedDatatype(Datatype),
     /// An object that the reader found but could not read; a run that needs it is refused.

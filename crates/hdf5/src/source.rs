@@ -5,7 +5,7 @@
 
 use crate::error::{Hdf5Error, Result};
 use crate::ranges::Ranges;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -125,6 +125,10 @@ impl InputFile {
 /// 10 µs warm and serves some thirty structures.
 const BLOCK_LEN_BYTES: u64 = 64 * 1024;
 
+/// Memory that views of one file after the other use.
+#[derive(Debug, Default)]
+pub struct ViewBuffers(Vec<Vec<u8>>);
+
 /// A view of one file for metadata reading: whole blocks are read once and kept up to a limit.
 #[derive(Debug)]
 pub struct MetadataView<'f> {
@@ -142,11 +146,16 @@ pub struct MetadataView<'f> {
 impl<'f> MetadataView<'f> {
     /// A view that keeps at most `limit_bytes` of blocks (at least two blocks).
     pub fn new(file: &'f InputFile, limit_bytes: u64) -> Self {
+        Self::with_buffers(file, limit_bytes, ViewBuffers::default())
+    }
+
+    /// The same with the buffers of an earlier view: one file after the other, each read into the same memory.
+    pub fn with_buffers(file: &'f InputFile, limit_bytes: u64, buffers: ViewBuffers) -> Self {
         let limit_blocks = usize::try_from(limit_bytes / BLOCK_LEN_BYTES).unwrap_or(usize::MAX).max(2);
         Self {
             file,
-            blocks: HashMap::new(),
-            buffers: Vec::new(),
+            blocks: HashMap::default(),
+            buffers: buffers.0,
             last: None,
             limit_blocks,
             spill: Vec::new(),
@@ -157,6 +166,11 @@ impl<'f> MetadataView<'f> {
     /// A view that also notes which bytes were asked for: what counts as metadata of the file.
     pub fn recording(file: &'f InputFile, limit_bytes: u64) -> Self {
         Self { read: Some(Ranges::default()), ..Self::new(file, limit_bytes) }
+    }
+
+    /// The buffers, for the next view.
+    pub fn into_buffers(self) -> ViewBuffers {
+        ViewBuffers(self.buffers)
     }
 
     /// The bytes asked for so far; none unless the view is a [`MetadataView::recording`] one.
@@ -171,12 +185,22 @@ impl<'f> MetadataView<'f> {
 
     /// `len_bytes` bytes at `offset`. The slice lives until the next call.
     pub fn bytes(&mut self, offset: u64, len_bytes: usize, what: &str) -> Result<&[u8]> {
+        self.note(offset, len_bytes as u64);
+        self.peek(offset, len_bytes, what)
+    }
+
+    /// Counts bytes as asked for that were seen through [`MetadataView::peek`].
+    pub fn note(&mut self, offset: u64, len_bytes: u64) {
+        if let Some(read) = self.read.as_mut().filter(|_| len_bytes > 0) {
+            read.push(offset, len_bytes);
+        }
+    }
+
+    /// As [`MetadataView::bytes`], but not counted as asked for.
+    pub fn peek(&mut self, offset: u64, len_bytes: usize, what: &str) -> Result<&[u8]> {
         self.file.check_range(offset, len_bytes as u64, what)?;
         if len_bytes == 0 {
             return Ok(&[]);
-        }
-        if let Some(read) = &mut self.read {
-            read.push(offset, len_bytes as u64);
         }
         let (first, last) = (offset / BLOCK_LEN_BYTES, (offset + len_bytes as u64 - 1) / BLOCK_LEN_BYTES);
         if first == last {

@@ -115,7 +115,7 @@ impl<'p> Committer<'p> {
         }
         for entry in std::mem::take(&mut self.late_attributes) {
             let entry = &self.plan.schema.entries[entry as usize];
-            for attribute in &entry.attributes {
+            for attribute in entry.attributes.iter() {
                 self.write_attribute(&entry.path, attribute)?;
             }
         }

@@ -9,6 +9,7 @@ use crate::schema::{Role, Schema, display_path};
 use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{Dataset, InlineData, ReferenceKind, TypeClass};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Makes null references of fill values that cannot be kept, and tells which, for the output of `inputs`.
 pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
@@ -42,7 +43,7 @@ pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
     }
     for index in nulled {
         match &mut schema.entries[index].role {
-            Role::Column(column) => make_null(&mut schema.columns[*column as usize].templates[0]),
+            Role::Column(column) => make_null(Arc::make_mut(&mut schema.columns[*column as usize].templates[0])),
             Role::Constant { dataset, .. } => make_null(dataset),
             _ => {}
         }

@@ -11,6 +11,7 @@ use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What to do with objects that only some inputs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -144,9 +145,10 @@ pub struct JoinOptions {
 pub struct Joiner {
     options: JoinOptions,
     entries: Vec<JoinedEntry>,
-    by_path: HashMap<Vec<u8>, usize>,
+    by_path: foldhash::HashMap<Vec<u8>, usize>,
     found: BTreeMap<Found, Vec<u32>>,
     inputs: u32,
+    expected_inputs: usize,
 }
 
 #[derive(Debug)]
@@ -178,15 +180,26 @@ struct Found {
 }
 
 impl Joiner {
-    /// A joiner without inputs.
-    pub fn new(options: JoinOptions) -> Self {
-        Self { options, entries: Vec::new(), by_path: HashMap::new(), found: BTreeMap::new(), inputs: 0 }
+    /// A joiner without inputs, of which `expected_inputs` will come.
+    pub fn new(options: JoinOptions, expected_inputs: usize) -> Self {
+        Self {
+            options,
+            entries: Vec::new(),
+            by_path: foldhash::HashMap::default(),
+            found: BTreeMap::new(),
+            inputs: 0,
+            expected_inputs,
+        }
     }
 
     /// Adds the next input, in input order.
     pub fn add(&mut self, scanned: Vec<ScannedEntry>) {
         let input = self.inputs;
         self.inputs += 1;
+        if input == 0 {
+            self.entries.reserve(scanned.len());
+            self.by_path.reserve(scanned.len());
+        }
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
         for entry in scanned {
@@ -213,7 +226,8 @@ impl Joiner {
         let (role, column) = match scanned.role {
             ScannedRole::Column { template, fact, committed, kept: digest } => {
                 kept = digest;
-                let mut column = Column { entry: 0, templates: vec![*template], committed, facts: Vec::new() };
+                let facts = Vec::with_capacity(self.expected_inputs);
+                let mut column = Column { entry: 0, templates: vec![template], committed, facts };
                 column.facts.resize(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))
@@ -249,10 +263,15 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
         };
-        compare_attributes(&joined.entry.attributes, &scanned.attributes, &mut joined.dropped_attributes, &mut report);
+        if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
+            let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
+            compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report);
+        }
         match (scanned.role, &mut joined.column) {
             (ScannedRole::Column { template, mut fact, kept, .. }, Some(column)) => {
-                if let Some((kind, expected, found)) = compare_datasets(column.model(), &template) {
+                if !Arc::ptr_eq(&column.templates[0], &template)
+                    && let Some((kind, expected, found)) = compare_datasets(column.model(), &template)
+                {
                     report(kind, expected, found);
                 }
                 if let Some(digest) = joined.kept {
@@ -261,10 +280,12 @@ impl Joiner {
                     }
                     fact.rows = 0;
                 }
-                fact.template = match column.templates.iter().position(|known| *known == *template) {
+                // By address first: datasets of one form share it.
+                let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
+                fact.template = match column.templates.iter().position(is_same) {
                     Some(known) => known as u32,
                     None => {
-                        column.templates.push(*template);
+                        column.templates.push(template);
                         column.templates.len() as u32 - 1
                     }
                 };
@@ -304,7 +325,11 @@ impl Joiner {
             std::mem::take(&mut joined.differing).stack(&mut joined.entry.role, &joined.present, inputs);
             if self.options.attributes == AttributePolicy::Identical {
                 let dropped = &joined.dropped_attributes;
-                joined.entry.attributes.retain(|attribute| !dropped.contains(&attribute.name));
+                let attributes = &mut joined.entry.attributes;
+                if attributes.iter().any(|attribute| dropped.contains(&attribute.name)) {
+                    let kept = attributes.iter().filter(|attribute| !dropped.contains(&attribute.name));
+                    *attributes = kept.cloned().collect();
+                }
             }
         }
         if self.options.join == Join::Outer {

@@ -9,7 +9,7 @@ use crate::join::{Difference, Joiner};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::scan;
-use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path, row_len_bytes};
+use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path};
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
@@ -133,7 +133,7 @@ impl ColumnPlan {
 /// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     let started = std::time::Instant::now();
-    let mut joiner = Joiner::new(options.join);
+    let mut joiner = Joiner::new(options.join, inputs.len());
     let mut planned = Vec::new();
     // Numbers of the planned inputs in the list as given, which skipped ones are missing from.
     let mut places = Vec::new();
@@ -435,6 +435,6 @@ impl MergePlan {
 
     /// Bytes of one row of a column.
     pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
-        row_len_bytes(self.schema.columns[column as usize].model())
+        self.schema.columns[column as usize].model().row_len_bytes()
     }
 }

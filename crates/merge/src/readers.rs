@@ -7,7 +7,8 @@ use crate::selection::Selection;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName, READER_ARGUMENT};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
-use raddle_hdf5::native::ReadLimits;
+use raddle_hdf5::native::{self, Forms, ReadLimits};
+use raddle_hdf5::source::MetadataView;
 use raddle_hdf5::{Hdf5Error, Result};
 use std::ops::Range;
 use std::path::Path;
@@ -57,6 +58,17 @@ impl InputReader {
             Some(reader) => reader.read_tree(path),
             None => self.native.read_tree(path),
         }
+    }
+
+    /// The metadata of the file under `view`, of the objects that take part; datasets whose form is known come as
+    /// [`ObjectKind::Formed`](raddle_hdf5::model::ObjectKind::Formed).
+    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
+        let mut tree = match &self.composed {
+            Some(reader) => reader.read_outline(view, forms)?,
+            None => native::read_outline(view, &self.native.limits, forms)?,
+        };
+        self.selection.prune(&mut tree);
+        Ok(tree)
     }
 
     /// One object through libhdf5.

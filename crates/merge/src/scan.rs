@@ -10,21 +10,23 @@ use crate::readers::InputReader;
 use crate::schema::{
     AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, child_path, display_path, split,
 };
+use foldhash::HashMap;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
+use raddle_hdf5::model::form::{self, DatasetForm, FormedDataset};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
     ObjectIndex, ObjectKind, TypeClass,
 };
-use raddle_hdf5::native::Encoding;
+use raddle_hdf5::native::{Encoding, Forms};
 use raddle_hdf5::read::{ChunkSummary, check_chunks, check_listed};
-use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView};
+use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView, ViewBuffers};
 use raddle_hdf5::{Hdf5Error, model};
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// An object or link of one input.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub struct ScannedEntry {
     /// What is there.
     pub role: ScannedRole,
     /// Attributes in canonical bytes.
-    pub attributes: Vec<AttributeValue>,
+    pub attributes: Arc<[AttributeValue]>,
     /// Whether the object keeps the creation order of attributes.
     pub attribute_order: CreationOrder,
     /// Comment of the object.
@@ -51,7 +53,7 @@ pub enum ScannedRole {
     /// A dataset that will be concatenated.
     Column {
         /// What inputs may share.
-        template: Box<Dataset>,
+        template: Arc<Dataset>,
         /// What is the input's own.
         fact: ColumnFact,
         /// Path of the committed datatype, if it has one.
@@ -78,9 +80,9 @@ pub struct ScannedInput {
     pub chunk_count: u64,
 }
 
-/// Memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all its
-/// blocks of 64 KiB but reads them nearly in order, so a few MiB suffice.
-const VIEW_LIMIT_BYTES: u64 = 8 << 20;
+/// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
+/// of its 20 MB, and they are read twice: objects in breadth-first order, then chunk indexes.
+const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Largest value of a scalar dataset or attribute that is kept while planning.
 const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
@@ -97,18 +99,42 @@ pub fn scan(
     let total_bytes = inputs.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
     watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: Some(total_bytes) });
     let mut bad = Vec::new();
-    // Waves bound the number of scanned but not yet joined inputs.
-    for (wave, paths) in inputs.chunks(options.jobs * 4).enumerate() {
-        for (place, scanned) in scan_wave(paths, options, watch).into_iter().enumerate() {
-            if watch.cancel.is_cancelled() {
-                return Err(MergeError::Cancelled);
-            }
-            match scanned {
-                Some(Ok(scanned)) => take(wave * options.jobs * 4 + place, scanned),
-                Some(Err(error)) => bad.push(BadInput { path: paths[place].clone(), error }),
-                None => return Err(MergeError::Cancelled),
+    let forms = Forms::default();
+    let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
+    let ahead = ScanAhead::new(inputs.len(), options.jobs * 4);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.min(inputs.len()) {
+            scope.spawn(|| {
+                let _stop = StopOnPanic(&ahead);
+                let mut scanner = InputScanner {
+                    reader: InputReader::new(options),
+                    forms: &forms,
+                    buffers: ViewBuffers::default(),
+                    view_limit_bytes,
+                };
+                while let Some(place) = ahead.next() {
+                    if watch.cancel.is_cancelled() {
+                        ahead.stop();
+                        return;
+                    }
+                    let scanned = scanner.scan(&inputs[place]);
+                    let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
+                    watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+                    ahead.put(place, scanned);
+                }
+            });
+        }
+        // Joined on this thread while the others scan on.
+        for (place, path) in inputs.iter().enumerate() {
+            match ahead.take(place) {
+                Some(Ok(scanned)) => take(place, scanned),
+                Some(Err(error)) => bad.push(BadInput { path: path.clone(), error }),
+                None => break,
             }
         }
+    });
+    if watch.cancel.is_cancelled() {
+        return Err(MergeError::Cancelled);
     }
     watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
     if bad.is_empty() || (options.skip_bad && bad.len() < inputs.len()) {
@@ -117,60 +143,140 @@ pub fn scan(
     Err(MergeError::BadInputs { bad })
 }
 
-type ScanSlot = Mutex<Option<raddle_hdf5::Result<ScannedInput>>>;
-
-fn scan_wave(
-    paths: &[PathBuf],
-    options: &MergeOptions,
-    watch: &Watch<'_>,
-) -> Vec<Option<raddle_hdf5::Result<ScannedInput>>> {
-    let slots: Vec<ScanSlot> = paths.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(paths.len()) {
-            scope.spawn(|| {
-                let reader = InputReader::new(options);
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    if place >= paths.len() || watch.cancel.is_cancelled() {
-                        return;
-                    }
-                    let scanned = scan_input(&paths[place], &reader);
-                    let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
-                    watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
-                    *slots[place].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(scanned);
-                }
-            });
-        }
-    });
-    slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)).collect()
+/// Inputs scanned but not yet joined, a bounded number of them: hands out places to scan and results in input order.
+struct ScanAhead {
+    state: Mutex<ScanState>,
+    changed: Condvar,
+    count: usize,
+    limit: usize,
 }
 
-/// Scans one input.
-pub fn scan_input(path: &Path, reader: &InputReader) -> raddle_hdf5::Result<ScannedInput> {
-    let file = InputFile::open(path)?;
-    let tree = reader.read_tree(path)?;
-    let encoding = Encoding::of(&tree);
-    let (visits, paths) = walk(&tree);
-    let mut scanner = Scanner {
-        view: MetadataView::new(&file, VIEW_LIMIT_BYTES),
-        resolver: Resolver::new(&file, &tree),
-        tree: &tree,
-        paths: &paths,
-        reader,
-        encoding,
-        chunk_count: 0,
-    };
-    let mut entries = Vec::new();
-    for visit in visits {
-        let shown = || display_path(&visit.path);
-        let entry = scanner.entry(&visit).map_err(|error| error.in_object(shown()))?;
-        entries.push(entry);
+#[derive(Default)]
+struct ScanState {
+    scanned: BTreeMap<usize, raddle_hdf5::Result<ScannedInput>>,
+    next: usize,
+    taken: usize,
+    stopped: bool,
+}
+
+impl ScanAhead {
+    fn new(count: usize, limit: usize) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), count, limit }
     }
-    let chunk_count = scanner.chunk_count;
-    file.check_unchanged()?;
-    let identity = file.identity();
-    Ok(ScannedInput { entries, identity, encoding, userblock_len_bytes: tree.userblock_len_bytes, chunk_count })
+
+    fn state(&self) -> MutexGuard<'_, ScanState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, ScanState>) -> MutexGuard<'a, ScanState> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next place to scan, as soon as the join is near enough; `None` at the end.
+    fn next(&self) -> Option<usize> {
+        let mut state = self.state();
+        while !state.stopped && state.next < self.count && state.next >= state.taken + self.limit {
+            state = self.wait(state);
+        }
+        if state.stopped || state.next == self.count {
+            return None;
+        }
+        state.next += 1;
+        Some(state.next - 1)
+    }
+
+    fn put(&self, place: usize, scanned: raddle_hdf5::Result<ScannedInput>) {
+        self.state().scanned.insert(place, scanned);
+        self.changed.notify_all();
+    }
+
+    /// The result of a place, when it is there; `None` once stopped.
+    fn take(&self, place: usize) -> Option<raddle_hdf5::Result<ScannedInput>> {
+        let mut state = self.state();
+        loop {
+            if let Some(scanned) = state.scanned.remove(&place) {
+                state.taken = place + 1;
+                self.changed.notify_all();
+                return Some(scanned);
+            }
+            if state.stopped {
+                return None;
+            }
+            state = self.wait(state);
+        }
+    }
+
+    fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Lets the joining thread go on to report a panic of a scanning one.
+struct StopOnPanic<'a>(&'a ScanAhead);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// Scans inputs, one after the other, on one thread.
+struct InputScanner<'a> {
+    reader: InputReader,
+    forms: &'a Forms,
+    buffers: ViewBuffers,
+    view_limit_bytes: u64,
+}
+
+impl InputScanner<'_> {
+    fn scan(&mut self, path: &Path) -> raddle_hdf5::Result<ScannedInput> {
+        let file = InputFile::open(path)?;
+        let buffers = std::mem::take(&mut self.buffers);
+        let mut view = MetadataView::with_buffers(&file, self.view_limit_bytes, buffers);
+        let scanned = self.scan_through(&file, &mut view);
+        self.buffers = view.into_buffers();
+        scanned
+    }
+
+    fn scan_through(&self, file: &InputFile, view: &mut MetadataView<'_>) -> raddle_hdf5::Result<ScannedInput> {
+        let tree = self.reader.read_outline(view, self.forms)?;
+        let encoding = Encoding::of(&tree);
+        let visits = walk(&tree);
+        let mut scanner = Scanner {
+            view,
+            resolver: Resolver::new(file, &tree),
+            tree: &tree,
+            visits: &visits,
+            by_address: OnceCell::new(),
+            of_forms: HashMap::default(),
+            reader: &self.reader,
+            encoding,
+            chunk_count: 0,
+        };
+        let mut entries = Vec::with_capacity(visits.paths.len());
+        for at in 0..visits.paths.len() {
+            let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(&visits.paths[at].path)))?;
+            entries.push(entry);
+        }
+        let chunk_count = scanner.chunk_count;
+        file.check_unchanged()?;
+        for (entry, visit) in entries.iter_mut().zip(visits.paths) {
+            entry.path = visit.path;
+        }
+        let identity = file.identity();
+        Ok(ScannedInput { entries, identity, encoding, userblock_len_bytes: tree.userblock_len_bytes, chunk_count })
+    }
+}
+
+/// All paths of a file.
+struct Visits<'t> {
+    /// Depth first in link order.
+    paths: Vec<Visit<'t>>,
+    /// The first path of each object.
+    of_objects: Vec<usize>,
 }
 
 /// A path found by the walk.
@@ -186,23 +292,23 @@ enum Visited<'t> {
     Link(&'t LinkTarget),
 }
 
-/// Paths of objects by header address: an object's first path in a depth-first walk in link order.
-pub type ObjectPaths = HashMap<u64, Vec<u8>>;
+/// In place of the first path of an object that has none yet.
+const UNSEEN: usize = usize::MAX;
 
 /// Lists all paths depth first in link order, without following a link to an object twice. The provenance group that
 /// raddle left in an input is not an object of the experiment and is left out.
-fn walk(tree: &FileTree) -> (Vec<Visit<'_>>, ObjectPaths) {
-    let mut visits = Vec::new();
-    let mut paths = ObjectPaths::new();
-    let mut seen = vec![false; tree.objects.len()];
+fn walk(tree: &FileTree) -> Visits<'_> {
+    let mut visits =
+        Visits { paths: Vec::with_capacity(tree.objects.len()), of_objects: vec![UNSEEN; tree.objects.len()] };
     let mut stack = vec![Visit { path: b"/".to_vec(), utf8: false, what: Visited::Object(0) }];
     while let Some(mut visit) = stack.pop() {
         if let Visited::Object(index) = visit.what {
             let object = &tree.objects[index as usize];
-            if std::mem::replace(&mut seen[index as usize], true) {
+            let first = &mut visits.of_objects[index as usize];
+            if *first != UNSEEN {
                 visit.what = Visited::Alias(index);
             } else {
-                paths.insert(object.address, visit.path.clone());
+                *first = visits.paths.len();
                 if let ObjectKind::Group(group) = &object.kind {
                     let at_root = visit.path == b"/";
                     stack.extend(
@@ -220,28 +326,35 @@ fn walk(tree: &FileTree) -> (Vec<Visit<'_>>, ObjectPaths) {
                 }
             }
         }
-        visits.push(visit);
+        visits.paths.push(visit);
     }
-    (visits, paths)
+    visits
 }
 
-struct Scanner<'a> {
-    view: MetadataView<'a>,
+struct Scanner<'a, 'f> {
+    view: &'a mut MetadataView<'f>,
     resolver: Resolver<'a>,
     tree: &'a FileTree,
-    paths: &'a ObjectPaths,
+    visits: &'a Visits<'a>,
+    /// Objects by header address; made when first asked for.
+    by_address: OnceCell<HashMap<u64, ObjectIndex>>,
+    /// What the entries of a form share, by the form's address in memory.
+    of_forms: HashMap<*const DatasetForm, OfForm>,
     reader: &'a InputReader,
     encoding: Encoding,
     chunk_count: u64,
 }
 
-impl Scanner<'_> {
-    fn entry(&mut self, visit: &Visit<'_>) -> raddle_hdf5::Result<ScannedEntry> {
+impl Scanner<'_, '_> {
+    /// The entry number `at`, but for its path.
+    fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
+        let visits = self.visits;
+        let visit = &visits.paths[at];
         let mut entry = ScannedEntry {
-            path: visit.path.clone(),
+            path: Vec::new(),
             utf8: visit.utf8,
             role: ScannedRole::Other(Role::SoftLink(Vec::new())),
-            attributes: Vec::new(),
+            attributes: Arc::default(),
             attribute_order: CreationOrder::default(),
             comment: None,
             dangling: Vec::new(),
@@ -249,7 +362,7 @@ impl Scanner<'_> {
         let index = match &visit.what {
             Visited::Object(index) => *index,
             Visited::Alias(index) => {
-                let target = self.paths[&self.tree.objects[*index as usize].address].clone();
+                let target = visits.paths[visits.of_objects[*index as usize]].path.clone();
                 entry.role = ScannedRole::Other(Role::HardLink { target });
                 return Ok(entry);
             }
@@ -259,33 +372,78 @@ impl Scanner<'_> {
             }
         };
         let object = &self.tree.objects[index as usize];
+        entry.attribute_order = object.attribute_order;
+        if let ObjectKind::Formed(formed) = &object.kind {
+            entry.role = self.formed(formed, at)?;
+            if let ScannedRole::Column { kept, .. } = &mut entry.role
+                && self.reader.keeps(&visit.path)
+            {
+                *kept = Some(fragment(&self.constant(&formed.dataset(), at)?));
+            }
+            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)].attributes);
+            entry.comment.clone_from(&formed.form.comment);
+            return Ok(entry);
+        }
         entry.role = match &object.kind {
             ObjectKind::Group(group) => ScannedRole::Other(Role::Group { link_order: group.link_order }),
             ObjectKind::CommittedDatatype(datatype) => {
                 self.refuse_revised(&datatype.class, object.address)?;
                 ScannedRole::Other(Role::CommittedDatatype(datatype.class.clone()))
             }
-            ObjectKind::Dataset(dataset) => self.dataset(dataset, object.address)?,
+            ObjectKind::Dataset(dataset) => self.dataset(dataset, object.address, at)?,
             ObjectKind::Unreadable { reason, .. } => {
                 return Err(self.unsupported(object.address, reason.clone()));
             }
             _ => return Err(self.unsupported(object.address, "a kind of object that is new to raddle".to_owned())),
         };
-        for attribute in &object.attributes {
-            let (value, dangling) = self.attribute(attribute, &visit.path)?;
-            if dangling > 0 {
-                entry.dangling.push((value.name.clone(), dangling));
-            }
-            entry.attributes.push(value);
-        }
-        entry.attribute_order = object.attribute_order;
+        entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
             && (is_trailing_scale(&entry.attributes) || self.reader.keeps(&visit.path))
         {
-            *kept = Some(fragment(&self.constant(dataset, object.address)?));
+            *kept = Some(fragment(&self.constant(dataset, at)?));
         }
         Ok(entry)
+    }
+
+    /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
+    fn formed(&mut self, formed: &FormedDataset, at: usize) -> raddle_hdf5::Result<ScannedRole> {
+        let form = Arc::as_ptr(&formed.form);
+        if !self.of_forms.contains_key(&form) {
+            // None of these holds a reference.
+            let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
+            self.of_forms.insert(form, OfForm { attributes, current: formed.dataset() });
+        }
+        let mut fact = ColumnFact::at(formed.place, 0);
+        if let Some(of_form) = self.of_forms.get_mut(&form)
+            && formed.place.address.is_some()
+        {
+            form::close(&mut of_form.current, formed.place);
+            let (stored_len_bytes, chunk_count) = stored(self.view, self.encoding, &of_form.current)?;
+            fact.stored_len_bytes = stored_len_bytes;
+            self.chunk_count += chunk_count;
+            form::open(&mut of_form.current);
+        }
+        let template = Arc::clone(&formed.form.dataset);
+        Ok(ScannedRole::Column { template, fact, committed: None, kept: None })
+    }
+
+    /// Attributes of the entry number `at`; those with references to no object of the file are added to `dangling`.
+    fn attributes(
+        &mut self,
+        attributes: &[Attribute],
+        at: usize,
+        dangling: &mut Vec<(Vec<u8>, u64)>,
+    ) -> raddle_hdf5::Result<Arc<[AttributeValue]>> {
+        let mut values = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            let (value, count) = self.attribute(attribute, &self.visits.paths[at].path)?;
+            if count > 0 {
+                dangling.push((value.name.clone(), count));
+            }
+            values.push(value);
+        }
+        Ok(values.into())
     }
 
     fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
@@ -297,11 +455,11 @@ impl Scanner<'_> {
         }
     }
 
-    fn dataset(&mut self, dataset: &Dataset, address: u64) -> raddle_hdf5::Result<ScannedRole> {
+    fn dataset(&mut self, dataset: &Dataset, address: u64, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         self.refuse_revised(&dataset.datatype.class, address)?;
         let committed = self.committed_path(&dataset.datatype);
         if !matches!(dataset.dataspace, Dataspace::Simple { .. }) {
-            let value = self.constant(dataset, address)?;
+            let value = self.constant(dataset, at)?;
             let mut dataset = Box::new(dataset.clone());
             self.resolve_fill(&mut dataset)?;
             return Ok(ScannedRole::Other(Role::Constant { dataset, committed, value }));
@@ -313,32 +471,22 @@ impl Scanner<'_> {
                 what: format!("dimensions {:?} have more than 2^64 elements", dataset.dataspace.dims()),
             });
         }
-        let stored_len_bytes = match &dataset.layout {
-            Layout::Chunked { index, .. } => {
-                let summary: ChunkSummary = if *index == ChunkIndex::ThroughLibrary {
-                    let file = self.view.file();
-                    check_listed(file, &self.reader.read_chunks(file.path(), &self.paths[&address])?)?
-                } else {
-                    check_chunks(&mut self.view, self.encoding, dataset)?
-                };
-                self.chunk_count += summary.count;
-                summary.stored_len_bytes
+        let (stored_len_bytes, chunk_count) = match &dataset.layout {
+            Layout::Chunked { index: ChunkIndex::ThroughLibrary, .. } => {
+                let file = self.view.file();
+                let path = &self.visits.paths[at].path;
+                let summary = check_listed(file, &self.reader.read_chunks(file.path(), path)?)?;
+                (summary.stored_len_bytes, summary.count)
             }
-            Layout::Contiguous { address: Some(data), .. } => {
-                let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
-                let len_bytes = elements.saturating_mul(dataset.datatype.class.len_bytes());
-                self.view.file().check_range(*data, len_bytes, "contiguous data")?;
-                len_bytes
-            }
-            Layout::Compact(data) => data.bytes().len() as u64,
-            _ => 0,
+            _ => stored(self.view, self.encoding, dataset)?,
         };
+        self.chunk_count += chunk_count;
         let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes);
         self.resolve_fill(&mut template)?;
         if address_kind(&template) == AddressKind::Header {
             fact.address = address;
         }
-        Ok(ScannedRole::Column { template: Box::new(template), fact, committed, kept: None })
+        Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None })
     }
 
     /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an
@@ -353,8 +501,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Canonical bytes of a dataset that is kept once; none for a null dataset.
-    fn constant(&mut self, dataset: &Dataset, address: u64) -> raddle_hdf5::Result<Vec<u8>> {
+    /// Canonical bytes of the dataset of entry `at`, which is kept once; none for a null dataset.
+    fn constant(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<Vec<u8>> {
         if dataset.dataspace == Dataspace::Null {
             return Ok(Vec::new());
         }
@@ -364,7 +512,7 @@ impl Scanner<'_> {
             return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
         }
         let mut source = crate::values::ValueSource::new(self.view.file(), self.encoding, self.reader);
-        source.all_values(dataset, &self.paths[&address], &mut self.resolver)
+        source.all_values(dataset, &self.visits.paths[at].path, &mut self.resolver)
     }
 
     /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
@@ -388,7 +536,16 @@ impl Scanner<'_> {
     }
 
     fn committed_path(&self, datatype: &Datatype) -> Option<Vec<u8>> {
-        datatype.committed.and_then(|address| self.paths.get(&address)).cloned()
+        let index = self.by_address().get(&datatype.committed?)?;
+        let first = self.visits.of_objects[*index as usize];
+        self.visits.paths.get(first).map(|visit| visit.path.clone())
+    }
+
+    fn by_address(&self) -> &HashMap<u64, ObjectIndex> {
+        self.by_address.get_or_init(|| {
+            let addresses = self.tree.objects.iter().map(|object| object.address);
+            addresses.zip(0..).collect()
+        })
     }
 
     /// References of HDF5 1.12 and later hold tokens and file names that cannot be rewritten yet.
@@ -402,6 +559,31 @@ impl Scanner<'_> {
 
     fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
+    }
+}
+
+/// What the entries of one form share.
+struct OfForm {
+    attributes: Arc<[AttributeValue]>,
+    /// A dataset of the form, opened; closed with the place of each in turn.
+    current: Dataset,
+}
+
+/// Bytes stored for a dataset's values, and in how many chunks; fails unless all of them lie in the file.
+fn stored(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<(u64, u64)> {
+    match &dataset.layout {
+        Layout::Chunked { .. } => {
+            let summary: ChunkSummary = check_chunks(view, encoding, dataset)?;
+            Ok((summary.stored_len_bytes, summary.count))
+        }
+        Layout::Contiguous { address: Some(data), .. } => {
+            let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
+            let len_bytes = elements.saturating_mul(dataset.datatype.class.len_bytes());
+            view.file().check_range(*data, len_bytes, "contiguous data")?;
+            Ok((len_bytes, 0))
+        }
+        Layout::Compact(data) => Ok((data.bytes().len() as u64, 0)),
+        _ => Ok((0, 0)),
     }
 }
 

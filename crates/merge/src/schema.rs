@@ -4,6 +4,7 @@
 //! per dataset that grows, and 32 bytes per (column, input) pair, of which a real job has 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
+use raddle_hdf5::model::form::{self, Place};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub struct Entry {
     /// What is there.
     pub role: Role,
     /// Attributes, in the order in which they are created; empty for links.
-    pub attributes: Vec<AttributeValue>,
+    pub attributes: Arc<[AttributeValue]>,
     /// Whether the object keeps the creation order of attributes.
     pub attribute_order: CreationOrder,
     /// Comment of the object.
@@ -129,7 +130,7 @@ pub struct Column {
     pub entry: EntryIndex,
     /// How inputs store it: one template per distinct combination of datatype, filters, layout and fill value.
     /// The first is what the output follows.
-    pub templates: Vec<Dataset>,
+    pub templates: Vec<Arc<Dataset>>,
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
     /// One fact per input.
@@ -160,6 +161,11 @@ impl ColumnFact {
     pub const fn absent(rows: u64) -> Self {
         Self { rows, address: UNALLOCATED, stored_len_bytes: 0, template: ABSENT }
     }
+
+    /// The fact of a dataset at this place; its template is not known yet.
+    pub fn at(place: Place, stored_len_bytes: u64) -> Self {
+        Self { rows: place.rows, address: place.address.unwrap_or(UNALLOCATED), stored_len_bytes, template: 0 }
+    }
 }
 
 /// How the address in a [`ColumnFact`] completes a template.
@@ -189,65 +195,28 @@ pub fn address_kind(template: &Dataset) -> AddressKind {
 
 /// Splits a dataset's facts into what can be shared between inputs and what is the input's own.
 pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64) -> (Dataset, ColumnFact) {
-    let rows = dataset.dataspace.dims().first().copied().unwrap_or(0);
-    let mut address = header_address;
-    if let Dataspace::Simple { dims, .. } = &mut dataset.dataspace {
-        dims[0] = 0;
-    }
+    let place = form::open(&mut dataset);
     dataset.datatype.committed = None;
     match &mut dataset.layout {
-        Layout::Contiguous { address: data, len_bytes } => {
-            address = data.take().unwrap_or(UNALLOCATED);
-            *len_bytes = 0;
+        Layout::Chunked { index: ChunkIndex::Single { address, len_bytes, filter_mask }, .. } => {
+            (*address, *len_bytes, *filter_mask) = (0, None, 0);
         }
-        Layout::Chunked { index, .. } => match index {
-            ChunkIndex::None => address = UNALLOCATED,
-            ChunkIndex::BtreeV1 { address: index }
-            | ChunkIndex::Implicit { address: index }
-            | ChunkIndex::FixedArray { address: index }
-            | ChunkIndex::ExtensibleArray { address: index }
-            | ChunkIndex::BtreeV2 { address: index } => address = std::mem::replace(index, 0),
-            ChunkIndex::Single { address: data, len_bytes, filter_mask } => {
-                (*data, *len_bytes, *filter_mask) = (0, None, 0);
-            }
-            _ => {}
-        },
         Layout::Compact(data) => *data = InlineData::Stored(Vec::new()),
         _ => {}
     }
-    (dataset, ColumnFact { rows, address, stored_len_bytes, template: 0 })
+    let fact = match address_kind(&dataset) {
+        AddressKind::Data => ColumnFact::at(place, stored_len_bytes),
+        AddressKind::Header => ColumnFact { address: header_address, ..ColumnFact::at(place, stored_len_bytes) },
+    };
+    (dataset, fact)
 }
 
 /// Completes a template with an input's fact; the inverse of [`split`] where [`address_kind`] is `Data`.
 pub fn complete(template: &Dataset, fact: &ColumnFact) -> Dataset {
     let mut dataset = template.clone();
-    if let Dataspace::Simple { dims, .. } = &mut dataset.dataspace {
-        dims[0] = fact.rows;
-    }
-    let row_len_bytes = row_len_bytes(template);
-    match &mut dataset.layout {
-        Layout::Contiguous { address, len_bytes } => {
-            *address = (fact.address != UNALLOCATED).then_some(fact.address);
-            *len_bytes = fact.rows.saturating_mul(row_len_bytes);
-        }
-        Layout::Chunked {
-            index:
-                ChunkIndex::BtreeV1 { address }
-                | ChunkIndex::Implicit { address }
-                | ChunkIndex::FixedArray { address }
-                | ChunkIndex::ExtensibleArray { address }
-                | ChunkIndex::BtreeV2 { address },
-            ..
-        } => *address = fact.address,
-        _ => {}
-    }
+    let address = (fact.address != UNALLOCATED).then_some(fact.address);
+    form::close(&mut dataset, Place { rows: fact.rows, address });
     dataset
-}
-
-/// Bytes of one row (all dimensions but the first) of a dataset, saturating.
-pub fn row_len_bytes(dataset: &Dataset) -> u64 {
-    let trailing = dataset.dataspace.dims().iter().skip(1);
-    trailing.fold(dataset.datatype.class.len_bytes(), |product, &dim| product.saturating_mul(dim))
 }
 
 impl Column {

@@ -130,7 +130,7 @@ impl<'p> Comparison<'p> {
                 }
                 (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
             }
-            for attribute in &entry.attributes {
+            for attribute in entry.attributes.iter() {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
                     Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
                     Some(_) => {

@@ -39,6 +39,9 @@ impl ObjectPaths {
                 ObjectKind::Dataset(dataset) => {
                     paths.objects[index as usize].rank = u8::try_from(dataset.dataspace.dims().len()).ok();
                 }
+                ObjectKind::Formed(formed) => {
+                    paths.objects[index as usize].rank = u8::try_from(formed.form.dataset.dataspace.dims().len()).ok();
+                }
                 ObjectKind::Group(group) => {
                     for link in &group.links {
                         let crate::model::LinkTarget::Hard(child) = link.target else { continue };

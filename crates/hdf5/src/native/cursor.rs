@@ -79,6 +79,7 @@ pub(crate) trait InFile<T> {
 }
 
 impl<T> InFile<T> for Result<T, Defect> {
+    #[inline]
     fn in_file(self, path: &Path) -> Result<T, Hdf5Error> {
         self.map_err(|defect| defect.in_file(path))
     }
@@ -226,6 +227,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// A stored length where all bits set mean "none" (unlimited, undefined): `u64::MAX` for any size of lengths.
+    #[inline]
     pub fn length_or_max(&mut self, encoding: &Encoding) -> Result<u64, Defect> {
         let value = self.length(encoding)?;
         Ok(if value == all_ones(encoding.length_len()) { u64::MAX } else { value })
@@ -278,6 +280,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// Fails unless the next byte is the version `known`.
+    #[inline]
     pub fn version(&mut self, known: u8) -> Result<(), Defect> {
         let at = self.clone();
         match self.u8()? {

@@ -18,6 +18,7 @@ pub mod dataspace;
 pub mod datatype;
 mod fill;
 mod filters;
+mod forms;
 mod fractal_heap;
 mod layout;
 mod links;
@@ -30,9 +31,10 @@ mod symbol_table;
 mod walk;
 
 pub use cursor::{Cursor, Defect, Encoding};
+pub use forms::Forms;
 pub use object::read_object;
 pub use superblock::Superblock;
-pub use walk::{read_tree, read_tree_through};
+pub use walk::{read_outline, read_tree, read_tree_through};
 
 /// What a reader of metadata accepts before it refuses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

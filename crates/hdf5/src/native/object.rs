@@ -54,6 +54,11 @@ pub fn read_object(
 /// Reads one object; a group comes without links in it, and with its links beside it, in their order.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
     reader.with_header(address, |reader, header| {
+        let encoding = reader.encoding();
+        if let Some(formed) = reader.forms.as_mut().and_then(|forms| forms.find(header, encoding)) {
+            let (attribute_order, kind) = (header.attribute_order, ObjectKind::Formed(formed));
+            return Ok((Object { address, kind, attributes: Vec::new(), attribute_order, comment: None }, Vec::new()));
+        }
         let attributes = attributes::read(reader, header, address)?;
         let comment = match header.find(kind::COMMENT) {
             Some(message) => {
@@ -64,7 +69,11 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object,
         };
         let (kind, links) = read_kind(reader, header, address)?;
         let attribute_order = header.attribute_order;
-        Ok((Object { address, kind, attributes, attribute_order, comment }, links))
+        let object = Object { address, kind, attributes, attribute_order, comment };
+        if let Some(forms) = &mut reader.forms {
+            forms.remember(header, encoding, &object);
+        }
+        Ok((object, links))
     })
 }
 

@@ -10,12 +10,16 @@ use super::shared::kind;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{CreationOrder, TypeClass};
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Longest version 2 prefix: signature, version, flags, four times, two attribute limits, an 8-byte size. Version 1
 /// has 16 bytes.
-const PREFIX_LEN_BYTES: u64 = 4 + 1 + 1 + 16 + 4 + 8;
+const PREFIX_LEN_BYTES: usize = 4 + 1 + 1 + 16 + 4 + 8;
 const PREFIX_V1_LEN_BYTES: u64 = 16;
+
+/// Bytes read with the prefix: the first block of most headers lies in them, so that one access serves both.
+const FIRST_READ_LEN_BYTES: u64 = 512;
 
 /// Signature of a version 2 header's first block and of its continuations.
 const SIGNATURE: &[u8; 4] = b"OHDR";
@@ -81,17 +85,31 @@ impl ObjectHeader {
         self.bytes.clear();
         self.seen_blocks.clear();
         self.pending_blocks.clear();
-        let path = reader.path();
-        let prefix_len = reader.file_len_bytes().saturating_sub(address).clamp(PREFIX_V1_LEN_BYTES, PREFIX_LEN_BYTES);
-        let prefix = reader.bytes(address, prefix_len, "object header")?;
-        let prefix = parse_prefix(Cursor::new(prefix, address, "object header")).in_file(path)?;
+        let (path, encoding) = (reader.path(), reader.encoding());
+        let left = reader.file_len_bytes().saturating_sub(address);
+        let read_len = left.clamp(PREFIX_V1_LEN_BYTES, FIRST_READ_LEN_BYTES);
+        let read = reader.peek(address, read_len, "object header")?;
+        let stored_prefix = &read[..read.len().min(PREFIX_LEN_BYTES)];
+        let prefix = parse_prefix(Cursor::new(stored_prefix, address, "object header")).in_file(path)?;
         self.attribute_order = prefix.attribute_order;
-        let (framing, encoding) = (prefix.framing, reader.encoding());
+        let framing = prefix.framing;
         let (start, len) = match framing.version {
-            1 => (address.saturating_add(prefix.len), prefix.block_len),
-            _ => (address, prefix.block_len.saturating_add(prefix.len + 4)),
+            1 => (prefix.len, prefix.block_len),
+            _ => (0, prefix.block_len.saturating_add(prefix.len + 4)),
         };
-        self.add_block(reader, start, len, prefix.len as usize, framing, encoding)?;
+        let first = usize::try_from(start.saturating_add(len)).ok().and_then(|end| read.get(start as usize..end));
+        let block_address = address.saturating_add(start);
+        match first {
+            Some(block) => {
+                self.add_block(block, block_address, prefix.len as usize, framing, encoding, path)?;
+                reader.note(address, start + len)?;
+            }
+            None => {
+                reader.note(address, prefix.len)?;
+                let block = reader.bytes(block_address, len, "object header block")?;
+                self.add_block(block, block_address, prefix.len as usize, framing, encoding, path)?;
+            }
+        }
         let mut next = 0;
         while let Some(&(address, len)) = self.pending_blocks.get(next) {
             next += 1;
@@ -99,23 +117,22 @@ impl ObjectHeader {
                 let what = "object header: two continuations lead to this block".to_owned();
                 return Err(Defect::Malformed { address, what }.in_file(path));
             }
-            self.add_block(reader, address, len, CONTINUATION_SIGNATURE.len(), framing, encoding)?;
+            let block = reader.bytes(address, len, "object header block")?;
+            self.add_block(block, address, CONTINUATION_SIGNATURE.len(), framing, encoding, path)?;
         }
         Ok(())
     }
 
-    /// Reads one block; in version 2 its messages start at `start` and end before the checksum.
+    /// Takes in one block; in version 2 its messages start at `start` and end before the checksum.
     fn add_block(
         &mut self,
-        reader: &mut Reader<'_, '_>,
+        block: &[u8],
         address: u64,
-        len: u64,
         start: usize,
         framing: Framing,
         encoding: &Encoding,
+        path: &Path,
     ) -> Result<()> {
-        let path = reader.path();
-        let block = reader.bytes(address, len, "object header block")?;
         let messages = match framing.version {
             1 => block,
             _ => {
@@ -152,9 +169,14 @@ impl ObjectHeader {
         Ok(())
     }
 
+    /// Bytes of a message of this header.
+    pub fn body(&self, message: &Message) -> &[u8] {
+        &self.bytes[message.start..message.start + message.len]
+    }
+
     /// Body of a message of this header.
     pub fn cursor(&self, message: &Message, what: &'static str) -> Cursor<'_> {
-        Cursor::new(&self.bytes[message.start..message.start + message.len], message.address, what)
+        Cursor::new(self.body(message), message.address, what)
     }
 
     /// First message of a kind.

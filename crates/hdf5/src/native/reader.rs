@@ -6,6 +6,7 @@
 use super::ReadLimits;
 use super::cursor::{Cursor, Encoding, InFile};
 use super::datatype;
+use super::forms::{FormReader, Forms};
 use super::object_header::ObjectHeader;
 use super::shared::{self, SharedHeaps, SharedPointer, kind};
 use super::superblock::Superblock;
@@ -36,6 +37,8 @@ pub(crate) struct Reader<'v, 'f> {
     committed: HashMap<u64, Datatype>,
     shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
+    /// Recognises datasets by their form, where that was asked for.
+    pub forms: Option<FormReader<'v>>,
 }
 
 impl<'v, 'f> Reader<'v, 'f> {
@@ -51,7 +54,13 @@ impl<'v, 'f> Reader<'v, 'f> {
             committed: HashMap::new(),
             shared_heaps: None,
             spare_headers: Vec::new(),
+            forms: None,
         }
+    }
+
+    /// The same reader, which recognises datasets by their form.
+    pub fn with_forms(self, forms: &'v Forms) -> Self {
+        Self { forms: Some(FormReader::new(forms)), ..self }
     }
 
     /// How the file writes addresses and lengths.
@@ -80,6 +89,20 @@ impl<'v, 'f> Reader<'v, 'f> {
         self.spend(len_bytes + ACCESS_COST_BYTES)?;
         // In the file, hence far from the limits of an index type.
         self.view.bytes(address, len_bytes as usize, what)
+    }
+
+    /// Like [`Reader::bytes`], for bytes of which it is not known yet how many belong to the structure: those that do are
+    /// told with [`Reader::note`].
+    pub fn peek(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
+        self.view.file().check_range(address, len_bytes, what)?;
+        self.spend(len_bytes.min(ACCESS_COST_BYTES) + ACCESS_COST_BYTES)?;
+        self.view.peek(address, len_bytes as usize, what)
+    }
+
+    /// Counts bytes that were seen through [`Reader::peek`].
+    pub fn note(&mut self, address: u64, len_bytes: u64) -> Result<()> {
+        self.view.note(address, len_bytes);
+        self.spend(len_bytes)
     }
 
     /// Like [`Reader::bytes`], into a buffer that replaces its content; for structures that point at others.

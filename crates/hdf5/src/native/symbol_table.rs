@@ -57,7 +57,7 @@ impl LocalHeap {
         loop {
             let len = window.min(available).min(reader.file_len_bytes().saturating_sub(address).max(1));
             let bytes = reader.bytes(address, len, "name in a local heap")?;
-            match bytes.iter().position(|&byte| byte == 0) {
+            match memchr::memchr(0, bytes) {
                 Some(end) => return Ok(bytes[..end].to_vec()),
                 None if len < window => return Err(malformed("a name is not terminated")),
                 None => window = window.saturating_mul(4),

@@ -3,6 +3,7 @@
 //! Invariants: an object is read once, by its address, whatever leads to it; the walk keeps its own queue.
 
 use super::ReadLimits;
+use super::forms::Forms;
 use super::links::{StoredLink, StoredTarget};
 use super::object::{self, reason};
 use super::reader::Reader;
@@ -10,8 +11,9 @@ use super::superblock::Superblock;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{CreationOrder, FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use crate::source::{InputFile, MetadataView};
+use foldhash::HashMap;
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 
 /// Address given to the object behind links that lead nowhere.
 const NOWHERE: u64 = u64::MAX;
@@ -31,8 +33,31 @@ pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
 pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
     let reader = Reader::new(view, &superblock, limits);
-    let mut walk =
-        Walk { reader, limits, objects: Vec::new(), by_address: HashMap::new(), queue: VecDeque::new(), link_count: 0 };
+    walk(reader, limits, 0)
+}
+
+/// As [`read_tree_through`], but datasets whose form is known come as [`ObjectKind::Formed`]: several times faster where
+/// thousands of datasets in many files are alike. New forms are added to `forms`.
+pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &Forms) -> Result<FileTree> {
+    let superblock = Superblock::read(view.file())?;
+    let reader = Reader::new(view, &superblock, limits).with_forms(forms);
+    // Files that are scanned together are mostly of one kind, and growing a list of thousands of objects step by step
+    // copies it several times.
+    let tree = walk(reader, limits, forms.object_count_hint())?;
+    forms.note_object_count(tree.objects.len());
+    Ok(tree)
+}
+
+fn walk(reader: Reader<'_, '_>, limits: &ReadLimits, expected_objects: usize) -> Result<FileTree> {
+    let superblock = reader.superblock();
+    let mut walk = Walk {
+        reader,
+        limits,
+        objects: Vec::with_capacity(expected_objects),
+        by_address: HashMap::with_capacity_and_hasher(expected_objects, foldhash::fast::RandomState::default()),
+        queue: VecDeque::new(),
+        link_count: 0,
+    };
     walk.run()?;
     let objects = walk.objects;
     Ok(FileTree {

@@ -79,6 +79,11 @@ struct Part {
     /// Start, in the dataset.
     start: [u64; MAX_RANK],
     count: [u64; MAX_RANK],
+}
+
+/// How much of a chunk lies in the box.
+#[derive(Clone, Copy)]
+struct Share {
     /// All of the chunk, nothing of it beyond the extent.
     whole: bool,
     /// All of the chunk that lies in the extent: no other tile needs it.
@@ -100,25 +105,35 @@ impl<'a> BoxChunks<'a> {
         Self { source, target, grid, limits, element_len_bytes, one_run }
     }
 
-    fn part(&self, origin: &[u64]) -> Part {
-        let mut part = Part { start: [0; MAX_RANK], count: [0; MAX_RANK], whole: true, last_use: true };
+    /// Asked for every chunk, so kept apart from [`BoxChunks::part`], which fills arrays.
+    fn share(&self, origin: &[u64]) -> Share {
+        let mut share = Share { whole: true, last_use: true };
         for (axis, &low) in origin.iter().enumerate() {
             let high = low.saturating_add(self.grid.chunk_shape[axis]);
             let valid = high.min(self.grid.dims[axis]);
-            let start = low.max(self.target.start[axis]);
-            let end = valid.min(self.target.start[axis] + self.target.count[axis]);
-            part.start[axis] = start;
-            part.count[axis] = end - start;
-            part.last_use &= start == low && end == valid;
-            part.whole &= valid == high;
+            let end = self.target.start[axis] + self.target.count[axis];
+            share.last_use &= self.target.start[axis] <= low && valid <= end;
+            share.whole &= valid == high;
         }
-        part.whole &= part.last_use;
+        share.whole &= share.last_use;
+        share
+    }
+
+    fn part(&self, origin: &[u64]) -> Part {
+        let mut part = Part { start: [0; MAX_RANK], count: [0; MAX_RANK] };
+        for (axis, &low) in origin.iter().enumerate() {
+            let valid = low.saturating_add(self.grid.chunk_shape[axis]).min(self.grid.dims[axis]);
+            let start = low.max(self.target.start[axis]);
+            part.start[axis] = start;
+            part.count[axis] = valid.min(self.target.start[axis] + self.target.count[axis]) - start;
+        }
         part
     }
 
     /// Copies a decoded chunk's part of the box.
-    fn copy(&self, origin: &[u64], part: &Part, chunk: &[u8], out: &mut [u8]) -> Result<()> {
+    fn copy(&self, origin: &[u64], chunk: &[u8], out: &mut [u8]) -> Result<()> {
         let rank = origin.len();
+        let part = self.part(origin);
         let (mut in_chunk, mut in_out) = ([0; MAX_RANK], [0; MAX_RANK]);
         for axis in 0..rank {
             in_chunk[axis] = part.start[axis] - origin[axis];
@@ -182,13 +197,12 @@ impl ChunkBuffers {
             end_before = chunk.address + chunk.len_bytes;
             box_chunks.limits.check_stored(box_chunks.source.file, box_chunks.grid, chunk.len_bytes)?;
             let origin = &origins[chunk.origin as usize * rank..][..rank];
-            let part = box_chunks.part(origin);
             // Only chunks that several boxes need are kept.
-            if part.last_use {
+            if box_chunks.share(origin).last_use {
                 continue;
             }
             if let Some(decoded) = self.kept.get(&box_chunks.key(chunk.address)) {
-                box_chunks.copy(origin, &part, decoded, out)?;
+                box_chunks.copy(origin, decoded, out)?;
                 chunk.done = true;
                 counts.kept_chunks += 1;
             }
@@ -256,7 +270,7 @@ impl ChunkBuffers {
     fn place(&mut self, box_chunks: &BoxChunks<'_>, chunk: &Pending, origin: &[u64], out: &mut [u8]) -> Result<()> {
         let grid = box_chunks.grid;
         let stored = &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize];
-        let part = box_chunks.part(origin);
+        let share = box_chunks.share(origin);
         let chunk_len = grid.chunk_len_bytes as usize;
         let decode_error = |source| Hdf5Error::Chunk {
             path: box_chunks.source.file.path().to_path_buf(),
@@ -271,21 +285,21 @@ impl ChunkBuffers {
                     actual_len_bytes: stored.len(),
                 }));
             }
-            return box_chunks.copy(origin, &part, stored, out);
+            return box_chunks.copy(origin, stored, out);
         }
         let pipeline = box_chunks.source.pipeline;
-        if part.whole && box_chunks.one_run {
+        if share.whole && box_chunks.one_run {
             let run = box_chunks.run(origin, out);
             return pipeline.decode(&mut self.decode, stored, chunk.filter_mask, run).map_err(decode_error);
         }
-        if part.last_use {
+        if share.last_use {
             self.scratch.resize(chunk_len, 0);
             pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut self.scratch).map_err(decode_error)?;
-            return box_chunks.copy(origin, &part, &self.scratch, out);
+            return box_chunks.copy(origin, &self.scratch, out);
         }
         let mut decoded = self.kept.buffer(chunk_len);
         pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
-        box_chunks.copy(origin, &part, &decoded, out)?;
+        box_chunks.copy(origin, &decoded, out)?;
         self.kept.keep(box_chunks.key(chunk.address), decoded);
         Ok(())
     }

@@ -24,16 +24,17 @@ pub(super) fn walk(
     range: &ChunkRange,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>> {
-    let mut walk = Walk { grid, range, visit, previous: None };
-    walk.node(reader, root, None)
+    let mut walk = Walk { grid, range, visit, previous: [0; MAX_RANK], is_first: true };
+    walk.node(reader, root, 0, None)
 }
 
 struct Walk<'a, 'v> {
     grid: &'a ChunkGrid<'a>,
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
-    /// Chunk numbers of the entry before.
-    previous: Option<Scaled>,
+    /// Chunk numbers of the entry before, unless this is the first.
+    previous: Scaled,
+    is_first: bool,
 }
 
 /// Chunk numbers, as many as the rank.
@@ -48,11 +49,12 @@ struct Expected {
 }
 
 impl Walk<'_, '_> {
-    /// Visits the node at `address`; `expected` is `None` for the root.
+    /// Visits the node at `address`, `depth` steps below the root; `expected` is `None` for the root.
     fn node(
         &mut self,
         reader: &mut IndexReader<'_>,
         address: u64,
+        depth: usize,
         expected: Option<&Expected>,
     ) -> Result<ControlFlow<()>> {
         let rank = self.grid.rank();
@@ -61,8 +63,8 @@ impl Walk<'_, '_> {
         // A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
         let key_len = 8 + 8 * (rank + 1);
         let entry_len = key_len + address_len;
-        // Nodes of one level share a slot; a child never has its parent's level.
-        let slot = expected.map_or(MAX_LEVEL + 1, |expected| expected.level);
+        // Nodes of one depth share a slot, and have one level: a child never has its parent's slot.
+        let slot = depth;
         let usual_len = header_len + USUAL_ENTRIES * entry_len + key_len;
         let bytes = reader.node_up_to(slot, address, header_len, usual_len, Protection::None, WHAT)?;
         if !bytes.starts_with(b"TREE") {
@@ -102,7 +104,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             let child_address = reader.defined_address(bytes, at + key_len, address, WHAT)?;
-            if self.node(reader, child_address, Some(&child))?.is_break() {
+            if self.node(reader, child_address, depth + 1, Some(&child))?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -121,33 +123,34 @@ impl Walk<'_, '_> {
         let rank = self.grid.rank();
         let entry_len = key_len + reader.encoding.address_len();
         let bytes = reader.nodes.bytes(slot);
-        let mut origin = [0; MAX_RANK];
-        let mut scaled = [0; MAX_RANK];
+        let (mut origin, mut scaled) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let (grid, bounds) = (self.grid, reader.chunk_bounds());
         for entry in bytes[header_len..].chunks_exact(entry_len).take(entries) {
-            for axis in 0..rank {
+            for (axis, (&shape, &max_dim)) in grid.chunk_shape.iter().zip(grid.max_dims).enumerate() {
                 let coordinate = uint(entry, 8 + 8 * axis, 8);
                 origin[axis] = coordinate;
-                scaled[axis] = coordinate / self.grid.chunk_shape[axis];
+                scaled[axis] = coordinate / shape;
                 // Chunks beyond the extent are what a dataset that shrank leaves behind; beyond the maximum there are none.
-                if scaled[axis] * self.grid.chunk_shape[axis] != coordinate || coordinate >= self.grid.max_dims[axis] {
-                    return Err(off_grid(reader, self.grid, &origin[..=axis]));
+                if scaled[axis] * shape != coordinate || coordinate >= max_dim {
+                    return Err(off_grid(reader, grid, &origin[..=axis]));
                 }
             }
-            if let Some(previous) = &self.previous
-                && scaled[..rank] <= previous[..rank]
-            {
+            if !self.is_first && scaled[..rank] <= self.previous[..rank] {
                 return Err(reader.malformed(
                     address,
                     format!("{WHAT}: chunk at {:?} is out of order or listed twice", &origin[..rank]),
                 ));
             }
-            self.previous = Some(scaled);
+            self.is_first = false;
+            self.previous[..rank].copy_from_slice(&scaled[..rank]);
             if !self.range.contains(&scaled[..rank]) {
                 continue;
             }
             let chunk = reader.defined_address(entry, key_len, address, WHAT)?;
             let len_bytes = uint(entry, 0, 4);
-            reader.check_chunk(chunk, len_bytes)?;
+            if chunk < bounds.start || len_bytes > bounds.end.saturating_sub(chunk) {
+                reader.check_chunk(chunk, len_bytes)?;
+            }
             let filter_mask = uint(entry, 4, 4) as u32;
             let record = ChunkRecord { origin: &origin[..rank], address: chunk, len_bytes, filter_mask };
             if (self.visit)(&record).is_break() {

@@ -8,10 +8,11 @@ use raddle_hdf5::metadata::{MetadataReader, NativeReader};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, Dataset, FileTree, InlineData, Layout, LinkTarget, Object, ObjectKind, TypeClass,
 };
-use raddle_hdf5::native::Superblock;
-use raddle_hdf5::source::InputFile;
+use raddle_hdf5::native::{Forms, ReadLimits, Superblock, read_outline};
+use raddle_hdf5::source::{InputFile, MetadataView};
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Fails unless both readers say the same about the file, read everything in it, and find the same values.
 pub fn agree(path: &Path) {
@@ -43,9 +44,32 @@ pub fn difference(path: &Path) -> Option<String> {
 fn compare_files(path: &Path, native: &FileTree, library: &FileTree, child: &ChildReader) -> Difference {
     let file = InputFile::open(path).map_err(|error| error.to_string())?;
     let encoding = Superblock::read(&file).map_err(|error| error.to_string())?.encoding;
+    compare_outline(&file, native)?;
     let mut comparison = Comparison { resolver: Resolver::new(&file, native) };
     comparison.trees(native, library)?;
     compare_values(&file, encoding, native, child, &mut comparison.resolver)
+}
+
+/// Forms of the files of all tests together: what one file teaches must not change how another is read.
+static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
+
+/// The file read twice by forms, the second time with its own forms known, against the file read in full.
+fn compare_outline(file: &InputFile, native: &FileTree) -> Difference {
+    for _ in 0..2 {
+        let mut view = MetadataView::new(file, 1 << 20);
+        let mut outline = read_outline(&mut view, &ReadLimits::default(), &FORMS).map_err(|error| error.to_string())?;
+        for object in &mut outline.objects {
+            if let ObjectKind::Formed(formed) = &object.kind {
+                let form = formed.form.clone();
+                object.kind = ObjectKind::Dataset(Box::new(formed.dataset()));
+                object.attributes.clone_from(&form.attributes);
+                object.comment.clone_from(&form.comment);
+                same("attribute order of a form", &object.attribute_order, &form.attribute_order)?;
+            }
+        }
+        same("tree by forms", &outline, native)?;
+    }
+    Ok(())
 }
 
 /// The first difference in words.

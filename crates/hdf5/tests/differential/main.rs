@@ -8,6 +8,7 @@ mod bounds;
 mod compare;
 mod datasets;
 mod files;
+mod forms;
 mod groups;
 mod make;
 mod reach;

@@ -1,0 +1,166 @@
+//! What datasets of many objects and files have in common, apart from how many rows they have and where their data lie.
+//!
+//! A program that writes thousands of datasets in thousands of files gives them a few dozen object headers that differ in
+//! the size of axis 0 and in one address. Not for reading headers ([`crate::native`] recognises forms in their bytes).
+//! Invariant: [`open`] followed by [`close`] gives back the dataset, for layouts whose data lie at one address.
+
+use super::{Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Layout};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A dataset with its rows and address left open, and what its object header says beside the dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DatasetForm {
+    /// The dataset after [`open`].
+    pub dataset: Arc<Dataset>,
+    /// Attributes; none of them points elsewhere in its file.
+    pub attributes: Vec<Attribute>,
+    /// Whether the object tracks and indexes the creation order of its attributes.
+    pub attribute_order: CreationOrder,
+    /// Comment message, where one is present.
+    pub comment: Option<Vec<u8>>,
+}
+
+/// What a form leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Size of axis 0.
+    pub rows: u64,
+    /// Absolute file offset of contiguous data or of the chunk index; `None` where nothing is allocated, and for layouts
+    /// that do not keep their data at one address.
+    pub address: Option<u64>,
+}
+
+/// A dataset that has the form of others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FormedDataset {
+    /// What it shares.
+    pub form: Arc<DatasetForm>,
+    /// What is its own.
+    pub place: Place,
+}
+
+/// Takes rows and address out of a dataset. A size of axis 0 that cannot grow is left open with it.
+pub fn open(dataset: &mut Dataset) -> Place {
+    let mut place = Place { rows: 0, address: None };
+    if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
+        place.rows = std::mem::take(&mut dims[0]);
+        if max_dims[0] == place.rows {
+            max_dims[0] = 0;
+        }
+    }
+    match &mut dataset.layout {
+        Layout::Contiguous { address, len_bytes } => {
+            place.address = address.take();
+            *len_bytes = 0;
+        }
+        Layout::Chunked { index, .. } => place.address = index.address_mut().map(std::mem::take),
+        _ => {}
+    }
+    place
+}
+
+/// Puts rows and address into an opened dataset.
+pub fn close(dataset: &mut Dataset, place: Place) {
+    let row_len_bytes = dataset.row_len_bytes();
+    if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
+        dims[0] = place.rows;
+        if max_dims[0] == 0 {
+            max_dims[0] = place.rows;
+        }
+    }
+    match &mut dataset.layout {
+        Layout::Contiguous { address, len_bytes } => {
+            *address = place.address;
+            *len_bytes = place.rows.saturating_mul(row_len_bytes);
+        }
+        Layout::Chunked { index, .. } => {
+            if let (Some(open), Some(address)) = (index.address_mut(), place.address) {
+                *open = address;
+            }
+        }
+        _ => {}
+    }
+}
+
+impl FormedDataset {
+    /// The dataset on its own.
+    pub fn dataset(&self) -> Dataset {
+        let mut dataset = self.form.dataset.as_ref().clone();
+        close(&mut dataset, self.place);
+        dataset
+    }
+}
+
+impl Dataset {
+    /// Bytes of one row (all dimensions but the first), saturating.
+    pub fn row_len_bytes(&self) -> u64 {
+        let trailing = self.dataspace.dims().iter().skip(1);
+        trailing.fold(self.datatype.class.len_bytes(), |product, &dim| product.saturating_mul(dim))
+    }
+}
+
+impl ChunkIndex {
+    /// Address of the index, for kinds that have one: not for single chunks, whose address is the data's.
+    fn address_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::BtreeV1 { address }
+            | Self::Implicit { address }
+            | Self::FixedArray { address }
+            | Self::ExtensibleArray { address }
+            | Self::BtreeV2 { address } => Some(address),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BitRange, ByteOrder, Datatype, FillValue, TypeClass};
+    use super::*;
+
+    fn dataset(layout: Layout, max_rows: u64) -> Dataset {
+        let bits = BitRange { offset: 0, count: 32 };
+        let class = TypeClass::Integer { len_bytes: 4, order: ByteOrder::Little, signed: true, bits, padding: (0, 0) };
+        Dataset {
+            dataspace: Dataspace::Simple { dims: vec![7, 3], max_dims: vec![max_rows, 3] },
+            datatype: Datatype { class: Arc::new(class), committed: None },
+            layout,
+            fill: FillValue::default(),
+            filters: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_opened_closes_to_the_same() {
+        let chunked = |index| Layout::Chunked { chunk_shape: vec![2, 3], index, partial_chunks_unfiltered: false };
+        for layout in [
+            Layout::Contiguous { address: Some(2048), len_bytes: 84 },
+            Layout::Contiguous { address: None, len_bytes: 84 },
+            chunked(ChunkIndex::BtreeV1 { address: 96 }),
+            chunked(ChunkIndex::None),
+            Layout::Virtual,
+        ] {
+            for max_rows in [7, 9, u64::MAX] {
+                let known = dataset(layout.clone(), max_rows);
+                let mut opened = known.clone();
+                let place = open(&mut opened);
+                assert_eq!((place.rows, opened.dataspace.dims()[0]), (7, 0));
+                close(&mut opened, place);
+                assert_eq!(opened, known);
+            }
+        }
+    }
+
+    #[test]
+    fn datasets_that_differ_in_what_is_open_have_one_form() {
+        let (mut left, mut right) = (
+            dataset(Layout::Contiguous { address: Some(2048), len_bytes: 84 }, 7),
+            dataset(Layout::Contiguous { address: Some(4096), len_bytes: 84 }, 7),
+        );
+        right.dataspace = Dataspace::Simple { dims: vec![5, 3], max_dims: vec![5, 3] };
+        open(&mut left);
+        open(&mut right);
+        assert_eq!(left, right);
+    }
+}

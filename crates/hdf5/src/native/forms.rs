@@ -1,0 +1,263 @@
+//! Recognising the form of a dataset in the bytes of its object header, without parsing it again.
+//!
+//! The messages of a header, with the size of axis 0 and the address of the data blanked, are a key: equal keys mean
+//! equal datasets but for what was blanked. The first header of a form is parsed in full; the next ones cost a copy and a
+//! lookup. Headers whose messages point elsewhere in their file have no form. Invariant: a key holds every byte that the
+//! parsers look at, apart from the blanked ones and the times.
+
+use super::cursor::Encoding;
+use super::object_header::{Message, ObjectHeader};
+use super::shared::kind;
+use crate::model::form::{self, DatasetForm, FormedDataset, Place};
+use crate::model::{Attribute, ChunkIndex, Dataspace, Datatype, Layout, Object, ObjectKind};
+use foldhash::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Forms remembered at most, and their longest key. Files have dozens of forms; a file in which every dataset has a text
+/// of its own must not fill the memory.
+const REMEMBERED_FORMS: usize = 1 << 15;
+const REMEMBERED_KEY_LEN_BYTES: usize = 2048;
+
+/// Times of an object; they are not read.
+const TIMES: [u16; 2] = [0x0e, 0x12];
+
+type Known = HashMap<Box<[u8]>, Arc<DatasetForm>>;
+
+/// The forms met so far, shared by the readers of many files.
+#[derive(Debug, Default)]
+pub struct Forms {
+    known: Mutex<Known>,
+    object_count: AtomicUsize,
+}
+
+/// Objects that room is made for beforehand at most: 100 bytes each.
+const MOST_EXPECTED_OBJECTS: usize = 1 << 16;
+
+impl Forms {
+    /// Number of objects in the file read last; the next is likely to have as many.
+    pub(crate) fn object_count_hint(&self) -> usize {
+        self.object_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_object_count(&self, count: usize) {
+        self.object_count.store(count.min(MOST_EXPECTED_OBJECTS), Ordering::Relaxed);
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Arc<DatasetForm>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Adds a form, unless another thread was first: then its form stands.
+    fn add(&self, key: &[u8], form: DatasetForm) -> Option<Arc<DatasetForm>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_FORMS {
+            return None;
+        }
+        Some(Arc::clone(known.entry(key.into()).or_insert_with(|| Arc::new(form))))
+    }
+}
+
+/// One reader's way to the forms.
+#[derive(Debug)]
+pub(crate) struct FormReader<'s> {
+    shared: &'s Forms,
+    /// Those met in this file, found without the lock.
+    met: Known,
+    key: Vec<u8>,
+}
+
+impl<'s> FormReader<'s> {
+    pub fn new(shared: &'s Forms) -> Self {
+        Self { shared, met: Known::default(), key: Vec::new() }
+    }
+
+    /// The dataset with this header, if its form is known.
+    pub fn find(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<FormedDataset> {
+        let stored = self.read_key(header, encoding)?;
+        let form = match self.met.get(self.key.as_slice()) {
+            Some(form) => Arc::clone(form),
+            None => {
+                let form = self.shared.get(&self.key)?;
+                self.met.insert(self.key.as_slice().into(), Arc::clone(&form));
+                form
+            }
+        };
+        // What the parsers check of the blanked bytes.
+        let dataset = &form.dataset;
+        let trailing =
+            dataset.dataspace.dims()[1..].iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
+        let needed = stored.place.rows.checked_mul(trailing)?.checked_mul(dataset.datatype.class.len_bytes())?;
+        if stored.len_bytes.is_some_and(|len_bytes| len_bytes < needed) {
+            return None;
+        }
+        Some(FormedDataset { form, place: stored.place })
+    }
+
+    /// Remembers the form of an object that was just parsed because [`FormReader::find`] did not know it.
+    pub fn remember(&mut self, header: &ObjectHeader, encoding: &Encoding, object: &Object) {
+        let ObjectKind::Dataset(dataset) = &object.kind else { return };
+        if !has_form(object) || self.read_key(header, encoding).is_none() {
+            return;
+        }
+        let mut dataset = dataset.as_ref().clone();
+        form::open(&mut dataset);
+        let form = DatasetForm {
+            dataset: Arc::new(dataset),
+            attributes: object.attributes.clone(),
+            attribute_order: object.attribute_order,
+            comment: object.comment.clone(),
+        };
+        if let Some(form) = self.shared.add(&self.key, form) {
+            self.met.insert(self.key.as_slice().into(), form);
+        }
+    }
+
+    /// Makes the key of a header; `None` if it can have no form.
+    fn read_key(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<Stored> {
+        let key = &mut self.key;
+        key.clear();
+        key.extend_from_slice(&[encoding.address_len_bytes, encoding.length_len_bytes]);
+        key.push(u8::from(header.attribute_order.tracked) | u8::from(header.attribute_order.indexed) << 1);
+        let (mut rows, mut data) = (None, None);
+        for message in &header.messages {
+            if message.shared {
+                return None;
+            }
+            let body = header.body(message);
+            match message.kind {
+                kind::DATASPACE if rows.is_none() => {
+                    push_head(key, message, body);
+                    rows = Some(push_dataspace(key, body, encoding)?);
+                }
+                kind::LAYOUT if data.is_none() => {
+                    push_head(key, message, body);
+                    data = Some(push_layout(key, body, encoding)?);
+                }
+                kind::ATTRIBUTE_INFO if !keeps_attributes_in_header(body, encoding) => return None,
+                // Parts of the attribute lie elsewhere in the file.
+                kind::ATTRIBUTE if matches!(body, [2..=u8::MAX, flags, ..] if *flags != 0) => return None,
+                kind::LINK_INFO | kind::LINK | kind::SYMBOL_TABLE | kind::EXTERNAL => return None,
+                other if TIMES.contains(&other) => {}
+                _ => {
+                    push_head(key, message, body);
+                    key.extend_from_slice(body);
+                }
+            }
+        }
+        let (rows, (address, len_bytes)) = (rows?, data?);
+        (key.len() <= REMEMBERED_KEY_LEN_BYTES).then_some(Stored { place: Place { rows, address }, len_bytes })
+    }
+}
+
+/// The blanked bytes of a header.
+struct Stored {
+    place: Place,
+    /// Length of contiguous data, where it is stored.
+    len_bytes: Option<u64>,
+}
+
+/// Whether a dataset means the same in every file whose header has the same key.
+fn has_form(object: &Object) -> bool {
+    let ObjectKind::Dataset(dataset) = &object.kind else { return false };
+    let of_its_own = |datatype: &Datatype| datatype.committed.is_none() && !datatype.class.is_file_local();
+    let at_one_address = match &dataset.layout {
+        Layout::Contiguous { .. } => true,
+        Layout::Chunked { index, .. } => !matches!(index, ChunkIndex::Single { .. } | ChunkIndex::ThroughLibrary),
+        _ => false,
+    };
+    let is_array = matches!(&dataset.dataspace, Dataspace::Simple { dims, .. } if !dims.is_empty());
+    is_array
+        && at_one_address
+        && of_its_own(&dataset.datatype)
+        && object.attributes.iter().all(|attribute: &Attribute| of_its_own(&attribute.datatype))
+}
+
+fn push_head(key: &mut Vec<u8>, message: &Message, body: &[u8]) {
+    // A message body has less than 2^16 bytes.
+    let creation_index = message.creation_index.map_or(u32::MAX, u32::from);
+    let head = u64::from(creation_index) << 32 | (body.len() as u64 & 0xffff) << 16 | u64::from(message.kind);
+    key.extend_from_slice(&head.to_le_bytes());
+}
+
+/// Adds a dataspace message without the size of axis 0, which it returns. Whether the maximum is that size, another one
+/// or not stored stays in the key.
+fn push_dataspace(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option<u64> {
+    let (&[version, rank, flags], len) = (body.first_chunk()?, encoding.length_len());
+    let dims = match version {
+        1 => 8,
+        2 => 4,
+        _ => return None,
+    };
+    let max_dims = dims + usize::from(rank) * len;
+    if rank == 0 {
+        return None;
+    }
+    let rows = body.get(dims..dims + len)?;
+    key.extend_from_slice(&body[..dims]);
+    if flags & 1 == 0 {
+        key.extend_from_slice(&body[dims + len..]);
+        key.push(0);
+    } else {
+        let max_rows = body.get(max_dims..max_dims + len)?;
+        key.extend_from_slice(&body[dims + len..max_dims]);
+        if max_rows == rows {
+            key.push(1);
+        } else {
+            // Larger than any maximum: the parser says what is wrong.
+            if uint(max_rows) < uint(rows) {
+                return None;
+            }
+            key.extend_from_slice(max_rows);
+            key.push(2);
+        }
+        key.extend_from_slice(&body[max_dims + len..]);
+    }
+    Some(uint(rows))
+}
+
+/// Adds a layout message without the address of data or chunk index, which it returns as an absolute file offset, with
+/// the stored length of contiguous data. Whether there is an address stays in the key.
+fn push_layout(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option<(Option<u64>, Option<u64>)> {
+    let (&[version, class], len) = (body.first_chunk()?, encoding.address_len());
+    let (at, stored_len) = match (version, class) {
+        (3..=5, 1) => (2, encoding.length_len()),
+        (3, 2) => (3, 0),
+        (4 | 5, 2) => (chunk_index_at(body)?, 0),
+        _ => return None,
+    };
+    let address = uint(body.get(at..at + len)?);
+    let len_bytes = body.get(at + len..at + len + stored_len)?;
+    let is_defined = address != u64::MAX >> (64 - 8 * len);
+    key.extend_from_slice(&body[..at]);
+    key.push(u8::from(is_defined));
+    key.extend_from_slice(&body[at + len + stored_len..]);
+    let address = if is_defined { Some(address.checked_add(encoding.base)?) } else { None };
+    // Without an address the parser does not look at the length.
+    Some((address, (stored_len > 0 && is_defined).then(|| uint(len_bytes))))
+}
+
+/// Where the address of the chunk index is in a layout message of version 4 or 5; `None` for single chunks.
+fn chunk_index_at(body: &[u8]) -> Option<usize> {
+    let (&rank_and_element, &dim_len_bytes) = (body.get(3)?, body.get(4)?);
+    let kind_at = 5 + usize::from(rank_and_element) * usize::from(dim_len_bytes);
+    let parameters_len = match body.get(kind_at)? {
+        2 => 0,
+        3 => 1,
+        4 => 5,
+        5 => 6,
+        _ => return None,
+    };
+    Some(kind_at + 1 + parameters_len)
+}
+
+/// Whether an attribute info message names no heap.
+fn keeps_attributes_in_header(body: &[u8], encoding: &Encoding) -> bool {
+    let at = if body.get(1).is_some_and(|flags| flags & 1 != 0) { 4 } else { 2 };
+    body.get(at..at + encoding.address_len()).is_some_and(|heap| heap.iter().all(|&byte| byte == 0xff))
+}
+
+/// A little-endian number of at most 8 bytes.
+fn uint(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
