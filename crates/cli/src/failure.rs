@@ -7,6 +7,7 @@ use crate::render::{differences, escape, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::error::MergeError;
+use raddle_merge::join::DifferenceKind;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -87,15 +88,30 @@ impl Failure {
             MergeError::BadInputs { bad } => {
                 let count = quantity::count(bad.len() as u64);
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
+                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(
+                    if bad.iter().all(|bad| bad.error.is_unsupported()) {
+                        "rewrite the files without what is not supported, or leave them out with --skip-bad"
+                    } else {
+                        "copy the files again from where they came from, or leave them out with --skip-bad"
+                    },
+                )
+            }
+            MergeError::SortKeys { missing } => {
+                let count = quantity::count(missing.len() as u64);
+                let what = format!("{count} of {} inputs have no value to sort by; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
-                    .details(differences::bad_inputs(bad))
-                    .hint("copy the files again from where they came from, or leave them out with --skip-bad")
+                    .details(differences::missing_keys(missing))
+                    .hint("leave these inputs out, or sort by datasets that all inputs have")
             }
             MergeError::Differences { differences } => {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
-                    .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+                    .hint(if differences.iter().any(|difference| is_absence(difference.kind)) {
+                        "leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)"
+                    } else {
+                        "leave out the files that differ, or the objects with --exclude"
+                    })
             }
             MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
@@ -140,6 +156,11 @@ impl Failure {
     }
 }
 
+/// Whether objects are missing, which other joins than the exact one bridge.
+fn is_absence(kind: DifferenceKind) -> bool {
+    matches!(kind, DifferenceKind::Missing | DifferenceKind::Extra)
+}
+
 fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
     match error {
         MergeError::Resumable { source, .. } => exit_of(source, inputs),
@@ -148,6 +169,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
         | MergeError::BadInputs { .. }
+        | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::Object { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,

@@ -18,6 +18,17 @@ pub struct BadInput {
     pub error: Hdf5Error,
 }
 
+/// An input that has no value to sort by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingKey {
+    /// Path as given.
+    pub path: PathBuf,
+    /// The dataset asked for, escaped for display.
+    pub dataset: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
 /// An error of merge, rechunk or verify.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,7 +56,7 @@ pub enum MergeError {
         source: globset::Error,
     },
     /// One file was given twice.
-    #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep", path.display(), other.display())]
+    #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {
         /// Second path.
         path: PathBuf,
@@ -57,6 +68,12 @@ pub enum MergeError {
     BadInputs {
         /// The inputs, in order.
         bad: Vec<BadInput>,
+    },
+    /// Inputs that cannot be sorted by first values; all of them.
+    #[error("{} of the inputs have no value to sort by; the first: {}", missing.len(), first_missing(missing))]
+    SortKeys {
+        /// The inputs, in order.
+        missing: Vec<MissingKey>,
     },
     /// Inputs whose objects do not fit together; all differences.
     #[error("the inputs do not fit together: {} difference(s); see the table, or choose --join inner or outer", differences.len())]
@@ -154,6 +171,11 @@ impl From<CoreError> for MergeError {
             other => Self::Core(other),
         }
     }
+}
+
+fn first_missing(missing: &[MissingKey]) -> String {
+    let text = |key: &MissingKey| format!("{}: {} {}", key.path.display(), key.dataset, key.reason);
+    missing.first().map(text).unwrap_or_default()
 }
 
 fn first(bad: &[BadInput]) -> String {

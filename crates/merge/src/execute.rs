@@ -22,6 +22,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// An input that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedInput {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Why, in words.
+    pub reason: String,
+}
+
 /// What a merge did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MergeReport {
@@ -29,6 +38,8 @@ pub struct MergeReport {
     pub output: PathBuf,
     /// Number of inputs.
     pub inputs: u64,
+    /// Inputs left out because they cannot be read (`--skip-bad`), and why.
+    pub skipped: Vec<SkippedInput>,
     /// Bytes of all input files.
     pub input_len_bytes: u64,
     /// Bytes of the output file.
@@ -119,6 +130,11 @@ fn make(
     Ok(MergeReport {
         output: plan.options.output.clone(),
         inputs: plan.inputs.len() as u64,
+        skipped: plan
+            .skipped
+            .iter()
+            .map(|bad| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() })
+            .collect(),
         input_len_bytes: plan.input_len_bytes(),
         output_len_bytes: file.file_len_bytes,
         metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes),

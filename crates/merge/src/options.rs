@@ -2,12 +2,15 @@
 
 use crate::join::JoinOptions;
 use crate::layout::LayoutPolicy;
+use crate::selection::Selection;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Observer;
+use raddle_hdf5::child::ChildOptions;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How chunks of the output are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,6 +63,8 @@ pub struct MergeOptions {
     pub compress: Compress,
     /// Oldest HDF5 that must read the output.
     pub compat: Compat,
+    /// Which objects take part.
+    pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
     /// Write `/_raddle`.
@@ -75,6 +80,8 @@ pub struct MergeOptions {
     pub max_output_len_bytes: Option<u64>,
     /// Executable that runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
     pub reader_executable: Option<PathBuf>,
+    /// Longest wait for one answer of that process.
+    pub reader_timeout: Duration,
     /// Virtual datasets and external storage may lead to files outside of the input's folder.
     pub follow_foreign_files: bool,
 }
@@ -91,6 +98,7 @@ impl MergeOptions {
             chunk: None,
             compress: Compress::default(),
             compat: Compat::default(),
+            selection: Selection::default(),
             join: JoinOptions::default(),
             provenance: true,
             skip_bad: false,
@@ -98,6 +106,7 @@ impl MergeOptions {
             resume: true,
             max_output_len_bytes: None,
             reader_executable: None,
+            reader_timeout: ChildOptions::default().timeout,
             follow_foreign_files: false,
         }
     }

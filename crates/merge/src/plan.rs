@@ -4,6 +4,7 @@
 //! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
 
 use crate::error::{BadInput, MergeError, Result};
+use crate::fill_references;
 use crate::join::{Difference, Joiner};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
 use crate::options::{Compress, MergeOptions, Watch};
@@ -12,7 +13,7 @@ use crate::schema::{ABSENT, Column, ColumnIndex, Schema, display_path};
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::model::{Dataset, Layout};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::FileIdentity;
 use std::collections::HashMap;
@@ -150,7 +151,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
     })?;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
-    let joined = joiner.finish();
+    let mut joined = joiner.finish();
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
         for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
@@ -158,6 +159,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
         }
         return Err(MergeError::Differences { differences });
     }
+    joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
@@ -325,11 +327,13 @@ impl Planner<'_> {
         let model = column.model();
         let chunk = chunk_shape_of(model)?;
         let same = column.templates.iter().all(|template| {
-            let partial = match template.layout {
-                Layout::Chunked { partial_chunks_unfiltered, .. } => partial_chunks_unfiltered,
-                _ => true,
+            let movable = match &template.layout {
+                Layout::Chunked { partial_chunks_unfiltered, index, .. } => {
+                    !partial_chunks_unfiltered && *index != ChunkIndex::ThroughLibrary
+                }
+                _ => false,
             };
-            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && !partial
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable
         });
         let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
         let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();

@@ -4,7 +4,7 @@
 //! Invariant: under the final name there is what was there before, or the whole new file; never a part of one.
 
 use crate::error::{MergeError, Result};
-use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::fs::{Access, FlockOperation, RenameFlags};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -27,13 +27,8 @@ impl Publication {
     /// Takes the lock on `output`. `inputs` must not be the output under any name; an existing output is refused unless
     /// `replace`. What an interrupted run left is still there: go on from it, or [`Publication::clear`] it.
     pub fn begin(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<Self> {
-        let refuse = |reason: &str| MergeError::Output { path: output.to_path_buf(), reason: reason.to_owned() };
-        let name = output.file_name().ok_or_else(|| refuse("is not a file name; give -o FILE"))?;
-        let folder = folder_of(output);
-        if !folder.is_dir() {
-            return Err(refuse(&format!("folder {} does not exist; create it first", folder.display())));
-        }
         check_output(output, inputs, replace)?;
+        let (name, folder) = (output.file_name().unwrap_or_default(), folder_of(output));
         let beside = |suffix: &str| {
             let mut hidden = OsString::from(".");
             hidden.push(name);
@@ -154,9 +149,24 @@ fn take_lock(output: &Path, lock_path: &Path) -> Result<File> {
     }
 }
 
-/// Refuses an output that is an input, a folder or a special file, or exists and must not be replaced.
-fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
+/// Refuses an output that cannot be written: it is an input, a folder or a special file, or exists and must not be
+/// replaced, or its folder is missing or cannot be written to. Nothing is opened or changed, so that a run may ask before
+/// it reads its inputs.
+///
+/// # Errors
+/// [`MergeError::Output`] with the reason and what to do.
+pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
     let refuse = |reason: String| Err(MergeError::Output { path: output.to_path_buf(), reason });
+    if output.file_name().is_none() {
+        return refuse("is not a file name; give -o FILE".to_owned());
+    }
+    let folder = folder_of(output);
+    if !folder.is_dir() {
+        return refuse(format!("folder {} does not exist; create it first", folder.display()));
+    }
+    if rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return refuse(format!("folder {} cannot be written to; name another output", folder.display()));
+    }
     let Ok(metadata) = std::fs::metadata(output) else {
         return match std::fs::symlink_metadata(output) {
             Ok(_) => refuse("is a link that leads nowhere; remove it or name another output".to_owned()),

@@ -46,10 +46,11 @@ Every object is compared and every value read from both sides; give the same inp
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.listing.expand(&arguments.against, &mut std::io::stdin().lock())?;
     let mut options = MergeOptions::new(&arguments.output);
-    arguments.schema.apply(&mut options);
+    arguments.schema.apply(&mut options)?;
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "verify")?;
     watching.conclude(|watch| {
+        let inputs = arguments.listing.sort(inputs, &options, watch)?;
         let verified = raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
         arguments.running.write_report(&verified)?;

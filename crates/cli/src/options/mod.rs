@@ -6,6 +6,7 @@
 pub mod inputs;
 pub mod layout;
 pub mod output;
+pub mod reader;
 pub mod running;
 pub mod schema;
 pub mod size;

@@ -99,7 +99,7 @@ pub struct OutputFile {
     /// The group of the last created object: datasets come group by group.
     parent: Option<(Vec<u8>, Handle)>,
     /// `None` once closed.
-    id: Option<Handle>,
+    pub(super) id: Option<Handle>,
     plan: Option<Plan>,
     // Dropped after the file is closed.
     pub(super) stand_ins: StandIns,
