@@ -1,6 +1,7 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
+#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
@@ -16,7 +17,7 @@ CONTENDER ?=
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
 
-.PHONY: demo test check build bench docs setup setup-tests clean
+.PHONY: demo test soak check build bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -28,6 +29,9 @@ test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+
+soak: setup-tests
+	$(CARGO) test --locked --package raddle --test faults -- --ignored
 
 check: setup-tests
 	$(CARGO) fmt --all --check

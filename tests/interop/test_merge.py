@@ -218,3 +218,195 @@ def test_provenance_says_which_rows_came_from_where(raddle, events, tmp_path):
     raddle("merge", *events, "-o", output, "--force", "--no-provenance")
     with h5py.File(output) as file:
         assert "_raddle" not in file
+
+
+def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["kept"] = np.arange(4)
+            file["gone"] = np.arange(2)
+            file["kept"].attrs["about"] = np.array([file["kept"].ref, file["gone"].ref, h5py.Reference()], h5py.ref_dtype)
+            file["kept"].attrs["part"] = file["gone"].regionref[:1]
+            del file["gone"]
+    output = tmp_path / "out.h5"
+    told = raddle("merge", *inputs, "-o", output).stderr
+    assert "references to nothing" in told and "1 in attribute about, written as null" in told, told
+    with h5py.File(output) as file:
+        about = file["kept"].attrs["about"]
+        assert [file[reference].name if reference else None for reference in about] == ["/kept", None, None]
+        assert not file["kept"].attrs["part"]
+    raddle("verify", output, "--against", *inputs)
+    # Values are another matter: what they lead to is lost, and nothing says that this may be.
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file["gone"] = np.arange(2)
+            file["cells"] = np.array([file["gone"].ref], h5py.ref_dtype)
+            del file["gone"]
+    refused = raddle("merge", *inputs, "-o", output, "--force", expect=3)
+    assert "/cells" in refused.stderr and "reference to no object" in refused.stderr, refused.stderr
+
+
+def write_scalars(path, number):
+    with h5py.File(path, "w") as file:
+        file["rows"] = np.arange(3) + number
+        file["run"] = np.int16(100 + number)
+        file["same"] = 2.5
+        file["title"] = f"run {number} " * number
+        file["pair"] = np.array((number, -0.5), [("a", ">i4"), ("b", "<f8")])
+        file["where"] = np.array(file["rows"].ref, h5py.ref_dtype) if number else np.array(h5py.Reference(), h5py.ref_dtype)
+        file["run"].attrs["unit"] = "1"
+        file["nothing"] = h5py.Empty("f4")
+        if number == 1:
+            file["only"] = 7
+
+
+def test_scalars_are_stacked(raddle, tmp_path):
+    inputs = [tmp_path / f"run{number}.h5" for number in range(3)]
+    for number, path in enumerate(inputs):
+        write_scalars(path, number)
+    output = tmp_path / "out.h5"
+    options = ["--join", "outer", "--scalars", "stack"]
+    refused = raddle("merge", *inputs, "-o", output, "--join", "outer", expect=3)
+    assert "/run" in refused.stderr and "another value" in refused.stderr
+    told = raddle("merge", *inputs, "-o", output, *options).stderr
+    assert "stacked, one per input" in told, told
+    with h5py.File(output) as file:
+        assert file["run"][:].tolist() == [100, 101, 102] and file["run"].dtype == "i2"
+        assert file["run"].attrs["unit"] == "1"
+        assert file["same"].shape == () and file["same"][()] == 2.5
+        assert file["only"].shape == () and file["only"][()] == 7
+        assert file["title"].asstr()[:].tolist() == ["", "run 1 ", "run 2 run 2 "]
+        assert file["pair"].dtype == h5py.File(inputs[0])["pair"].dtype
+        assert file["pair"][:].tolist() == [(0, -0.5), (1, -0.5), (2, -0.5)]
+        assert [file[reference].name if reference else None for reference in file["where"]] == [None, "/rows", "/rows"]
+        assert file["nothing"].shape is None
+    raddle("verify", output, "--against", *inputs, *options)
+    with h5py.File(output, "a") as file:
+        file["run"][1] = 5
+    different = raddle("verify", output, "--against", *inputs, *options, expect=8).stdout
+    assert "/run" in different and "run1.h5" in different, different
+    # A scalar that an input lacks has the fill value there.
+    with h5py.File(inputs[2], "a") as file:
+        file["only"] = 8
+    raddle("merge", *inputs, "-o", output, "--force", *options)
+    with h5py.File(output) as file:
+        assert file["only"][:].tolist() == [0, 7, 8]
+    raddle("verify", output, "--against", *inputs, *options)
+
+
+def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
+    for path in events:
+        with h5py.File(path, "a") as file:
+            file["spill/evt_again"] = file["spill/evt"]
+            file["refs"] = np.array([file["spill/run"].ref], h5py.ref_dtype)
+            file["spill"].attrs["about"] = file["table1/evt"].ref
+            # What cannot be merged can be left out.
+            file.create_dataset("odd", data=np.zeros(5), chunks=(5,))
+    with h5py.File(events[1], "a") as file:
+        del file["odd"]
+        file["odd"] = "text"
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, expect=3)
+    cases = [
+        (["--exclude", "odd"], lambda name: name != "odd"),
+        (["--exclude", "odd", "--exclude", "/table*"], lambda name: name != "odd" and not name.startswith("table")),
+        (["--include", "spill", "--include", "maps/**"], lambda name: name.startswith(("spill", "maps"))),
+        (["--include", "/*/evt", "--exclude", "/spill"], lambda name: name.endswith("/evt") and "spill" not in name),
+    ]
+    for options, is_selected in cases:
+        told = raddle("merge", *events, "-o", output, "--force", *options).stderr
+        selected = sorted(name for name in visit(events[0]) if is_selected(name))
+        merged = visit(output)
+        assert sorted(merged) == selected and selected
+        for name in set(selected) - {"refs"}:
+            assert len(merged[name]) == sum(len(visit(path)[name]) for path in events), name
+        # Only the groups that lead to something selected are there.
+        with h5py.File(output) as file:
+            groups = {name.split("/")[0] for name in selected if "/" in name}
+            assert {name for name, item in file.items() if isinstance(item, h5py.Group)} - {"_raddle"} == groups
+            if "spill" in groups:
+                # A reference to what is left out is null, and that is told.
+                assert bool(file["spill"].attrs["about"]) == ("table1" in groups)
+                assert ("references to nothing" in told) == ("table1" not in groups), told
+        raddle("verify", output, "--against", *events, *options)
+    # The output has more than was asked for: verify says so.
+    raddle("merge", *events, "-o", output, "--force", "--exclude", "odd")
+    more = raddle("verify", output, "--against", *events, "--include", "spill", expect=8).stdout
+    assert "that no input has" in more
+    # Values that refer to what is left out are refused.
+    refused = raddle("merge", *events, "-o", output, "--force", "--include", "refs", expect=3).stderr
+    assert "/refs" in refused, refused
+    assert "not a valid pattern" in raddle("plan", *events, "--include", "a[", expect=2).stderr
+    plan = json.loads(raddle("plan", *events, "--include", "spill", "--json").stdout)
+    assert {dataset["path"].split("/")[1] for dataset in plan["output"]["datasets"]} == {"spill"}
+
+
+def test_what_is_kept_once_must_be_equal(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "abc"]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["counts"] = np.full((2, 4), number)
+            file["axes/edges"] = np.linspace(0, 1, 5)
+            file["names"] = ["a", "b"]
+    output, keep = tmp_path / "out.h5", ["--keep", "/axes/*", "--keep", "names"]
+    raddle("merge", *inputs, "-o", output, *keep)
+    merged = visit(output)
+    assert merged["counts"].shape == (6, 4) and merged["axes/edges"].tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert merged["names"].tolist() == [b"a", b"b"]
+    raddle("verify", output, "--against", *inputs, *keep)
+    with h5py.File(inputs[2], "a") as file:
+        file["axes/edges"][1] = 0.3
+    refused = raddle("merge", *inputs, "-o", output, "--force", *keep, expect=3).stderr
+    assert "/axes/edges" in refused and "kept once" in refused and "c.h5" in refused, refused
+
+
+def test_inputs_are_sorted_by_first_values(raddle, tmp_path):
+    keys = {"z": (7, 1, "<i4"), "b": (-2, 9, ">i8"), "a10": (7, 0, "u2"), "a9": (7, 0, "<i4"), "m": (3, 0, "<f8")}
+    for name, (run, subrun, kind) in keys.items():
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("spill/run", data=np.full((200, 1), run, kind), chunks=(128, 1), compression="gzip")
+            file["spill/subrun"] = np.array([subrun, 99])
+            file["spill/run"][1:] = 0
+            file["row"] = [name]
+    inputs, by = list(tmp_path.glob("*.h5")), ["--sort-by", "/spill/run,spill/subrun", "--exclude", "/spill/run"]
+    output = tmp_path / "out" / "sorted.h5"
+    output.parent.mkdir()
+    raddle("merge", *inputs, "-o", output, *by)
+    assert visit(output)["row"].tolist() == [b"b", b"m", b"a9", b"a10", b"z"]
+    raddle("verify", output, "--against", *inputs, *by)
+    raddle("verify", output, "--against", *inputs, *by[2:], expect=8)
+    plan = json.loads(raddle("plan", *inputs, *by, "--json").stdout)
+    assert [entry["path"].split("/")[-1] for entry in plan["inputs"]] == ["b.h5", "m.h5", "a9.h5", "a10.h5", "z.h5"]
+    with h5py.File(tmp_path / "b.h5", "a") as file:
+        del file["spill/subrun"]
+    refused = raddle("merge", *inputs, "-o", output, "--force", *by, expect=3).stderr
+    assert "b.h5" in refused and "spill/subrun" in refused and "does not exist" in refused, refused
+    with h5py.File(tmp_path / "b.h5", "a") as file:
+        file["spill/subrun"] = np.zeros(0)
+    assert "is empty" in raddle("merge", *inputs, "-o", output, "--force", *by, expect=3).stderr
+    with h5py.File(tmp_path / "b.h5", "a") as file:
+        del file["spill/subrun"]
+        file["spill/subrun"] = [9, 9]
+    (tmp_path / "bad.h5").write_bytes(b"no HDF5")
+    inputs.append(tmp_path / "bad.h5")
+    assert "bad.h5" in raddle("merge", *inputs, "-o", output, "--force", *by, expect=3).stderr
+    raddle("merge", *inputs, "-o", output, "--force", "--skip-bad", *by, expect=4)
+    assert visit(output)["row"].tolist() == [b"b", b"m", b"a9", b"a10", b"z"]
+
+
+def test_duplicates_and_bad_inputs(raddle, events, tmp_path):
+    output, report = tmp_path / "out.h5", tmp_path / "report.json"
+    refused = raddle("merge", *events, events[1], "-o", output, "--duplicates", "error", expect=3).stderr
+    assert "given twice" in refused
+    raddle("merge", *events, events[1], "-o", output, "--duplicates", "drop")
+    assert_concatenated(output, events)
+    raddle("verify", output, "--against", *events, events[1], "--duplicates", "drop")
+    raddle("merge", *events, events[1], "-o", output, "--force", "--duplicates", "keep", "--order", "given")
+    assert_concatenated(output, [*events, events[1]])
+    bad = tmp_path / "bad.h5"
+    bad.write_bytes(events[0].read_bytes()[:-100])
+    raddle("merge", *events, bad, "-o", output, "--force", "--skip-bad", "--report", report, expect=4)
+    skipped = json.loads(report.read_text())["skipped"]
+    assert [entry["path"] for entry in skipped] == [str(bad)] and "truncated" in skipped[0]["reason"]
+    assert_concatenated(output, events)

@@ -28,6 +28,8 @@ pub enum Exit {
     Mismatch = 8,
     /// Stopped by SIGINT (128 + 2).
     Interrupted = 130,
+    /// Stopped by SIGUSR1 (128 + 10), with which batch systems announce the end of a job's time.
+    Announced = 138,
     /// Stopped by SIGTERM (128 + 15).
     Terminated = 143,
 }
@@ -52,4 +54,4 @@ Exit codes:
   1  internal error                          6  a limit was reached (memory, open files, size)
   2  wrong usage                             7  another run writes the same output
   3  input refused, nothing written          8  verification or check found a difference
-  4  done, but inputs skipped (--skip-bad)   130/143  stopped by SIGINT/SIGTERM";
+  4  done, but inputs skipped (--skip-bad)   130/138/143  stopped by SIGINT/SIGUSR1/SIGTERM";

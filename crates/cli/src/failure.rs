@@ -7,6 +7,7 @@ use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::error::MergeError;
+use raddle_merge::join::DifferenceKind;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -73,20 +74,44 @@ impl Failure {
 
     /// A merge, rechunk or verification of `inputs` failed.
     pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
+        if let MergeError::Resumable { source, path, kept } = error {
+            let path = escape::path(path);
+            let what = match kept.tiles {
+                0 => format!("what an earlier run left is still in {path}"),
+                _ => format!("{} of finished chunks are kept in {path}", quantity::size(kept.stored_len_bytes)),
+            };
+            return Self::of_merge(source, inputs)
+                .hint(&format!("{what}: the same command goes on from there (--no-resume starts over)"));
+        }
         let failure = Self::new(exit_of(error, inputs), &error.to_string());
         match error {
             MergeError::BadInputs { bad } => {
                 let count = quantity::count(bad.len() as u64);
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
+                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(
+                    if bad.iter().all(|bad| bad.error.is_unsupported()) {
+                        "rewrite the files without what is not supported, or leave them out with --skip-bad"
+                    } else {
+                        "copy the files again from where they came from, or leave them out with --skip-bad"
+                    },
+                )
+            }
+            MergeError::SortKeys { missing } => {
+                let count = quantity::count(missing.len() as u64);
+                let what = format!("{count} of {} inputs have no value to sort by; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
-                    .details(differences::bad_inputs(bad))
-                    .hint("copy the files again from where they came from, or leave them out with --skip-bad")
+                    .details(differences::missing_keys(missing))
+                    .hint("leave these inputs out, or sort by datasets that all inputs have")
             }
             MergeError::Differences { differences } => {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
-                    .hint("leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)")
+                    .hint(if differences.iter().any(|difference| is_absence(difference.kind)) {
+                        "leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)"
+                    } else {
+                        "leave out the files that differ, or the objects with --exclude"
+                    })
             }
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
@@ -137,13 +162,20 @@ impl Failure {
     }
 }
 
+/// Whether objects are missing, which other joins than the exact one bridge.
+fn is_absence(kind: DifferenceKind) -> bool {
+    matches!(kind, DifferenceKind::Missing | DifferenceKind::Extra)
+}
+
 fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
     match error {
+        MergeError::Resumable { source, .. } => exit_of(source, inputs),
         MergeError::Pattern { .. } => Exit::Usage,
         MergeError::NoInputs { .. }
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
         | MergeError::BadInputs { .. }
+        | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::KeyFaults { .. }
         | MergeError::NoDigests { .. }

@@ -4,6 +4,7 @@ use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::signals::AbortIsMemory;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
@@ -15,7 +16,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
     }
-    std::panic::set_hook(Box::new(tell_panic));
+    let abort = AbortIsMemory::watch();
+    std::panic::set_hook(Box::new(move |panic| {
+        let _ = abort.as_ref().inspect(|abort| abort.no_longer());
+        tell_panic(panic);
+    }));
     guard(|| match Arguments::try_parse_from(arguments) {
         Ok(arguments) => conclude(dispatch(arguments.command)),
         Err(error) => tell_usage(&error),

@@ -1,9 +1,10 @@
 //! Damaged and malicious files at the command: an answer within seconds, exit code 0 with the right values or a refusal
 //! that names the file, nothing left behind, never a crash.
 
-use raddle_testing::content::Content;
+use raddle_testing::content::{Content, Node};
 use raddle_testing::hostile::{self, Expectation, TIME_LIMIT_S};
-use raddle_testing::plain;
+use raddle_testing::plain::{self, storage::create_compressed_group};
+use raddle_testing::spec::{FileSpec, Format};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -38,6 +39,34 @@ fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> 
         },
         Some(code) if REFUSALS.contains(&code) => Err(told),
         _ => panic!("{}: {}: {told}", input.display(), run.status),
+    }
+}
+
+#[test]
+fn what_only_libhdf5_knows_is_inspected_and_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.h5");
+    plain::make(&input, &FileSpec { format: Format::V110, ..FileSpec::default() }).unwrap();
+    create_compressed_group(&input, b"/group", 40).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        let run = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let inspection: serde_json::Value = serde_json::from_str(&run(&["inspect", "in.h5", "--json"])).unwrap();
+    assert_eq!(inspection["faults"], serde_json::json!([]));
+    assert_eq!(inspection["objects"]["through_library"], 2);
+    assert_eq!(inspection["datasets"][0]["path"], "/group/data");
+    assert_eq!((&inspection["chunks"]["count"], &inspection["stored_len_bytes"]), (&3.into(), &48.into()));
+    assert!(run(&["inspect", "in.h5"]).contains("2 objects read by libhdf5"));
+    std::fs::copy(&input, folder.path().join("in2.h5")).unwrap();
+    for compress in ["balanced", "keep"] {
+        run(&["merge", "in.h5", "in2.h5", "-o", "out.h5", "--force", "-c", compress, "-q"]);
+        run(&["verify", "out.h5", "--against", "in.h5", "in2.h5", "-q"]);
+        let content = plain::read(&folder.path().join("out.h5")).unwrap();
+        let Node::Dataset(data) = &content.nodes[b"/group/data".as_slice()] else { panic!("no dataset") };
+        assert_eq!(data.values, (0..40).chain(0..40).collect::<Vec<u8>>());
     }
 }
 

@@ -137,6 +137,40 @@ fn a_log_or_report_that_cannot_be_written_is_an_output_error() {
 }
 
 #[test]
+fn an_output_that_cannot_be_is_refused_before_inputs_are_read() {
+    let folder = two_files();
+    std::fs::write(folder.path().join("bad.h5"), "no HDF5").unwrap();
+    std::fs::write(folder.path().join("there.h5"), "old").unwrap();
+    std::fs::create_dir(folder.path().join("folder.h5")).unwrap();
+    std::os::unix::fs::symlink("a.h5", folder.path().join("link.h5")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.h5")).unwrap();
+    std::fs::hard_link(folder.path().join("a.h5"), folder.path().join("hard.h5")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("fifo.h5"), 0o600.into()).unwrap();
+    let before = names(folder.path());
+    for (output, force, reason) in [
+        ("there.h5", false, "exists"),
+        ("folder.h5", true, "is a folder"),
+        ("a.h5", true, "is also an input"),
+        ("link.h5", true, "is also an input"),
+        ("hard.h5", true, "is also an input"),
+        ("dangling.h5", true, "leads nowhere"),
+        ("fifo.h5", true, "is not a regular file"),
+        ("/dev/full", true, "is not a regular file"),
+        ("none/out.h5", true, "does not exist"),
+        ("..", true, "is not a file name"),
+    ] {
+        // `bad.h5` would be refused as an input, with another exit code.
+        let mut arguments = vec!["merge", "a.h5", "bad.h5", "-o", output, "-q"];
+        arguments.extend(force.then_some("--force"));
+        let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+        assert_eq!(code, 5, "{output}: {stderr}");
+        assert!(stderr.contains(reason) && stderr.contains(output), "{output}: {stderr}");
+    }
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(std::fs::read(folder.path().join("there.h5")).unwrap(), b"old");
+}
+
+#[test]
 fn a_second_writer_is_locked_out() {
     let folder = two_files();
     let lock = std::fs::File::create(folder.path().join(".out.h5.raddle-lock")).unwrap();
@@ -154,6 +188,13 @@ fn differing_inputs_are_shown_and_refused() {
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("2 differences") && stderr.contains("/x") && stderr.contains("/y"), "{stderr}");
     assert!(stderr.contains("--join"), "{stderr}");
+    let row = |path: &str| {
+        let line = stderr.lines().find(|line| line.trim_start().starts_with(path)).unwrap();
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // What is missing is missing in the files named, what is surplus is in them.
+    assert_eq!(row("/x"), ["/x", "missing", "dataset", "nothing", "c.h5"]);
+    assert_eq!(row("/y"), ["/y", "only in some inputs", "nothing", "dataset", "c.h5"]);
     let (code, _, stderr) =
         outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "c.h5", "-o", "out.h5", "-q", "--join", "outer"]));
     assert_eq!((code, stderr.as_str()), (0, ""));
@@ -223,15 +264,47 @@ fn interrupted_merge(folder: &Path, signal: Signal) -> (i32, Duration) {
 }
 
 #[test]
-fn signals_stop_a_run_soon_and_leave_nothing() {
+fn signals_stop_a_run_soon_and_leave_no_output() {
     let folder = tempfile::tempdir().unwrap();
     // 1 GiB before compression: minutes of work for the smallest encoding, written here in no time.
     make(&folder.path().join("long.h5"), "/x", 256, 1 << 20);
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
         let (stopped_with, after) = interrupted_merge(folder.path(), signal);
         assert_eq!(stopped_with, code);
         assert!(after < Duration::from_secs(2), "{after:?}");
-        assert_eq!(names(folder.path()), ["long.h5"].map(OsString::from));
+        // What is kept for the next run has names of its own; tests/faults looks at that.
+        assert!(!folder.path().join("out.h5").exists());
+    }
+}
+
+#[test]
+fn signals_stop_a_demo_soon_and_remove_its_folder() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
+            .env("TMPDIR", folder.path())
+            .args(["demo", "--workload", "nova", "--no-h5py", "-q"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let is_generating = || {
+            let made = std::fs::read_dir(folder.path()).unwrap().flatten();
+            made.flat_map(|demo| std::fs::read_dir(demo.path()))
+                .flatten()
+                .flatten()
+                .any(|file| file.path().extension().is_some_and(|ending| ending == "partial"))
+        };
+        let started = Instant::now();
+        while !is_generating() {
+            assert!(started.elapsed() < Duration::from_secs(60), "the demo makes no file");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let sent = Instant::now();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
+        assert_eq!(names(folder.path()), Vec::<OsString>::new());
     }
 }
 

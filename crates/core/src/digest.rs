@@ -153,6 +153,16 @@ impl Digest {
         self.len_bytes
     }
 
+    /// The digest as a part that can be noted, of a block that is this run and nothing more.
+    pub fn part(self, block: u64) -> BlockPart {
+        BlockPart { block, linear: self.linear, len_bytes: self.len_bytes }
+    }
+
+    /// The digest that [`Digest::part`] made a part of.
+    pub fn of_part(part: BlockPart) -> Self {
+        Self { linear: part.linear, len_bytes: part.len_bytes }
+    }
+
     /// CRC-64/NVME of the run.
     pub fn crc64_nvme(self) -> u64 {
         !(self.linear ^ shift(u64::MAX, self.len_bytes))
@@ -166,6 +176,17 @@ pub struct RowBlockDigests {
     total_len_bytes: u64,
     blocks: Vec<AtomicU64>,
     added_bytes: AtomicU64,
+}
+
+/// What fragments added to one block: enough to add them again without their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockPart {
+    /// Number of the block.
+    pub block: u64,
+    /// Their linear CRC, followed by zeros up to the end of the block.
+    pub linear: u64,
+    /// Their length.
+    pub len_bytes: u64,
 }
 
 /// What [`RowBlockDigests`] yields.
@@ -197,10 +218,35 @@ impl RowBlockDigests {
     /// # Errors
     /// If they reach beyond the end.
     pub fn add(&self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
-        let mut run = Run::new(self);
+        let mut forget = |_| {};
+        let mut run = Run::new(self, &mut forget);
         run.add(offset_bytes, bytes)?;
         run.flush();
         Ok(())
+    }
+
+    /// Adds what was noted of fragments; see [`RowBlockDigests::add_box_noting`].
+    ///
+    /// # Errors
+    /// As [`RowBlockDigests::check_part`].
+    pub fn add_part(&self, part: BlockPart) -> Result<()> {
+        self.check_part(part)?;
+        self.blocks[part.block as usize].fetch_xor(part.linear, Ordering::Relaxed);
+        self.added_bytes.fetch_add(part.len_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether `part` can be a part of these digests.
+    ///
+    /// # Errors
+    /// If there is no such block, or it is not that long.
+    pub fn check_part(&self, part: BlockPart) -> Result<()> {
+        let start = part.block.saturating_mul(self.block_len_bytes);
+        if part.block < self.blocks.len() as u64 && part.len_bytes <= self.block_end(part.block) - start {
+            return Ok(());
+        }
+        let (len_bytes, total_bytes) = (part.len_bytes, self.total_len_bytes);
+        Err(CoreError::FragmentOutside { offset_bytes: start, len_bytes, total_bytes })
     }
 
     /// Adds the bytes at `offset_bytes`, whose [`fragment`] is known, so that they are not gone through twice unless
@@ -232,6 +278,21 @@ impl RowBlockDigests {
         source: BoxSource<'_>,
         element_len_bytes: usize,
     ) -> Result<()> {
+        self.add_box_noting(shape, extent, source, element_len_bytes, &mut |_| {})
+    }
+
+    /// The same, telling `note` what is added to each block, for [`RowBlockDigests::add_part`] of a later run.
+    ///
+    /// # Errors
+    /// If the box lies outside the array or the buffer.
+    pub fn add_box_noting(
+        &self,
+        shape: &[u64],
+        extent: &Extent,
+        source: BoxSource<'_>,
+        element_len_bytes: usize,
+        note: &mut dyn FnMut(BlockPart),
+    ) -> Result<()> {
         let rank = shape.len();
         let whole = Extent::whole(shape);
         let inside = Extent::whole(source.shape).contains(&Extent::new(source.origin, &extent.count));
@@ -260,7 +321,7 @@ impl RowBlockDigests {
         }
         let element_len = element_len_bytes as u64;
         let run_len = (run_elements * element_len) as usize;
-        let mut run = Run::new(self);
+        let mut run = Run::new(self, note);
         let mut at = crate::extent::Coordinates::from_elem(0, outer);
         loop {
             let (mut offset, mut from) = (0u64, 0u64);
@@ -358,12 +419,16 @@ struct Run<'a> {
     end: u64,
     step_len_bytes: u64,
     step: Shift,
+    /// Bytes of the block.
+    len_bytes: u64,
     added_bytes: u64,
+    note: &'a mut dyn FnMut(BlockPart),
 }
 
 impl<'a> Run<'a> {
-    fn new(digests: &'a RowBlockDigests) -> Self {
-        Self { digests, block: 0, linear: 0, end: 0, step_len_bytes: 0, step: Shift::over(0), added_bytes: 0 }
+    fn new(digests: &'a RowBlockDigests, note: &'a mut dyn FnMut(BlockPart)) -> Self {
+        let step = Shift::over(0);
+        Self { digests, block: 0, linear: 0, end: 0, step_len_bytes: 0, step, len_bytes: 0, added_bytes: 0, note }
     }
 
     fn add(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
@@ -388,6 +453,7 @@ impl<'a> Run<'a> {
             }
             let carried = if self.linear == 0 { 0 } else { self.step.apply(self.linear) };
             self.linear = carried ^ fragment(here);
+            self.len_bytes += here.len() as u64;
             self.end = end;
             (offset, rest) = (end, behind);
         }
@@ -395,11 +461,16 @@ impl<'a> Run<'a> {
     }
 
     fn flush_block(&mut self) {
-        if self.linear != 0 {
-            let behind = self.digests.block_end(self.block) - self.end;
-            self.digests.blocks[self.block as usize].fetch_xor(shift(self.linear, behind), Ordering::Relaxed);
-            self.linear = 0;
+        if self.len_bytes == 0 {
+            return;
         }
+        let behind = self.digests.block_end(self.block) - self.end;
+        let linear = shift(self.linear, behind);
+        if linear != 0 {
+            self.digests.blocks[self.block as usize].fetch_xor(linear, Ordering::Relaxed);
+        }
+        (self.note)(BlockPart { block: self.block, linear, len_bytes: self.len_bytes });
+        (self.linear, self.len_bytes) = (0, 0);
     }
 
     fn flush(mut self) {
@@ -438,6 +509,10 @@ mod tests {
         assert!(matches!(digests.finish(), Err(CoreError::DigestIncomplete { got_bytes: 6, expected_bytes: 10 })));
         assert!(matches!(digests.add(8, &[0; 3]), Err(CoreError::FragmentOutside { .. })));
         assert!(matches!(digests.add(u64::MAX, &[0; 3]), Err(CoreError::FragmentOutside { .. })));
+        let part = |block, len_bytes| BlockPart { block, linear: 1, len_bytes };
+        for wrong in [part(3, 1), part(u64::MAX, 1), part(2, 3), part(0, 5)] {
+            assert!(matches!(digests.add_part(wrong), Err(CoreError::FragmentOutside { .. })));
+        }
         digests.add(6, &[1; 4]).unwrap();
         assert!(digests.finish().is_ok());
         let none = RowBlockDigests::new(4, 0).finish().unwrap();
@@ -493,8 +568,14 @@ mod tests {
                     if axes.len() == 1 {
                         let here = &tile[..(extent.count[0] * element as u64) as usize];
                         digests.add_fragment(extent.start[0] * element as u64, here, fragment(here)).unwrap();
-                    } else {
+                    } else if turn % 2 == 0 {
                         digests.add_box(&array.shape, &extent, source, element).unwrap();
+                    } else {
+                        // What an earlier run noted does as well as the bytes.
+                        let (earlier, mut parts) = (RowBlockDigests::new(block_len, array.len_bytes()), Vec::new());
+                        let note = &mut |part| parts.push(part);
+                        earlier.add_box_noting(&array.shape, &extent, source, element, note).unwrap();
+                        parts.into_iter().for_each(|part| digests.add_part(part).unwrap());
                     }
                 }
                 digests.join(ranks).unwrap();

@@ -16,6 +16,7 @@ pub mod digest;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod journal;
 pub mod memory;
 mod message;
 pub mod owners;

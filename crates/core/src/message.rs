@@ -48,6 +48,11 @@ impl<'a> Words<'a> {
         Ok(words)
     }
 
+    /// All that follows.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
     /// The error of a message that is cut or contradicts what both sides know.
     pub(crate) fn error(&self) -> CoreError {
         let operation = self.operation;

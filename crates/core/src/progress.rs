@@ -108,6 +108,13 @@ pub enum Event {
         /// Wall time since it began.
         elapsed_s: f64,
     },
+    /// What an interrupted run placed is kept.
+    Resumed {
+        /// Tiles.
+        tiles: u64,
+        /// Their stored bytes.
+        stored_len_bytes: u64,
+    },
     /// Something to tell.
     Message {
         /// Weight.

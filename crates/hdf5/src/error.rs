@@ -54,7 +54,7 @@ pub enum Hdf5Error {
         what: String,
     },
     /// Valid, but beyond what this reader knows.
-    #[error("{}: not supported (at byte {address}): {what}", path.display())]
+    #[error("{}: not supported{}: {what}", path.display(), at(*address))]
     Unsupported {
         /// File.
         path: PathBuf,
@@ -188,6 +188,11 @@ pub enum Hdf5Error {
         /// The file, or dataset in a file, as the input names it, escaped.
         missing: String,
     },
+}
+
+/// Where in a file something was found; address 0 stands for nowhere in particular.
+fn at(address: u64) -> String {
+    if address == 0 { String::new() } else { format!(" (at byte {address})") }
 }
 
 impl Hdf5Error {

@@ -10,13 +10,15 @@ mod space;
 pub use advice::Advice;
 pub use space::SpaceUse;
 
+use crate::child::{ChildReader, ObjectName};
 use crate::error::Result;
+use crate::metadata::{complete, is_unknown};
 use crate::model::{ChunkIndex, Dataset, FileTree, Filter, Layout, LinkTarget, ObjectIndex, ObjectKind};
 use crate::native::{self, Encoding, ReadLimits};
-use crate::read::{ChunkSummary, check_chunks, for_each_chunk};
+use crate::read::{ChunkSummary, check_chunks, check_listed, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 /// Memory for cached metadata blocks while a file is inspected.
@@ -70,6 +72,8 @@ pub struct ObjectCounts {
     pub soft_links: u64,
     /// External and user-defined links.
     pub foreign_links: u64,
+    /// Objects read by libhdf5 because the native reader does not know them; where their metadata lies is not known.
+    pub through_library: u64,
 }
 
 /// Sizes of chunks.
@@ -178,14 +182,25 @@ pub struct Fault {
 
 /// Inspects `file`.
 ///
-/// Objects that cannot be read are in [`Inspection::faults`].
+/// What the native reader does not know is asked of `library`, where there is one. Objects that cannot be read are in
+/// [`Inspection::faults`].
 ///
 /// # Errors
 /// If the file is no HDF5 file, is truncated, or its groups cannot be read at all.
-pub fn inspect(file: &InputFile, limits: &ReadLimits) -> Result<Inspection> {
+pub fn inspect(file: &InputFile, limits: &ReadLimits, library: Option<&ChildReader>) -> Result<Inspection> {
     let mut view = MetadataView::recording(file, VIEW_LIMIT_BYTES);
-    let tree = native::read_tree_through(&mut view, limits)?;
-    let mut inspector = Inspector::new(view, &tree);
+    let native = native::read_tree_through(&mut view, limits);
+    let known: HashSet<u64> = match &native {
+        Ok(tree) => tree.objects.iter().filter(|object| !is_unknown(object)).map(|object| object.address).collect(),
+        Err(_) => HashSet::new(),
+    };
+    let tree = match library {
+        Some(library) => complete(native, file.path(), library)?,
+        None => native?,
+    };
+    let mut inspector = Inspector::new(view, &tree, library);
+    inspector.objects.through_library =
+        tree.objects.iter().filter(|object| !is_unknown(object) && !known.contains(&object.address)).count() as u64;
     inspector.visit_objects();
     inspector.finish()
 }
@@ -194,6 +209,7 @@ pub fn inspect(file: &InputFile, limits: &ReadLimits) -> Result<Inspection> {
 struct Inspector<'f, 't> {
     view: MetadataView<'f>,
     tree: &'t FileTree,
+    library: Option<&'t ChildReader>,
     found: space::Found,
     objects: ObjectCounts,
     chunks: ChunkCounter,
@@ -204,7 +220,7 @@ struct Inspector<'f, 't> {
 }
 
 impl<'f, 't> Inspector<'f, 't> {
-    fn new(view: MetadataView<'f>, tree: &'t FileTree) -> Self {
+    fn new(view: MetadataView<'f>, tree: &'t FileTree, library: Option<&'t ChildReader>) -> Self {
         let found = space::Found {
             userblock_len_bytes: tree.userblock_len_bytes,
             length_len_bytes: tree.length_len_bytes,
@@ -213,6 +229,7 @@ impl<'f, 't> Inspector<'f, 't> {
         Self {
             view,
             tree,
+            library,
             found,
             objects: ObjectCounts::default(),
             chunks: ChunkCounter::default(),
@@ -310,15 +327,27 @@ impl<'f, 't> Inspector<'f, 't> {
     fn visit_chunks(&mut self, dataset: &Dataset, statistics: &mut DatasetStatistics) -> Result<()> {
         let encoding = Encoding::of(self.tree);
         let raw = &mut self.found.raw;
+        let through_library = matches!(dataset.layout, Layout::Chunked { index: ChunkIndex::ThroughLibrary, .. });
+        if let Some(library) = self.library.filter(|_| through_library) {
+            let file = self.view.file();
+            let listed = library.read_chunks(file.path(), ObjectName::Path(statistics.path.clone()))?;
+            listed.iter().for_each(|chunk| raw.push(chunk.address, chunk.len_bytes));
+            self.count_chunks(statistics, &check_listed(file, &listed)?);
+            return Ok(());
+        }
         for_each_chunk(&mut self.view, encoding, dataset, None, &mut |chunk| {
             raw.push(chunk.address, chunk.len_bytes);
             ControlFlow::Continue(())
         })?;
         let summary = check_chunks(&mut self.view, encoding, dataset)?;
+        self.count_chunks(statistics, &summary);
+        Ok(())
+    }
+
+    fn count_chunks(&mut self, statistics: &mut DatasetStatistics, summary: &ChunkSummary) {
         statistics.chunks = summary.count;
         statistics.stored_len_bytes = summary.stored_len_bytes;
-        self.chunks.add(statistics.chunk_len_bytes(), &summary);
-        Ok(())
+        self.chunks.add(statistics.chunk_len_bytes(), summary);
     }
 
     /// Adds a dataset to the sums of its group; datasets of a group follow one another.

@@ -63,7 +63,7 @@ impl Reader {
 
 impl MetadataReader for Reader {
     fn read_tree(&self, path: &Path) -> Result<FileTree> {
-        self.complete(self.native.read_tree(path), path)
+        complete(self.native.read_tree(path), path, &self.child)
     }
 }
 
@@ -74,25 +74,29 @@ impl Reader {
     /// As [`MetadataReader::read_tree`].
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
         let path = view.file().path();
-        self.complete(native::read_outline(view, &self.native.limits, forms), path)
-    }
-
-    /// Asks the child about what the native reader did not know.
-    fn complete(&self, found: Result<FileTree>, path: &Path) -> Result<FileTree> {
-        let mut tree = match found {
-            Err(error) if error.is_unsupported() => return self.child.read_tree(path),
-            outcome => outcome?,
-        };
-        let unknown: Vec<u64> = tree.objects.iter().filter(|object| is_unknown(object)).map(|o| o.address).collect();
-        if !unknown.is_empty() {
-            graft(&mut tree, self.child.read_objects(path, &unknown)?);
-            renumber(&mut tree);
-        }
-        Ok(tree)
+        complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)
     }
 }
 
-fn is_unknown(object: &Object) -> bool {
+/// What the native reader found in the file at `path`, with what it does not know asked of `child`.
+///
+/// # Errors
+/// That of `native`, unless it says that the file as a whole is unknown; those of the child.
+pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> Result<FileTree> {
+    let mut tree = match native {
+        Err(error) if error.is_unsupported() => return child.read_tree(path),
+        outcome => outcome?,
+    };
+    let unknown: Vec<u64> = tree.objects.iter().filter(|object| is_unknown(object)).map(|o| o.address).collect();
+    if !unknown.is_empty() {
+        graft(&mut tree, child.read_objects(path, &unknown)?);
+        renumber(&mut tree);
+    }
+    Ok(tree)
+}
+
+/// Whether the native reader found an object but does not know how to read it.
+pub(crate) fn is_unknown(object: &Object) -> bool {
     matches!(object.kind, ObjectKind::Unreadable { unsupported: true, .. })
 }
 

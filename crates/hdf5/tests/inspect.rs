@@ -7,7 +7,7 @@ use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use std::path::Path;
 
 fn inspection(path: &Path) -> Inspection {
-    inspect(&InputFile::open(path).unwrap(), &ReadLimits::default()).unwrap()
+    inspect(&InputFile::open(path).unwrap(), &ReadLimits::default(), None).unwrap()
 }
 
 fn column(rows: u64, chunk_rows: u64) -> StockDatasetSpec {
@@ -99,5 +99,5 @@ fn what_is_no_hdf5_is_an_error() {
     let path = folder.path().join("text.h5");
     std::fs::write(&path, "no HDF5").unwrap();
     let file = InputFile::open(&path).unwrap();
-    assert!(inspect(&file, &ReadLimits::default()).unwrap_err().to_string().contains("not an HDF5 file"));
+    assert!(inspect(&file, &ReadLimits::default(), None).unwrap_err().to_string().contains("not an HDF5 file"));
 }

@@ -13,6 +13,7 @@ use crate::provenance::{self, Provenance};
 use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
 use crate::tiles::MergeWork;
 use crate::values::ColumnReader;
+use raddle_core::cancel::CancelToken;
 use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, FillValue, Layout, TypeClass};
@@ -21,12 +22,14 @@ use raddle_hdf5::write::{
     WrittenFile,
 };
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Creates the objects of one output.
 pub struct Committer<'p> {
     plan: &'p MergePlan,
+    cancel: CancelToken,
     output: OutputFile,
     reader: ColumnReader<'p>,
     at: Cursor,
@@ -57,22 +60,19 @@ struct Cursor {
 }
 
 impl<'p> Committer<'p> {
-    /// Creates the output file at `path` with a metadata region sized for the plan.
-    pub fn create(plan: &'p MergePlan, path: &Path, work: &MergeWork<'p>) -> Result<Self> {
-        let mut options = OutputOptions {
-            compat: plan.options.compat,
-            metadata_region_len_bytes: predict_metadata(plan),
-            ..OutputOptions::default()
-        };
-        if let Some(root) = plan.schema.entries.first()
-            && let Role::Group { link_order } = root.role
-        {
-            options.root_link_order = link_order;
-            options.root_attribute_order = root.attribute_order;
-        }
+    /// Creates the output in `file`, open under `path`, with the `options` of [`output_options`].
+    pub fn create(
+        plan: &'p MergePlan,
+        file: File,
+        path: &Path,
+        options: &OutputOptions,
+        work: &MergeWork<'p>,
+        cancel: &CancelToken,
+    ) -> Result<Self> {
         Ok(Self {
             plan,
-            output: OutputFile::create(path, &options)?,
+            cancel: cancel.clone(),
+            output: OutputFile::create_in(file, path, options)?,
             reader: work.column_reader(),
             at: Cursor::default(),
             waiting: Vec::new(),
@@ -148,6 +148,7 @@ impl<'p> Committer<'p> {
     /// Creates the entries before `end`. `claims` are those of the last of them; the others have no tiles.
     fn create_until(&mut self, end: EntryIndex, claims: &[Claim]) -> Result<()> {
         while self.at.entry < end {
+            self.cancel.check()?;
             let entry = &self.plan.schema.entries[self.at.entry as usize];
             self.make(entry, claims).map_err(|error| match error {
                 MergeError::Hdf5(error) => MergeError::Hdf5(error.in_object(display_path(&entry.path))),
@@ -282,7 +283,9 @@ impl<'p> Committer<'p> {
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
                 let mut digests = InOrder::new(Form::Canonical, block_rows);
+                let cancel = &self.cancel;
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
+                    cancel.check()?;
                     digests.add(rows, canonical);
                     dataset.write_rows(start, rows, canonical).map_err(named)
                 })?;
@@ -391,6 +394,22 @@ fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
         attribute_order: entry.attribute_order,
         has_attributes: !entry.attributes.is_empty(),
     }
+}
+
+/// Settings of the output file, with a metadata region sized for the plan.
+pub fn output_options(plan: &MergePlan) -> OutputOptions {
+    let mut options = OutputOptions {
+        compat: plan.options.compat,
+        metadata_region_len_bytes: predict_metadata(plan),
+        ..OutputOptions::default()
+    };
+    if let Some(root) = plan.schema.entries.first()
+        && let Role::Group { link_order } = root.role
+    {
+        options.root_link_order = link_order;
+        options.root_attribute_order = root.attribute_order;
+    }
+    options
 }
 
 /// Length of the output's metadata, from what the schema has. If it falls short, objects go behind the raw region.

@@ -2,7 +2,7 @@
 
 use crate::join::Difference;
 use crate::keys::KeyFault;
-use raddle_core::engine::EngineError;
+use raddle_core::engine::{EngineError, Kept};
 use raddle_core::error::CoreError;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,17 @@ pub struct BadInput {
     pub path: PathBuf,
     /// Cause.
     pub error: Hdf5Error,
+}
+
+/// An input that has no value to sort by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingKey {
+    /// Path as given.
+    pub path: PathBuf,
+    /// The dataset asked for, escaped for display.
+    pub dataset: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
 }
 
 /// An error of merge, rechunk or verify.
@@ -46,7 +57,7 @@ pub enum MergeError {
         source: globset::Error,
     },
     /// One file was given twice.
-    #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep", path.display(), other.display())]
+    #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {
         /// Second path.
         path: PathBuf,
@@ -58,6 +69,12 @@ pub enum MergeError {
     BadInputs {
         /// The inputs, in order.
         bad: Vec<BadInput>,
+    },
+    /// Inputs that cannot be sorted by first values; all of them.
+    #[error("{} of the inputs have no value to sort by; the first: {}", missing.len(), first_missing(missing))]
+    SortKeys {
+        /// The inputs, in order.
+        missing: Vec<MissingKey>,
     },
     /// Inputs whose objects do not fit together; all differences.
     #[error("the inputs do not fit together: {} difference(s); see the table, or choose --join inner or outer", differences.len())]
@@ -152,6 +169,16 @@ pub enum MergeError {
         /// Cause.
         source: raddle_codec::CodecError,
     },
+    /// The run stopped, but what it had placed is kept for the next one.
+    #[error("{source}")]
+    Resumable {
+        /// Why it stopped.
+        source: Box<MergeError>,
+        /// Temporary file with the tiles.
+        path: PathBuf,
+        /// What is kept.
+        kept: Kept,
+    },
     /// Stopped by a signal.
     #[error("stopped before the end; nothing was published")]
     Cancelled,
@@ -177,6 +204,11 @@ impl From<CoreError> for MergeError {
     }
 }
 
+fn first_missing(missing: &[MissingKey]) -> String {
+    let text = |key: &MissingKey| format!("{}: {} {}", key.path.display(), key.dataset, key.reason);
+    missing.first().map(text).unwrap_or_default()
+}
+
 fn first(bad: &[BadInput]) -> String {
     bad.first().map(|bad| bad.error.to_string()).unwrap_or_default()
 }
@@ -188,6 +220,21 @@ fn first_fault(faults: &[KeyFault]) -> String {
 }
 
 impl MergeError {
+    /// Whether the same run may do better next time, so that what it placed is worth keeping: it was stopped, or the
+    /// machine failed it. Inputs that are damaged or change are not of that kind.
+    pub fn is_resumable(&self) -> bool {
+        let of_hdf5 = |error: &Hdf5Error| match error {
+            Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),
+            error => matches!(error, Hdf5Error::Io { .. }),
+        };
+        match self {
+            Self::Cancelled | Self::Write { .. } => true,
+            Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
+            Self::Hdf5(error) => of_hdf5(error),
+            _ => false,
+        }
+    }
+
     /// The engine's error in terms of this crate; `output` is the file that the engine writes.
     pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
         match error {
@@ -196,6 +243,9 @@ impl MergeError {
             }
             EngineError::Write { source, .. } => {
                 Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
+            }
+            EngineError::Recorded { source } => {
+                Self::Write { path: output.to_path_buf(), operation: "go on from its journal", source }
             }
             EngineError::Core(error) => error.into(),
             other => Self::Engine { object: output.display().to_string(), reason: other.to_string() },

@@ -37,11 +37,24 @@ pub enum InputOrder {
     Given,
 }
 
+/// What becomes of a file that is given more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub enum DuplicatePolicy {
+    /// An error: rows would be doubled.
+    #[default]
+    Refuse,
+    /// Its rows are taken as often as it is given.
+    Keep,
+    /// It counts where it comes first.
+    Drop,
+}
+
 /// Expands `specs` to the list of input files.
 ///
 /// # Errors
 /// A path that does not exist, a glob without a match, a folder without HDF5 files, the same file twice.
-pub fn expand(specs: &[InputSpec], order: InputOrder, keep_duplicates: bool) -> Result<Vec<PathBuf>> {
+pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut sorted = Vec::new();
     let mut inputs = Vec::new();
     for spec in specs {
@@ -62,10 +75,10 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, keep_duplicates: bool) -> 
     if sorted.is_empty() {
         return Err(MergeError::NoInputs { hint: "name files, folders, patterns or @list".to_owned() });
     }
-    if !keep_duplicates {
-        refuse_duplicates(&sorted)?;
+    match duplicates {
+        DuplicatePolicy::Keep => Ok(sorted),
+        DuplicatePolicy::Refuse | DuplicatePolicy::Drop => without_duplicates(sorted, duplicates),
     }
-    Ok(sorted)
 }
 
 /// Splits the bytes of a list into paths: one per line, or separated by zero bytes.
@@ -155,16 +168,23 @@ fn natural(left: &Path, right: &Path) -> std::cmp::Ordering {
     natord::compare(&left.to_string_lossy(), &right.to_string_lossy()).then_with(|| left.cmp(right))
 }
 
-fn refuse_duplicates(inputs: &[PathBuf]) -> Result<()> {
-    let mut seen: HashMap<(u64, u64), &PathBuf> = HashMap::new();
+/// The files without those that came before under any name, which are refused or dropped.
+fn without_duplicates(inputs: Vec<PathBuf>, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
+    let mut seen: HashMap<(u64, u64), PathBuf> = HashMap::new();
+    let mut distinct = Vec::with_capacity(inputs.len());
     for path in inputs {
         // A file that cannot be looked at is reported by the scan, together with the other bad ones.
-        let Ok(metadata) = std::fs::metadata(path) else { continue };
-        if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
-            return Err(MergeError::Duplicate { path: path.clone(), other: other.clone() });
+        if let Ok(metadata) = std::fs::metadata(&path) {
+            let identity = (metadata.dev(), metadata.ino());
+            match seen.get(&identity) {
+                Some(_) if duplicates == DuplicatePolicy::Drop => continue,
+                Some(other) => return Err(MergeError::Duplicate { path, other: other.clone() }),
+                None => seen.insert(identity, path.clone()),
+            };
         }
+        distinct.push(path);
     }
-    Ok(())
+    Ok(distinct)
 }
 
 #[cfg(test)]
@@ -185,9 +205,15 @@ mod tests {
     fn folders_and_globs_are_in_natural_order() {
         let folder = folder_with(&["run10.h5", "run2.h5", "notes.txt", ".hidden.h5"]);
         let spec = InputSpec::Path(folder.path().to_path_buf());
-        assert_eq!(names(&expand(&[spec], InputOrder::Natural, false).unwrap()), ["run2.h5", "run10.h5"]);
+        assert_eq!(
+            names(&expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap()),
+            ["run2.h5", "run10.h5"]
+        );
         let spec = InputSpec::Path(folder.path().join("run*.h5"));
-        assert_eq!(names(&expand(&[spec], InputOrder::Natural, false).unwrap()), ["run2.h5", "run10.h5"]);
+        assert_eq!(
+            names(&expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap()),
+            ["run2.h5", "run10.h5"]
+        );
     }
 
     #[test]
@@ -203,17 +229,18 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("a.h5"), folder.path().join("b.h5")).unwrap();
         let spec = InputSpec::Path(folder.path().to_path_buf());
         assert!(matches!(
-            expand(std::slice::from_ref(&spec), InputOrder::Natural, false),
+            expand(std::slice::from_ref(&spec), InputOrder::Natural, DuplicatePolicy::Refuse),
             Err(MergeError::Duplicate { .. })
         ));
-        assert_eq!(expand(&[spec], InputOrder::Natural, true).unwrap().len(), 2);
+        let count = |duplicates| expand(std::slice::from_ref(&spec), InputOrder::Natural, duplicates).unwrap().len();
+        assert_eq!((count(DuplicatePolicy::Keep), count(DuplicatePolicy::Drop)), (2, 1));
     }
 
     #[test]
     fn what_names_nothing_is_an_error() {
         let folder = folder_with(&[]);
         for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("none.h5")] {
-            assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, false).is_err());
+            assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, DuplicatePolicy::Refuse).is_err());
         }
     }
 }

@@ -6,9 +6,11 @@
 
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::stack::Differing;
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What to do with objects that only some inputs have.
@@ -46,6 +48,8 @@ pub enum ScalarPolicy {
     Equal,
     /// The first input's value.
     First,
+    /// Differing scalars become a dataset of one dimension, one element per input.
+    Stack,
 }
 
 /// Kind of a difference between inputs.
@@ -66,10 +70,16 @@ pub enum DifferenceKind {
     TrailingDimensions,
     /// A link leads elsewhere.
     LinkTarget,
-    /// A scalar or null dataset has another value.
+    /// A scalar dataset has another value.
     Value,
+    /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
+    Scale,
     /// Attributes differ.
     Attributes,
+    /// References lead to no object of their file.
+    Dangling,
+    /// A fill value cannot be kept.
+    FillValue,
 }
 
 impl DifferenceKind {
@@ -84,7 +94,10 @@ impl DifferenceKind {
             Self::TrailingDimensions => "other trailing dimensions",
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
+            Self::Scale => "other values of what is kept once",
             Self::Attributes => "other attributes",
+            Self::Dangling => "references to nothing",
+            Self::FillValue => "another fill value",
         }
     }
 }
@@ -100,7 +113,8 @@ pub struct Difference {
     pub expected: String,
     /// What the inputs below have.
     pub found: String,
-    /// Numbers of the inputs, ascending.
+    /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
+    /// [`DifferenceKind::Extra`] those that have it.
     pub inputs: Vec<u32>,
 }
 
@@ -143,9 +157,18 @@ struct JoinedEntry {
     column: Option<Column>,
     /// Digest of a dataset that is kept once.
     kept: Option<u64>,
-    first_input: u32,
-    present: u32,
+    /// Runs of inputs that have it, ascending; nearly always one.
+    present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
+    /// Values of a scalar that differ from the first.
+    differing: Differing,
+}
+
+impl JoinedEntry {
+    /// Number of inputs that have it.
+    fn holders(&self) -> u32 {
+        self.present.iter().map(|run| run.end - run.start).sum()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,6 +203,12 @@ impl Joiner {
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
         for entry in scanned {
+            for (attribute, count) in &entry.dangling {
+                let (path, kind, name) = (entry.path.clone(), DifferenceKind::Dangling, display_path(attribute));
+                let found = format!("{count} in attribute {name}, written as null");
+                let found = Found { path, kind, expected: "references to objects".to_owned(), found };
+                self.found.entry(found).or_default().push(input);
+            }
             let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == entry.path);
             let index = if hit { Some(expected) } else { self.by_path.get(&entry.path).copied() };
             match index {
@@ -218,15 +247,18 @@ impl Joiner {
             entry,
             column,
             kept,
-            first_input: input,
-            present: 1,
+            present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
+            differing: Differing::default(),
         });
     }
 
     fn compare(&mut self, index: usize, scanned: ScannedEntry, input: u32) {
         let joined = &mut self.entries[index];
-        joined.present += 1;
+        match joined.present.last_mut() {
+            Some(run) if run.end == input => run.end += 1,
+            _ => joined.present.push(input..input + 1),
+        }
         let mut report = |kind, expected: String, found: String| {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
@@ -244,8 +276,7 @@ impl Joiner {
                 }
                 if let Some(digest) = joined.kept {
                     if kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows) {
-                        let words = "of a dimension scale";
-                        report(DifferenceKind::Value, format!("the values {words}"), format!("other values {words}"));
+                        report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
                     }
                     fact.rows = 0;
                 }
@@ -261,11 +292,16 @@ impl Joiner {
                 column.facts.resize(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
             }
-            (ScannedRole::Other(role), None) => {
-                if let Some((kind, expected, found)) = compare_roles(&joined.entry.role, &role) {
-                    report(kind, expected, found);
+            (ScannedRole::Other(role), None) => match (compare_roles(&joined.entry.role, &role), role) {
+                (Some((kind @ DifferenceKind::Value, ..)), Role::Constant { value, .. })
+                    if self.options.scalars == ScalarPolicy::Stack =>
+                {
+                    report(kind, "one value".to_owned(), "other values: stacked, one per input".to_owned());
+                    joined.differing.push(input, value);
                 }
-            }
+                (Some((kind, expected, found)), _) => report(kind, expected, found),
+                (None, _) => {}
+            },
             (ScannedRole::Other(role), Some(_)) => {
                 report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
             }
@@ -280,12 +316,13 @@ impl Joiner {
         let inputs = self.inputs;
         self.report_absences();
         if self.options.join == Join::Inner {
-            self.entries.retain(|joined| joined.present == inputs);
+            self.entries.retain(|joined| joined.holders() == inputs);
         }
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
                 column.facts.resize(inputs as usize, ColumnFact::absent(0));
             }
+            std::mem::take(&mut joined.differing).stack(&mut joined.entry.role, &joined.present, inputs);
             if self.options.attributes == AttributePolicy::Identical {
                 let dropped = &joined.dropped_attributes;
                 let attributes = &mut joined.entry.attributes;
@@ -326,7 +363,9 @@ impl Joiner {
         match kind {
             DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,
             DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
-            DifferenceKind::Value => self.options.scalars == ScalarPolicy::First,
+            DifferenceKind::Value => self.options.scalars != ScalarPolicy::Equal,
+            DifferenceKind::Scale => self.options.scalars == ScalarPolicy::First,
+            DifferenceKind::Dangling | DifferenceKind::FillValue => true,
             _ => false,
         }
     }
@@ -336,22 +375,24 @@ impl Joiner {
         let absent_parents: HashSet<&[u8]> = self
             .entries
             .iter()
-            .filter(|joined| joined.present < self.inputs && matches!(joined.entry.role, Role::Group { .. }))
+            .filter(|joined| joined.holders() < self.inputs && matches!(joined.entry.role, Role::Group { .. }))
             .map(|joined| joined.entry.path.as_slice())
             .collect();
         for joined in &self.entries {
             let parent = parent_path(&joined.entry.path);
-            if joined.present == self.inputs || absent_parents.contains(parent) {
+            if joined.holders() == self.inputs || absent_parents.contains(parent) {
                 continue;
             }
-            let (kind, expected, found) = if joined.first_input == 0 {
+            let has = |input: u32| joined.present.iter().any(|run| run.contains(&input));
+            let is_missing = has(0);
+            let (kind, expected, found) = if is_missing {
                 (DifferenceKind::Missing, joined.entry.role.word(), "nothing")
             } else {
                 (DifferenceKind::Extra, "nothing", joined.entry.role.word())
             };
-            let count = format!("{found} ({} of {} inputs have it)", joined.present, self.inputs);
-            let found = Found { path: joined.entry.path.clone(), kind, expected: expected.to_owned(), found: count };
-            self.found.insert(found, vec![joined.first_input]);
+            let (expected, found) = (expected.to_owned(), found.to_owned());
+            let found = Found { path: joined.entry.path.clone(), kind, expected, found };
+            self.found.insert(found, (0..self.inputs).filter(|&input| has(input) != is_missing).collect());
         }
     }
 }

@@ -3,12 +3,15 @@
 use crate::join::JoinOptions;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
+use crate::selection::Selection;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Observer;
+use raddle_hdf5::child::ChildOptions;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How chunks of the output are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,6 +66,8 @@ pub struct MergeOptions {
     pub compress: Compress,
     /// Oldest HDF5 that must read the output.
     pub compat: Compat,
+    /// Which objects take part.
+    pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
     /// Write `/_raddle`.
@@ -73,11 +78,15 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
     pub ordered: bool,
+    /// Go on behind what an interrupted run of the same merge left.
+    pub resume: bool,
     /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
     /// whichever is more (deflate gains at most 1,032 times: more than that is a sparse or hostile file).
     pub max_output_len_bytes: Option<u64>,
     /// Executable that runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
     pub reader_executable: Option<PathBuf>,
+    /// Longest wait for one answer of that process.
+    pub reader_timeout: Duration,
     /// Virtual datasets and external storage may lead to files outside of the input's folder.
     pub follow_foreign_files: bool,
 }
@@ -95,13 +104,16 @@ impl MergeOptions {
             chunk: None,
             compress: Compress::default(),
             compat: Compat::default(),
+            selection: Selection::default(),
             join: JoinOptions::default(),
             provenance: true,
             made: Vec::new(),
             skip_bad: false,
             ordered: true,
+            resume: true,
             max_output_len_bytes: None,
             reader_executable: None,
+            reader_timeout: ChildOptions::default().timeout,
             follow_foreign_files: false,
         }
     }

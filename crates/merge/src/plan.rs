@@ -5,6 +5,7 @@
 
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
+use crate::fill_references;
 use crate::join::{Difference, Joiner};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
@@ -14,7 +15,7 @@ use crate::schema::{ABSENT, Column, ColumnFact, ColumnIndex, Entry, Role, Schema
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::model::{Dataset, Layout};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::FileIdentity;
 use std::collections::HashMap;
@@ -180,6 +181,7 @@ pub(crate) fn plan_carrying(
         }
         return Err(MergeError::Differences { differences });
     }
+    joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
     let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
     let table_rows = table_rows(&joined.schema, options.layout);
@@ -394,11 +396,13 @@ impl Planner<'_> {
         let model = column.model();
         let chunk = chunk_shape_of(model)?;
         let same = column.templates.iter().all(|template| {
-            let partial = match template.layout {
-                Layout::Chunked { partial_chunks_unfiltered, .. } => partial_chunks_unfiltered,
-                _ => true,
+            let movable = match &template.layout {
+                Layout::Chunked { partial_chunks_unfiltered, index, .. } => {
+                    !partial_chunks_unfiltered && *index != ChunkIndex::ThroughLibrary
+                }
+                _ => false,
             };
-            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && !partial
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable
         });
         let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
         let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();

@@ -1,9 +1,10 @@
 //! Giving the output its name: a lock, a temporary file in the target folder, fsync, rename.
 //!
+//! Beside the temporary file lies the journal with which a later run goes on; both go with the run, unless they are kept.
 //! Invariant: under the final name there is what was there before, or the whole new file; never a part of one.
 
 use crate::error::{MergeError, Result};
-use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::fs::{Access, FlockOperation, RenameFlags};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -14,35 +15,40 @@ use std::path::{Path, PathBuf};
 pub struct Publication {
     output: PathBuf,
     temporary: PathBuf,
+    journal: PathBuf,
     lock_path: PathBuf,
     lock: File,
     replace: bool,
-    published: bool,
+    /// Whether temporary file and journal stay when this is dropped.
+    is_kept: bool,
 }
 
 impl Publication {
-    /// Takes the lock on `output` and clears what a killed run left behind. `inputs` must not be the output under any
-    /// name; an existing output is refused unless `replace`.
+    /// Takes the lock on `output`. `inputs` must not be the output under any name; an existing output is refused unless
+    /// `replace`. What an interrupted run left is still there: go on from it, or [`Publication::clear`] it.
     pub fn begin(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<Self> {
-        let refuse = |reason: &str| MergeError::Output { path: output.to_path_buf(), reason: reason.to_owned() };
-        let name = output.file_name().ok_or_else(|| refuse("is not a file name; give -o FILE"))?;
-        let folder = folder_of(output);
-        if !folder.is_dir() {
-            return Err(refuse(&format!("folder {} does not exist; create it first", folder.display())));
-        }
         check_output(output, inputs, replace)?;
+        let (name, folder) = (output.file_name().unwrap_or_default(), folder_of(output));
         let beside = |suffix: &str| {
             let mut hidden = OsString::from(".");
             hidden.push(name);
             hidden.push(suffix);
             folder.join(hidden)
         };
-        let (temporary, lock_path) = (beside(".raddle-part"), beside(".raddle-lock"));
+        let lock_path = beside(".raddle-lock");
         let lock = take_lock(output, &lock_path)?;
-        let publication = Self { output: output.to_path_buf(), temporary, lock_path, lock, replace, published: false };
-        publication.remove_temporary()?;
+        let mut publication = Self {
+            output: output.to_path_buf(),
+            temporary: beside(".raddle-part"),
+            journal: beside(".raddle-journal"),
+            lock_path,
+            lock,
+            replace,
+            is_kept: true,
+        };
         // Another process may have published while we waited for nothing: look again under the lock.
         check_output(output, inputs, replace)?;
+        publication.is_kept = false;
         Ok(publication)
     }
 
@@ -51,8 +57,33 @@ impl Publication {
         &self.temporary
     }
 
-    /// Makes the temporary file durable and gives it the output's name.
-    pub fn publish(mut self) -> Result<()> {
+    /// Path of the journal; the writer creates it.
+    pub fn journal(&self) -> &Path {
+        &self.journal
+    }
+
+    /// Removes what an interrupted run left.
+    pub fn clear(&self) -> Result<()> {
+        // The journal first: without it nothing is made of the other.
+        for path in [&self.journal, &self.temporary] {
+            match std::fs::remove_file(path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(MergeError::Write { path: path.clone(), operation: "remove an old part", source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the output up for now: temporary file and journal stay for the next run.
+    pub fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// Makes the temporary file durable and gives it the output's name. After an error the output's name is as it was,
+    /// but for one of syncing the folder.
+    pub fn publish(&self) -> Result<()> {
         let write = |path: &Path, operation: &'static str| {
             let path = path.to_path_buf();
             move |source: std::io::Error| MergeError::Write { path, operation, source }
@@ -70,26 +101,19 @@ impl Publication {
             }
             Err(error) => return Err(write(to, "rename")(error.into())),
         }
-        self.published = true;
+        // From here on there is no temporary file; a journal that cannot be removed leads nowhere.
+        let _ = std::fs::remove_file(&self.journal);
         let folder = folder_of(&self.output);
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(write(folder, "fsync"))
-    }
-
-    fn remove_temporary(&self) -> Result<()> {
-        match std::fs::remove_file(&self.temporary) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(MergeError::Write { path: self.temporary.clone(), operation: "remove an old part", source })
-            }
-            _ => Ok(()),
-        }
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(write(to, "the file is complete under its name, but to make the name durable"))
     }
 }
 
 impl Drop for Publication {
     fn drop(&mut self) {
-        if !self.published {
-            // A failure to clean up must not hide the error that led here; the next run removes the part.
-            let _ = std::fs::remove_file(&self.temporary);
+        if !self.is_kept {
+            // A failure to clean up must not hide the error that led here; the next run clears again.
+            let _ = self.clear();
         }
         // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
         let _ = std::fs::remove_file(&self.lock_path);
@@ -125,9 +149,24 @@ fn take_lock(output: &Path, lock_path: &Path) -> Result<File> {
     }
 }
 
-/// Refuses an output that is an input, a folder or a special file, or exists and must not be replaced.
-fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
+/// Refuses an output that cannot be written: it is an input, a folder or a special file, or exists and must not be
+/// replaced, or its folder is missing or cannot be written to. Nothing is opened or changed, so that a run may ask before
+/// it reads its inputs.
+///
+/// # Errors
+/// [`MergeError::Output`] with the reason and what to do.
+pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
     let refuse = |reason: String| Err(MergeError::Output { path: output.to_path_buf(), reason });
+    if output.file_name().is_none() {
+        return refuse("is not a file name; give -o FILE".to_owned());
+    }
+    let folder = folder_of(output);
+    if !folder.is_dir() {
+        return refuse(format!("folder {} does not exist; create it first", folder.display()));
+    }
+    if rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return refuse(format!("folder {} cannot be written to; name another output", folder.display()));
+    }
     let Ok(metadata) = std::fs::metadata(output) else {
         return match std::fs::symlink_metadata(output) {
             Ok(_) => refuse("is a link that leads nowhere; remove it or name another output".to_owned()),
@@ -168,9 +207,26 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a dropped publication leaves nothing");
         let publication = Publication::begin(&output, &[], false).unwrap();
         std::fs::write(publication.temporary(), b"whole").unwrap();
+        std::fs::write(publication.journal(), b"a record").unwrap();
         publication.publish().unwrap();
+        drop(publication);
         assert_eq!(std::fs::read(&output).unwrap(), b"whole");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no lock and no part remain");
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_the_next_run_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.h5");
+        let publication = Publication::begin(&output, &[], false).unwrap();
+        std::fs::write(publication.temporary(), b"half").unwrap();
+        std::fs::write(publication.journal(), b"a record").unwrap();
+        publication.keep();
+        let publication = Publication::begin(&output, &[], false).unwrap();
+        assert_eq!(std::fs::read(publication.temporary()).unwrap(), b"half");
+        assert_eq!(std::fs::read(publication.journal()).unwrap(), b"a record");
+        publication.clear().unwrap();
+        assert!(!publication.temporary().exists() && !publication.journal().exists());
     }
 
     #[test]

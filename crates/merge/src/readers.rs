@@ -3,7 +3,8 @@
 //! Invariant: libhdf5 never sees an input in this process.
 
 use crate::options::MergeOptions;
-use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ObjectName, READER_ARGUMENT};
+use crate::selection::Selection;
+use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName, READER_ARGUMENT};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
 use raddle_hdf5::native::{self, Forms, ReadLimits};
@@ -21,6 +22,7 @@ const DEEPEST_GROUP: u64 = 1000;
 pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
+    selection: Selection,
 }
 
 impl InputReader {
@@ -30,28 +32,43 @@ impl InputReader {
         let composed = options.reader_executable.as_ref().map(|executable| {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
-            let child_options = ChildOptions { foreign_files, ..ChildOptions::default() };
+            let timeout = options.reader_timeout;
+            let child_options = ChildOptions { foreign_files, timeout, ..ChildOptions::default() };
             let child = ChildReader::with_options(executable.clone(), vec![READER_ARGUMENT.into()], child_options);
             Reader::new(native, child)
         });
-        Self { native, composed }
+        Self { native, composed, selection: options.selection.clone() }
     }
 
-    /// The metadata of a file.
+    /// The metadata of a file, of the objects that take part.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
+        let mut tree = self.read_whole_tree(path)?;
+        self.selection.prune(&mut tree);
+        Ok(tree)
+    }
+
+    /// Whether the dataset at `path` is carried once.
+    pub fn keeps(&self, path: &[u8]) -> bool {
+        self.selection.keeps(path)
+    }
+
+    /// The metadata of a file, of all objects.
+    pub fn read_whole_tree(&self, path: &Path) -> Result<FileTree> {
         match &self.composed {
             Some(reader) => reader.read_tree(path),
             None => self.native.read_tree(path),
         }
     }
 
-    /// The metadata of the file under `view`; datasets whose form is known come as
+    /// The metadata of the file under `view`, of the objects that take part; datasets whose form is known come as
     /// [`ObjectKind::Formed`](raddle_hdf5::model::ObjectKind::Formed).
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
-        match &self.composed {
-            Some(reader) => reader.read_outline(view, forms),
-            None => native::read_outline(view, &self.native.limits, forms),
-        }
+        let mut tree = match &self.composed {
+            Some(reader) => reader.read_outline(view, forms)?,
+            None => native::read_outline(view, &self.native.limits, forms)?,
+        };
+        self.selection.prune(&mut tree);
+        Ok(tree)
     }
 
     /// One object through libhdf5.
@@ -64,6 +81,11 @@ impl InputReader {
     /// all.
     pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
+    }
+
+    /// The stored chunks of a dataset whose index only libhdf5 knows.
+    pub fn read_chunks(&self, path: &Path, object: &[u8]) -> Result<Vec<ListedChunk>> {
+        self.child(path, 0)?.read_chunks(path, ObjectName::Path(object.to_vec()))
     }
 
     fn child(&self, path: &Path, address: u64) -> Result<&ChildReader> {

@@ -7,18 +7,21 @@
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
-use crate::schema::{AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, child_path, display_path, split};
+use crate::schema::{
+    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, child_path, display_path, split,
+};
 use foldhash::HashMap;
+use raddle_core::CoreError;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::form::{self, DatasetForm, FormedDataset};
 use raddle_hdf5::model::{
-    Attribute, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget, ObjectIndex,
-    ObjectKind, TypeClass,
+    Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
+    ObjectIndex, ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::{Encoding, Forms};
-use raddle_hdf5::read::{ChunkSummary, check_chunks};
+use raddle_hdf5::read::{ChunkSummary, check_chunks, check_listed};
 use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView, ViewBuffers};
 use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
@@ -41,6 +44,8 @@ pub struct ScannedEntry {
     pub attribute_order: CreationOrder,
     /// Comment of the object.
     pub comment: Option<Vec<u8>>,
+    /// Attributes with references to no object of the file, and how many: they became null references.
+    pub dangling: Vec<(Vec<u8>, u64)>,
 }
 
 /// What an input has at a path.
@@ -98,27 +103,36 @@ pub fn scan(
     let forms = Forms::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
     let ahead = ScanAhead::new(inputs.len(), options.jobs * 4);
+    let work = || {
+        let _stop = StopOnPanic(&ahead);
+        let mut scanner = InputScanner {
+            reader: InputReader::new(options),
+            forms: &forms,
+            buffers: ViewBuffers::default(),
+            view_limit_bytes,
+        };
+        while let Some(place) = ahead.next() {
+            if watch.cancel.is_cancelled() {
+                ahead.stop();
+                return;
+            }
+            let scanned = scanner.scan(&inputs[place]);
+            let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
+            watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+            ahead.put(place, scanned);
+        }
+    };
+    let mut no_thread = None;
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(inputs.len()) {
-            scope.spawn(|| {
-                let _stop = StopOnPanic(&ahead);
-                let mut scanner = InputScanner {
-                    reader: InputReader::new(options),
-                    forms: &forms,
-                    buffers: ViewBuffers::default(),
-                    view_limit_bytes,
-                };
-                while let Some(place) = ahead.next() {
-                    if watch.cancel.is_cancelled() {
-                        ahead.stop();
-                        return;
-                    }
-                    let scanned = scanner.scan(&inputs[place]);
-                    let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
-                    watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
-                    ahead.put(place, scanned);
+        for number in 0..options.jobs.min(inputs.len()) {
+            if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                // Where no more threads can be had, those that there are do it.
+                if number == 0 {
+                    no_thread = Some(source);
+                    ahead.stop();
                 }
-            });
+                break;
+            }
         }
         // Joined on this thread while the others scan on.
         for (place, path) in inputs.iter().enumerate() {
@@ -129,6 +143,9 @@ pub fn scan(
             }
         }
     });
+    if let Some(source) = no_thread {
+        return Err(CoreError::Threads { source }.into());
+    }
     if watch.cancel.is_cancelled() {
         return Err(MergeError::Cancelled);
     }
@@ -353,6 +370,7 @@ impl Scanner<'_, '_> {
             attributes: Arc::default(),
             attribute_order: CreationOrder::default(),
             comment: None,
+            dangling: Vec::new(),
         };
         let index = match &visit.what {
             Visited::Object(index) => *index,
@@ -369,7 +387,12 @@ impl Scanner<'_, '_> {
         let object = &self.tree.objects[index as usize];
         entry.attribute_order = object.attribute_order;
         if let ObjectKind::Formed(formed) = &object.kind {
-            entry.role = self.formed(formed)?;
+            entry.role = self.formed(formed, at)?;
+            if let ScannedRole::Column { kept, .. } = &mut entry.role
+                && self.reader.keeps(&visit.path)
+            {
+                *kept = Some(fragment(&self.constant(&formed.dataset(), at)?));
+            }
             entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)].attributes);
             entry.comment.clone_from(&formed.form.comment);
             return Ok(entry);
@@ -386,10 +409,10 @@ impl Scanner<'_, '_> {
             }
             _ => return Err(self.unsupported(object.address, "a kind of object that is new to raddle".to_owned())),
         };
-        entry.attributes = self.attributes(&object.attributes)?;
+        entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
-            && is_trailing_scale(&entry.attributes)
+            && (is_trailing_scale(&entry.attributes) || self.reader.keeps(&visit.path))
         {
             *kept = Some(fragment(&self.constant(dataset, at)?));
         }
@@ -397,10 +420,11 @@ impl Scanner<'_, '_> {
     }
 
     /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
-    fn formed(&mut self, formed: &FormedDataset) -> raddle_hdf5::Result<ScannedRole> {
+    fn formed(&mut self, formed: &FormedDataset, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         let form = Arc::as_ptr(&formed.form);
         if !self.of_forms.contains_key(&form) {
-            let attributes = self.attributes(&formed.form.attributes)?;
+            // None of these holds a reference.
+            let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
             self.of_forms.insert(form, OfForm { attributes, current: formed.dataset() });
         }
         let mut fact = ColumnFact::at(formed.place, 0);
@@ -417,11 +441,22 @@ impl Scanner<'_, '_> {
         Ok(ScannedRole::Column { template, fact, committed: None, kept: None })
     }
 
-    fn attributes(&mut self, attributes: &[Attribute]) -> raddle_hdf5::Result<Arc<[AttributeValue]>> {
-        if attributes.is_empty() {
-            return Ok(Arc::default());
+    /// Attributes of the entry number `at`; those with references to no object of the file are added to `dangling`.
+    fn attributes(
+        &mut self,
+        attributes: &[Attribute],
+        at: usize,
+        dangling: &mut Vec<(Vec<u8>, u64)>,
+    ) -> raddle_hdf5::Result<Arc<[AttributeValue]>> {
+        let mut values = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            let (value, count) = self.attribute(attribute, &self.visits.paths[at].path)?;
+            if count > 0 {
+                dangling.push((value.name.clone(), count));
+            }
+            values.push(value);
         }
-        attributes.iter().map(|attribute| self.attribute(attribute)).collect()
+        Ok(values.into())
     }
 
     fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
@@ -438,7 +473,8 @@ impl Scanner<'_, '_> {
         let committed = self.committed_path(&dataset.datatype);
         if !matches!(dataset.dataspace, Dataspace::Simple { .. }) {
             let value = self.constant(dataset, at)?;
-            let dataset = Box::new(dataset.clone());
+            let mut dataset = Box::new(dataset.clone());
+            self.resolve_fill(&mut dataset)?;
             return Ok(ScannedRole::Other(Role::Constant { dataset, committed, value }));
         }
         if dataset.dataspace.element_count().is_none() {
@@ -448,10 +484,21 @@ impl Scanner<'_, '_> {
                 what: format!("dimensions {:?} have more than 2^64 elements", dataset.dataspace.dims()),
             });
         }
-        let (stored_len_bytes, chunk_count) = stored(self.view, self.encoding, dataset)?;
+        let (stored_len_bytes, chunk_count) = match &dataset.layout {
+            Layout::Chunked { index: ChunkIndex::ThroughLibrary, .. } => {
+                let file = self.view.file();
+                let path = &self.visits.paths[at].path;
+                let summary = check_listed(file, &self.reader.read_chunks(file.path(), path)?)?;
+                (summary.stored_len_bytes, summary.count)
+            }
+            _ => stored(self.view, self.encoding, dataset)?,
+        };
         self.chunk_count += chunk_count;
-        let (mut template, fact) = split(dataset.clone(), address, stored_len_bytes);
+        let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes);
         self.resolve_fill(&mut template)?;
+        if address_kind(&template) == AddressKind::Header {
+            fact.address = address;
+        }
         Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None })
     }
 
@@ -481,18 +528,24 @@ impl Scanner<'_, '_> {
         source.all_values(dataset, &self.visits.paths[at].path, &mut self.resolver)
     }
 
-    fn attribute(&mut self, attribute: &Attribute) -> raddle_hdf5::Result<AttributeValue> {
+    /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
+    fn attribute(&mut self, attribute: &Attribute, path: &[u8]) -> raddle_hdf5::Result<(AttributeValue, u64)> {
         let class = &attribute.datatype.class;
-        self.refuse_revised(class, 0)?;
-        let value = self.resolver.canonical_inline(class, &attribute.data)?.into_owned();
-        Ok(AttributeValue {
+        let in_attribute = |error: Hdf5Error| {
+            error.in_object(format!("{} (attribute {})", display_path(path), display_path(&attribute.name)))
+        };
+        self.refuse_revised(class, 0).map_err(in_attribute)?;
+        let value = self.resolver.canonical_inline_or_null(class, &attribute.data);
+        let (value, dangling) = value.map_err(in_attribute)?;
+        let attribute = AttributeValue {
             name: attribute.name.clone(),
             utf8: attribute.utf8,
             committed: self.committed_path(&attribute.datatype),
             datatype: Datatype { committed: None, ..attribute.datatype.clone() },
             dataspace: attribute.dataspace.clone(),
             value,
-        })
+        };
+        Ok((attribute, dangling))
     }
 
     fn committed_path(&self, datatype: &Datatype) -> Option<Vec<u8>> {

@@ -52,7 +52,7 @@ pub enum Role {
     },
     /// A dataset of rank 1 or more: rows of all inputs one after another.
     Column(ColumnIndex),
-    /// A scalar or null dataset, equal in all inputs, kept once.
+    /// A scalar or null dataset, equal in all inputs, kept once; or scalars that differ, one element per input.
     Constant {
         /// Its facts.
         dataset: Box<Dataset>,
@@ -94,7 +94,8 @@ impl Role {
             Self::Column(_) => "dataset",
             Self::Constant { dataset, .. } => match dataset.dataspace {
                 Dataspace::Null => "null dataset",
-                _ => "scalar dataset",
+                Dataspace::Scalar => "scalar dataset",
+                Dataspace::Simple { .. } => "dataset",
             },
             Self::CommittedDatatype(_) => "committed datatype",
             Self::HardLink { .. } => "hard link",
@@ -176,9 +177,13 @@ pub enum AddressKind {
     Header,
 }
 
-/// What the address of a fact means for a dataset of this layout.
-pub fn address_kind(layout: &Layout) -> AddressKind {
-    match layout {
+/// What the address of a fact means for inputs that follow `template`. A fill value in canonical bytes cannot be read
+/// as it is stored: the header has it.
+pub fn address_kind(template: &Dataset) -> AddressKind {
+    if matches!(template.fill.value, Some(InlineData::Canonical(_))) {
+        return AddressKind::Header;
+    }
+    match &template.layout {
         Layout::Contiguous { .. } => AddressKind::Data,
         Layout::Chunked { index, .. } => match index {
             ChunkIndex::Single { .. } => AddressKind::Header,
@@ -199,7 +204,7 @@ pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64) -
         Layout::Compact(data) => *data = InlineData::Stored(Vec::new()),
         _ => {}
     }
-    let fact = match address_kind(&dataset.layout) {
+    let fact = match address_kind(&dataset) {
         AddressKind::Data => ColumnFact::at(place, stored_len_bytes),
         AddressKind::Header => ColumnFact { address: header_address, ..ColumnFact::at(place, stored_len_bytes) },
     };

@@ -2,7 +2,9 @@
 //!
 //! Digests are taken where a value is first seen in its output tile, from the bytes that are then encoded, and combined
 //! by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are decoded for
-//! it. Invariant: every row of a column is digested exactly once.
+//! it.
+//! Invariant: every row of a column is digested exactly once; whatever a tile adds to a digest is also noted
+//! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::digests::Digests;
 use crate::digests::blocks::Gathering;
@@ -11,6 +13,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{ABSENT, display_path};
 use crate::values::{ColumnReader, FillPattern};
 use raddle_codec::{EncodeState, is_all};
+use raddle_core::digest::BlockPart;
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
@@ -25,6 +28,8 @@ pub struct MergeWork<'p> {
     digests: Vec<Option<Gathering>>,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
+    /// Whether a later run may want to know what was added to the digests.
+    is_recorded: bool,
 }
 
 /// State of one worker thread.
@@ -33,6 +38,8 @@ pub struct MergeWorker<'p> {
     encode: EncodeState,
     /// A tile that is decoded for its digest alone.
     decoded: Vec<u8>,
+    /// What the tiles since the last note added to digests, with their columns.
+    parts: Vec<(u32, BlockPart)>,
 }
 
 impl<'p> MergeWork<'p> {
@@ -48,7 +55,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        Self { plan, pool, fills, digests, longest_decoded_len_bytes }
+        Self { plan, pool, fills, digests, longest_decoded_len_bytes, is_recorded: plan.options.ordered }
     }
 
     /// A reader of columns, for one thread.
@@ -60,6 +67,22 @@ impl<'p> MergeWork<'p> {
     pub fn finish(&self) -> Result<Digests> {
         let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
+    }
+
+    /// Adds to the digests what the `note` of an earlier run's batch tells; `None`, and nothing added, if it tells of
+    /// columns or blocks that the plan has not.
+    pub fn absorb(&self, note: &[u8]) -> Option<()> {
+        let (words, []) = note.as_chunks::<8>() else { return None };
+        let (parts, []) = words.as_chunks::<NOTE_WORDS>() else { return None };
+        let found = |part: &[[u8; 8]; NOTE_WORDS]| {
+            let [column, block, linear, len_bytes] = part.map(u64::from_le_bytes);
+            let digests = self.digests.get(usize::try_from(column).ok()?)?.as_ref()?;
+            Some((digests, BlockPart { block, linear, len_bytes }))
+        };
+        if parts.iter().any(|part| found(part).is_none_or(|(digests, part)| !digests.takes_part(part))) {
+            return None;
+        }
+        parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
     }
 
     /// Brings the values of a tile together in `raw`.
@@ -82,13 +105,18 @@ impl<'p> MergeWork<'p> {
     }
 
     /// Digests the values of a tile, if those of its column are.
-    fn digest(&self, tile: Tile, raw: &[u8]) -> Result<()> {
+    fn digest(&self, parts: &mut Vec<(u32, BlockPart)>, tile: Tile, raw: &[u8]) -> Result<()> {
         let (column, array) = self.array(tile);
         if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
             let extent = array.tile_extent(tile.index);
             let origin = Coordinates::from_elem(0, extent.rank());
             let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
-            digests.add_box(&array.shape, &extent, source, array.element_len_bytes as usize)?;
+            let note = &mut |part: BlockPart| {
+                if self.is_recorded {
+                    note_part(parts, column, part);
+                }
+            };
+            digests.add_box_noting(&array.shape, &extent, source, array.element_len_bytes as usize, note)?;
         }
         Ok(())
     }
@@ -97,12 +125,17 @@ impl<'p> MergeWork<'p> {
     fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
         let (column, array) = self.array(tile);
         match &self.digests[column as usize] {
-            Some(Gathering::Stored(tiles)) => tiles.add(tile.index, chunk),
+            Some(Gathering::Stored(tiles)) => {
+                let part = tiles.add(tile.index, chunk);
+                if self.is_recorded {
+                    worker.parts.push((column, part));
+                }
+            }
             Some(Gathering::Values { .. }) => {
                 let mut decoded = std::mem::take(&mut worker.decoded);
                 decoded.resize(array.tile_len_bytes() as usize, 0);
-                let outcome =
-                    self.gather(&mut worker.reader, tile, &mut decoded).and_then(|()| self.digest(tile, &decoded));
+                let gathered = self.gather(&mut worker.reader, tile, &mut decoded);
+                let outcome = gathered.and_then(|()| self.digest(&mut worker.parts, tile, &decoded));
                 worker.decoded = decoded;
                 outcome?;
             }
@@ -116,13 +149,27 @@ impl<'p> MergeWork<'p> {
     }
 }
 
+/// Words per part of a digest in a note: column, block, CRC, length.
+const NOTE_WORDS: usize = 4;
+
+/// Joins a part with the last one where both belong to one block, as those of neighbouring tiles do.
+fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
+    match parts.last_mut() {
+        Some((last_column, last)) if (*last_column, last.block) == (column, part.block) => {
+            last.linear ^= part.linear;
+            last.len_bytes += part.len_bytes;
+        }
+        _ => parts.push((column, part)),
+    }
+}
+
 impl<'p> TileWork for MergeWork<'p> {
     type Error = MergeError;
     type Worker = MergeWorker<'p>;
 
     fn worker(&self) -> Result<MergeWorker<'p>> {
         let reader = ColumnReader::new(self.plan, self.pool);
-        Ok(MergeWorker { reader, encode: EncodeState::default(), decoded: Vec::new() })
+        Ok(MergeWorker { reader, encode: EncodeState::default(), decoded: Vec::new(), parts: Vec::new() })
     }
 
     fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
@@ -141,7 +188,7 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
         self.gather(&mut worker.reader, tile, raw)?;
-        self.digest(tile, raw)
+        self.digest(&mut worker.parts, tile, raw)
     }
 
     fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
@@ -172,6 +219,14 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker_len_bytes(&self) -> u64 {
         ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
+    }
+
+    fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {
+        for (column, BlockPart { block, linear, len_bytes }) in worker.parts.drain(..) {
+            for word in [u64::from(column), block, linear, len_bytes] {
+                note.extend_from_slice(&word.to_le_bytes());
+            }
+        }
     }
 
     fn retire(&self, worker: MergeWorker<'p>, stages: &mut StageTable) {

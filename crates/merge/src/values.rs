@@ -413,7 +413,7 @@ impl<'p> ColumnReader<'p> {
         let fact = &scanned.facts[input as usize];
         let known = &scanned.templates[fact.template as usize];
         let file = self.pool.get(input)?;
-        let dataset = match address_kind(&known.layout) {
+        let dataset = match address_kind(known) {
             AddressKind::Data => complete(known, fact),
             AddressKind::Header if is_foreign(&known.layout) => complete(known, fact),
             AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,

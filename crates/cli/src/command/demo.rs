@@ -101,10 +101,18 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
         told = made.raw_len_bytes;
         watch.observer.event(&Event::Advanced { stage: Stage::Create, bytes, items: 0 });
     };
-    let made = generate(folder, workload, arguments.seed, jobs.unwrap_or(NonZeroUsize::MIN), &mut progress);
+    let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
+    let made = generate(folder, workload, arguments.seed, jobs, watch.cancel, &mut progress);
     let elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Create, elapsed_s });
-    made.map_err(|error| Failure::new(Exit::Output, &format!("{error:#}")))
+    made.map_err(|error| {
+        if watch.cancel.is_cancelled() { stopped() } else { Failure::new(Exit::Output, &format!("{error:#}")) }
+    })
+}
+
+/// A signal arrived while no merge was at work.
+fn stopped() -> Failure {
+    Failure::new(Exit::Interrupted, "stopped before the end")
 }
 
 /// Plans, merges, verifies, compares, and prints the table.
@@ -147,8 +155,9 @@ fn show(
         (false, Some(python)) => {
             tell(arguments, "\nThe same with a loop over h5py, gzip level 6 (this takes a while) ...\n")?;
             let output = merged.with_file_name("h5py-loop.h5");
-            let looped = h5py::run(&python, merged, &output, inputs);
-            Some(looped.map_err(|error| Failure::new(Exit::Internal, &format!("{error:#}")))?)
+            let looped = h5py::run(&python, merged, &output, inputs, watch.cancel);
+            let looped = looped.map_err(|error| Failure::new(Exit::Internal, &format!("{error:#}")))?;
+            Some(looped.ok_or_else(stopped)?)
         }
     };
     tell(arguments, &comparison(&report, arguments.compress, looped.as_ref()))?;

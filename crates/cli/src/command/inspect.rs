@@ -3,6 +3,7 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::reader::ReaderArgs;
 use crate::render::inspection::{self, Detail};
 use raddle_hdf5::inspect::{Inspection, inspect};
 use raddle_hdf5::native::ReadLimits;
@@ -25,6 +26,9 @@ pub struct InspectArgs {
     /// Groups and datasets to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+
+    #[command(flatten)]
+    reader: ReaderArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -45,8 +49,11 @@ struct Named<'a> {
 /// Inspects each file; a file that cannot be read does not hide the others.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
+    // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
+    let library = arguments.reader.child();
+    let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
     for (place, path) in arguments.files.iter().enumerate() {
-        let inspection = match InputFile::open(path).and_then(|file| inspect(&file, &ReadLimits::default())) {
+        let inspection = match inspect_file(path) {
             Ok(inspection) => inspection,
             Err(error) => {
                 let failure = Failure::of_input(&error);

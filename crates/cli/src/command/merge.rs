@@ -4,12 +4,17 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::InputArgs, keys::KeyMakingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs,
+    inputs::{InputArgs, ListingArgs},
+    keys::KeyMakingArgs,
+    layout::LayoutArgs,
+    output::OutputArgs,
+    running::RunningArgs,
     schema::SchemaArgs,
 };
 use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, keys, quantity, report};
 use crate::watching::Watching;
+use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
@@ -57,18 +62,19 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
-    arguments.schema.apply(&mut options);
+    arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
     if !arguments.keys.is_empty() {
         options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
     }
     arguments.running.apply(&mut options);
-    merge(&inputs, &options, arguments.output.dry_run, &arguments.running, "merge")
+    merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
 
 /// Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
 pub(super) fn merge(
-    inputs: &[PathBuf],
+    inputs: Vec<PathBuf>,
+    listing: &ListingArgs,
     options: &MergeOptions,
     dry_run: bool,
     running: &RunningArgs,
@@ -76,8 +82,14 @@ pub(super) fn merge(
 ) -> Result<Exit, Failure> {
     let watching = Watching::start(running, command)?;
     watching.conclude(|watch| {
-        let failed = |error| Failure::of_merge(&error, inputs);
-        let plan = raddle_merge::plan::plan(inputs, options, watch).map_err(failed)?;
+        if !dry_run {
+            // Before the scan, which may take minutes, and again when writing starts.
+            check_output(&options.output, &inputs, options.force)
+                .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        }
+        let inputs = listing.sort(inputs, options, watch)?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = raddle_merge::plan::plan(&inputs, options, watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if dry_run {
             let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;

@@ -42,11 +42,12 @@ Examples:
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let mut options = MergeOptions::new("");
-    arguments.schema.apply(&mut options);
+    arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "plan")?;
     watching.conclude(|watch| {
+        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
         let plan =
             raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let predicted =

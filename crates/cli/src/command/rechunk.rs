@@ -3,7 +3,7 @@
 use super::merge::merge;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::options::{inputs::ListingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 
@@ -34,6 +34,6 @@ pub fn run(arguments: &RechunkArgs) -> Result<Exit, Failure> {
     arguments.output.apply(&mut options);
     arguments.layout.apply(&mut options);
     arguments.running.apply(&mut options);
-    let inputs = [arguments.input.clone()];
-    merge(&inputs, &options, arguments.output.dry_run, &arguments.running, "rechunk")
+    let inputs = vec![arguments.input.clone()];
+    merge(inputs, &ListingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
 }

@@ -55,15 +55,18 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         false => vec![arguments.output.clone()],
     };
     let mut options = MergeOptions::new(&arguments.output);
-    arguments.schema.apply(&mut options);
+    arguments.schema.apply(&mut options)?;
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "verify")?;
     watching.conclude(|watch| {
-        let verified = match has_inputs {
-            true => raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch),
-            false => raddle_merge::digests::check::check(&arguments.output, &options, watch),
+        let verified = if has_inputs {
+            let inputs = arguments.listing.sort(inputs, &options, watch)?;
+            raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch)
+                .map_err(|error| Failure::of_merge(&error, &inputs))?
+        } else {
+            raddle_merge::digests::check::check(&arguments.output, &options, watch)
+                .map_err(|error| Failure::of_merge(&error, &inputs))?
         };
-        let verified = verified.map_err(|error| Failure::of_merge(&error, &inputs))?;
         arguments.running.write_report(&verified)?;
         if arguments.json {
             print(&crate::render::json(&verified))?;

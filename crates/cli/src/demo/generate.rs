@@ -8,6 +8,7 @@ use super::values::{FileKeys, Law, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, Column, GZIP_LEVEL, Table, Workload};
 use anyhow::{Context, Result};
 use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_core::cancel::CancelToken;
 use raddle_hdf5::stock::{StockDatasetSpec, StockFile};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -37,12 +38,13 @@ const WINDOW_PIECES: usize = 64;
 
 /// Writes the files of `workload` into `folder`, which must exist, and returns their paths in order.
 ///
-/// `progress` is called on the calling thread. Fails if one of the files exists.
+/// `progress` is called on the calling thread. Fails if one of the files exists, and soon after `cancel` is cancelled.
 pub fn generate(
     folder: &Path,
     workload: &Workload,
     seed: u64,
     threads: NonZeroUsize,
+    cancel: &CancelToken,
     progress: &mut dyn FnMut(&GenerateProgress),
 ) -> Result<Vec<PathBuf>> {
     let schema = workload.schema(seed);
@@ -53,7 +55,7 @@ pub fn generate(
         let path = folder.join(content.file_name());
         let partial = path.with_extension("h5.partial");
         anyhow::ensure!(!path.exists(), "{} exists already", path.display());
-        let written = write_file(&partial, &content, threads, &mut |raw_len_bytes, stored_len_bytes| {
+        let written = write_file(&partial, &content, threads, cancel, &mut |raw_len_bytes, stored_len_bytes| {
             state.raw_len_bytes += raw_len_bytes;
             state.stored_len_bytes += stored_len_bytes;
             progress(&state);
@@ -186,6 +188,7 @@ fn write_file(
     path: &Path,
     content: &FileContent<'_>,
     threads: NonZeroUsize,
+    cancel: &CancelToken,
     advanced: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     let mut file = StockFile::create(path)?;
@@ -216,6 +219,7 @@ fn write_file(
             });
         }
         let written = write_pieces(&mut file, content, &pieces, advanced, &|number| {
+            cancel.check()?;
             let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
             loop {
                 if let Some(stored) = window.finished.remove(&number) {
@@ -338,15 +342,31 @@ mod tests {
     use super::*;
     use raddle_hdf5::stock::Element;
 
-    fn threads(count: usize) -> NonZeroUsize {
-        NonZeroUsize::new(count).unwrap()
+    /// The tiny files of `seed`, made by so many threads.
+    fn make(folder: &Path, seed: u64, threads: usize) -> Result<Vec<PathBuf>> {
+        let threads = NonZeroUsize::new(threads).unwrap();
+        generate(folder, &Workload::TINY, seed, threads, &CancelToken::new(), &mut |_| ())
+    }
+
+    #[test]
+    fn a_cancelled_run_leaves_whole_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (threads, cancel) = (NonZeroUsize::MIN, CancelToken::new());
+        let error = generate(folder.path(), &Workload::TINY, 1, threads, &cancel, &mut |progress| {
+            if progress.files_done == 1 {
+                cancel.cancel();
+            }
+        });
+        assert!(error.unwrap_err().downcast_ref::<raddle_core::error::CoreError>().is_some());
+        let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["neardet_r00011981_s00.h5"]);
     }
 
     #[test]
     fn bytes_depend_on_the_seed_and_not_on_threads() {
         let folders = [(1, 1), (3, 1), (2, 2)].map(|(count, seed)| {
             let folder = tempfile::tempdir().unwrap();
-            let paths = generate(folder.path(), &Workload::TINY, seed, threads(count), &mut |_| ()).unwrap();
+            let paths = make(folder.path(), seed, count).unwrap();
             assert_eq!(paths.len(), Workload::TINY.files as usize);
             assert!(paths.is_sorted(), "the order of files is the order of names");
             (paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>(), folder)
@@ -361,7 +381,8 @@ mod tests {
     fn progress_ends_with_everything() {
         let folder = tempfile::tempdir().unwrap();
         let mut last = None;
-        generate(folder.path(), &Workload::TINY, 1, threads(2), &mut |progress| {
+        let (threads, cancel) = (NonZeroUsize::new(2).unwrap(), CancelToken::new());
+        generate(folder.path(), &Workload::TINY, 1, threads, &cancel, &mut |progress| {
             if let Some(GenerateProgress { raw_len_bytes, .. }) = last {
                 assert!(progress.raw_len_bytes >= raw_len_bytes);
             }
@@ -376,9 +397,9 @@ mod tests {
     #[test]
     fn an_existing_file_is_left_alone_and_nothing_partial_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let path = generate(folder.path(), &Workload::TINY, 1, threads(1), &mut |_| ()).unwrap()[0].clone();
+        let path = make(folder.path(), 1, 1).unwrap()[0].clone();
         std::fs::write(&path, b"mine").unwrap();
-        let error = generate(folder.path(), &Workload::TINY, 1, threads(1), &mut |_| ()).unwrap_err();
+        let error = make(folder.path(), 1, 1).unwrap_err();
         assert!(error.to_string().contains("exists already"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);

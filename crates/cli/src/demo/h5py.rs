@@ -4,10 +4,12 @@
 //! Python has h5py, the demo goes without.
 
 use anyhow::{Context, Result};
+use raddle_core::cancel::CancelToken;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The loop.
 const SCRIPT: &str = include_str!("h5py_loop.py");
@@ -43,15 +45,39 @@ fn has_h5py(python: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Merges `inputs` into `output` with the loop, and compares with `merged`.
+/// How often a running loop is looked after: a fraction of the two seconds in which a signal should stop it.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Merges `inputs` into `output` with the loop, and compares with `merged`. `None`: stopped because of `cancel`.
 ///
 /// # Errors
 /// If Python fails; its own message goes to standard error.
-pub fn run(python: &Path, merged: &Path, output: &Path, inputs: &[PathBuf]) -> Result<Loop> {
+pub fn run(
+    python: &Path,
+    merged: &Path,
+    output: &Path,
+    inputs: &[PathBuf],
+    cancel: &CancelToken,
+) -> Result<Option<Loop>> {
     let files = [merged, output].into_iter().chain(inputs.iter().map(PathBuf::as_path)).map(OsStr::new);
     let mut command = Command::new(python);
     command.args(["-c", SCRIPT]).args(files).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let finished = command.output().with_context(|| format!("{} cannot be run", python.display()))?;
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("{} cannot be run", python.display()))?;
+    // The loop prints its result at the end, less than a pipe holds.
+    while child.try_wait()?.is_none() {
+        if cancel.is_cancelled() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let finished = child.wait_with_output()?;
+    // A signal from the terminal ends Python as well.
+    if cancel.is_cancelled() {
+        return Ok(None);
+    }
     anyhow::ensure!(finished.status.success(), "the h5py loop failed ({})", finished.status);
-    serde_json::from_slice(&finished.stdout).context("the h5py loop printed something else than its result")
+    serde_json::from_slice(&finished.stdout).context("the h5py loop printed something else than its result").map(Some)
 }

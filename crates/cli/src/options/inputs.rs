@@ -1,7 +1,9 @@
 //! Which files to read: paths, quoted globs, folders, lists.
 
 use crate::failure::Failure;
-use raddle_merge::inputs::{InputOrder, InputSpec, expand, parse_list};
+use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand, parse_list};
+use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::order::sort_by_first_values;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -39,7 +41,14 @@ pub struct ListingArgs {
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Natural)]
     pub order: Order,
 
-    /// Whether the same file may be given twice
+    /// Sort the inputs by the first values of these datasets, for example /spill/run,/spill/subrun
+    ///
+    /// Inputs with equal values keep the order that --order and lists give them. An input without one of the datasets, or
+    /// with an empty one, is refused.
+    #[arg(long, value_name = "DATASETS", value_delimiter = ',')]
+    pub sort_by: Vec<String>,
+
+    /// What becomes of a file that is given twice
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Refuse)]
     pub duplicates: Duplicates,
 }
@@ -59,9 +68,12 @@ pub enum Order {
 pub enum Duplicates {
     /// Stop: rows would be doubled
     #[default]
+    #[value(alias = "error")]
     Refuse,
     /// Take its rows once more
     Keep,
+    /// Take its rows once
+    Drop,
 }
 
 impl InputArgs {
@@ -91,7 +103,26 @@ impl ListingArgs {
             Order::Natural => InputOrder::Natural,
             Order::Given => InputOrder::Given,
         };
-        expand(&specs, order, self.duplicates == Duplicates::Keep).map_err(|error| Failure::of_merge(&error, &[]))
+        let duplicates = match self.duplicates {
+            Duplicates::Refuse => DuplicatePolicy::Refuse,
+            Duplicates::Keep => DuplicatePolicy::Keep,
+            Duplicates::Drop => DuplicatePolicy::Drop,
+        };
+        expand(&specs, order, duplicates).map_err(|error| Failure::of_merge(&error, &[]))
+    }
+
+    /// `inputs` in the order of `--sort-by`.
+    pub fn sort(
+        &self,
+        inputs: Vec<PathBuf>,
+        options: &MergeOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        if self.sort_by.is_empty() {
+            return Ok(inputs);
+        }
+        let datasets: Vec<Vec<u8>> = self.sort_by.iter().map(|path| path.clone().into_bytes()).collect();
+        sort_by_first_values(&inputs, &datasets, options, watch).map_err(|error| Failure::of_merge(&error, &inputs))
     }
 
     fn read_list(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {

@@ -19,9 +19,14 @@ pub struct OutputArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 
-    /// Write encoded chunks in the order they get ready: a little faster, but two runs give different bytes
+    /// Write encoded chunks in the order they get ready: a little faster, but two runs give different bytes, and an
+    /// interrupted run starts over
     #[arg(long)]
     pub unordered: bool,
+
+    /// Start over instead of going on from what an interrupted run of the same command left
+    #[arg(long)]
+    pub no_resume: bool,
 
     /// Do not record inputs, row ranges and digests in the group /_raddle of the output
     #[arg(long)]
@@ -34,6 +39,7 @@ impl OutputArgs {
         options.output.clone_from(&self.output);
         options.force = self.force;
         options.ordered = !self.unordered;
+        options.resume = !self.no_resume;
         options.provenance = !self.no_provenance;
     }
 }

@@ -1,5 +1,6 @@
 //! How a run uses the machine and what it says while it runs.
 
+use super::reader::ReaderArgs;
 use super::size::Size;
 use crate::failure::Failure;
 use raddle_merge::options::MergeOptions;
@@ -38,6 +39,9 @@ pub struct RunningArgs {
     /// Write a report of the run to FILE as JSON: times, bytes, memory, predictions against what happened
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    #[command(flatten)]
+    reader: ReaderArgs,
 }
 
 impl RunningArgs {
@@ -49,8 +53,7 @@ impl RunningArgs {
         if let Some(memory) = self.memory {
             options.memory_limit_bytes = memory.0;
         }
-        // Without the path of this executable, inputs that only libhdf5 can read are refused by name.
-        options.reader_executable = std::env::current_exe().ok();
+        self.reader.apply(options);
     }
 
     /// Writes `report` to the file that `--report` names, if it does.

@@ -1,8 +1,10 @@
 //! What to do where inputs differ.
 
 use super::size::Size;
+use crate::failure::Failure;
 use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
 use raddle_merge::options::MergeOptions;
+use raddle_merge::selection::Selection;
 
 /// Options that decide how the objects of several inputs become one.
 #[derive(Debug, Clone, clap::Args)]
@@ -20,6 +22,21 @@ pub struct SchemaArgs {
     #[arg(long, value_enum, default_value_t = Attributes::First)]
     pub attributes: Attributes,
 
+    /// Take only objects whose path matches, with the groups that lead to them; may be given several times
+    ///
+    /// A pattern with a slash counts from the root ('/rec.*/evt'), one without matches a name at any depth; * stays inside
+    /// a name, ** crosses groups. A group that matches stands for all that is in it.
+    #[arg(long, value_name = "GLOB", help_heading = "Objects")]
+    pub include: Vec<String>,
+
+    /// Leave out objects whose path matches, and all that is in them; may be given several times
+    #[arg(long, value_name = "GLOB", help_heading = "Objects")]
+    pub exclude: Vec<String>,
+
+    /// Carry datasets whose path matches once instead of concatenating them; they must be equal in all inputs
+    #[arg(long, value_name = "GLOB", help_heading = "Objects")]
+    pub keep: Vec<String>,
+
     /// Leave out inputs that cannot be read; the run then ends with exit code 4
     #[arg(long)]
     pub skip_bad: bool,
@@ -35,7 +52,12 @@ pub struct SchemaArgs {
 
 impl SchemaArgs {
     /// Writes these options into those of a merge.
-    pub fn apply(&self, options: &mut MergeOptions) {
+    ///
+    /// # Errors
+    /// If a pattern is none.
+    pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
+        options.selection =
+            Selection::new(&self.include, &self.exclude, &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
         options.join.join = match self.join {
             Join::Exact => JoinPolicy::Exact,
             Join::Inner => JoinPolicy::Inner,
@@ -44,6 +66,7 @@ impl SchemaArgs {
         options.join.scalars = match self.scalars {
             Scalars::Equal => ScalarPolicy::Equal,
             Scalars::First => ScalarPolicy::First,
+            Scalars::Stack => ScalarPolicy::Stack,
         };
         options.join.attributes = match self.attributes {
             Attributes::First => AttributePolicy::First,
@@ -55,6 +78,7 @@ impl SchemaArgs {
         if let Some(limit) = self.max_output {
             options.max_output_len_bytes = Some(limit.0);
         }
+        Ok(())
     }
 }
 
@@ -76,6 +100,8 @@ pub enum Scalars {
     Equal,
     /// Take the value of the first input
     First,
+    /// Make one dimension with an element per input, where they differ
+    Stack,
 }
 
 /// What becomes of attributes.

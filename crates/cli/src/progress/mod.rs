@@ -131,6 +131,10 @@ impl Observer for Progress {
                     Severity::Note => format!("note: {text}"),
                 });
             }
+            Event::Resumed { tiles, stored_len_bytes } => {
+                let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
+                state.display.say(&format!("going on from an interrupted run: {chunks} ({len}) are kept"));
+            }
             // Events of kinds that are newer than this command are for the log alone.
             _ => {}
         }

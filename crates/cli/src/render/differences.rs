@@ -2,8 +2,8 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_merge::error::BadInput;
-use raddle_merge::join::{Difference, DifferenceKind};
+use raddle_merge::error::{BadInput, MissingKey};
+use raddle_merge::join::Difference;
 use std::path::{Path, PathBuf};
 
 /// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
@@ -16,11 +16,20 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
     for BadInput { path, error } in bad.iter().take(LONGEST_TABLE) {
         let reason = error.to_string();
-        // Errors begin with the path, which has a column of its own here.
-        let reason = reason.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&reason);
-        columns.row(&[escape::path(path), escape::text(reason).into_owned()]);
+        // Errors name the file, which has a column of its own here.
+        let reason = reason.replacen(&format!("{}: ", path.display()), "", 1);
+        columns.row(&[escape::path(path), escape::text(&reason).into_owned()]);
     }
     columns.render() + &rest(bad.len())
+}
+
+/// Inputs that have no value to sort by.
+pub fn missing_keys(missing: &[MissingKey]) -> String {
+    let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, Align::Left)));
+    for MissingKey { path, dataset, reason } in missing.iter().take(LONGEST_TABLE) {
+        columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
+    }
+    columns.render() + &rest(missing.len())
 }
 
 /// Differences between `inputs`.
@@ -33,13 +42,7 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
             escape::shorten(&escape::text(&difference.found)).into_owned(),
-            match difference.kind {
-                // The join counts the inputs that have the object, and names one.
-                DifferenceKind::Missing | DifferenceKind::Extra => {
-                    format!("there: {}", holders(&difference.inputs, inputs))
-                }
-                _ => holders(&difference.inputs, inputs),
-            },
+            holders(&difference.inputs, inputs),
         ]);
     }
     columns.render() + &rest(differences.len())
@@ -72,6 +75,7 @@ fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle_merge::join::DifferenceKind;
 
     fn inputs(count: usize) -> Vec<PathBuf> {
         (0..count).map(|number| PathBuf::from(format!("/data/run{number}.h5"))).collect()

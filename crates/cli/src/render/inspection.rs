@@ -53,6 +53,10 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     if !others.is_empty() {
         lines.push_str(&format!("  {}\n", others.join(", ")));
     }
+    if objects.through_library > 0 {
+        let count = quantity::counted(objects.through_library, "object");
+        lines.push_str(&format!("  {count} read by libhdf5: where its metadata lies is not known (below: unused)\n"));
+    }
     if !inspection.filters.is_empty() {
         let filters = inspection.filters.iter().map(|filter| {
             let name = if filter.name.is_empty() { "unnamed" } else { &filter.name };

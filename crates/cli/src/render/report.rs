@@ -22,8 +22,12 @@ pub fn merged(report: &MergeReport) -> String {
     };
     let peak =
         report.memory.peak_rss_bytes.map_or(String::new(), |peak| format!(", peak memory {}", quantity::size(peak)));
+    let resumed = match report.resumed_len_bytes {
+        0 => String::new(),
+        kept => format!("\n  {} of it kept from an interrupted run", quantity::size(kept)),
+    };
     format!(
-        "{}: {datasets}{empty} from {}\n  {}{compared}\n  {} uncompressed in {} ({}){peak}\n",
+        "{}: {datasets}{empty} from {}\n  {}{compared}{resumed}\n  {} uncompressed in {} ({}){peak}\n",
         escape::path(&report.output),
         quantity::counted(report.inputs, "file"),
         quantity::size(stored),

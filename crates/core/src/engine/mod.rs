@@ -12,8 +12,10 @@
 //!   not meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
 //! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
-//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks.
+//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks;
+//! `record` is what a later run can go on from.
 
+mod record;
 mod rounds;
 mod run;
 mod setup;
@@ -21,7 +23,8 @@ mod window;
 mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
-pub use run::execute;
+pub use record::{Kept, PlacedBatch, Recorder};
+pub use run::{execute, execute_recorded};
 
 use crate::cancel::CancelToken;
 use crate::communicator::{Communicator, Rank};
@@ -98,6 +101,12 @@ pub trait TileWork: Sync {
     /// The engine takes their time off that of regroup.
     fn retire(&self, worker: Self::Worker, stages: &mut StageTable) {
         let _ = (worker, stages);
+    }
+
+    /// Appends to `note` what a later run must know of the batch that `worker` has just made, besides its claims. Called
+    /// at the end of each batch if the run is recorded; see [`Recorder`].
+    fn note(&self, worker: &mut Self::Worker, note: &mut Vec<u8>) {
+        let _ = (worker, note);
     }
 
     /// Cost of encoding `tile`, in any unit, to balance ranks. The same on every rank.
@@ -280,6 +289,12 @@ pub enum EngineError<E: std::error::Error + 'static> {
         address: u64,
         /// Length.
         len_bytes: u64,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// What an earlier run left cannot be read again.
+    #[error("cannot read the record of an earlier run: {source}")]
+    Recorded {
         /// Cause.
         source: std::io::Error,
     },

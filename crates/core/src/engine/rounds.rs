@@ -123,7 +123,7 @@ impl<W: TileWork> Rounds<'_, W> {
     fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, W::Error>) -> usize {
         for _ in from..to {
             let Some(parcel) = self.window.next_placed(|| self.context.cancel.is_cancelled()) else { break };
-            committer.count(&parcel);
+            committer.count(parcel.batch.tiles, &parcel.claims, parcel.verbatim_tiles);
             self.window.recycle(parcel);
         }
         to

@@ -2,9 +2,9 @@
 
 use super::rounds::Rounds;
 use super::setup::Setup;
-use super::window::{Addressing, Parcel, Window};
+use super::window::{Addressing, Window};
 use super::worker::Shop;
-use super::{Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Sink, TileWork};
+use super::{Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, Sink, TileWork};
 use crate::claims::{Claim, Collector};
 use crate::error::CoreError;
 use crate::message::{Words, of_words, put_words};
@@ -80,19 +80,56 @@ pub fn execute<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
+    execute_with(plan, work, sink, commit, None, options, context)
+}
+
+/// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
+/// claims are committed like those of new ones. Only a single rank that places tiles in order, in one file, has anything
+/// to record; otherwise the recorder is not asked.
+///
+/// # Errors
+/// As [`execute`]; what was recorded stays true.
+pub fn execute_recorded<W: TileWork>(
+    plan: &Plan,
+    work: &W,
+    sink: &dyn Sink,
+    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
+    recorder: &mut dyn Recorder,
+    options: &EngineOptions,
+    context: &Context<'_>,
+) -> Result<EngineReport, EngineError<W::Error>> {
+    let is_recordable = context.communicator.size() == 1 && options.placement == Placement::Ordered;
+    execute_with(plan, work, sink, commit, is_recordable.then_some(recorder), options, context)
+}
+
+fn execute_with<W: TileWork>(
+    plan: &Plan,
+    work: &W,
+    sink: &dyn Sink,
+    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
+    recorder: Option<&mut dyn Recorder>,
+    options: &EngineOptions,
+    context: &Context<'_>,
+) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
     let valid = plan.validate();
     let index = plan.tile_index();
-    let setup = Setup::agree(plan, &index, valid, work, options, context)?;
+    let kept = recorder.as_ref().map(|recorder| recorder.kept()).unwrap_or_default();
+    let setup = Setup::agree(plan, &index, valid, work, options, kept.tiles, context)?;
     let addressing = match (&setup.schedule, options.placement) {
         (Some(_), _) => Addressing::ByRounds,
         (None, Placement::Ordered) => Addressing::InOrder,
         (None, Placement::Unordered) => Addressing::AtOnce,
     };
     let has_batches = !setup.own.is_empty();
-    let window = Window::new(setup.own, addressing, setup.limits, options.start_address);
     let raw_len_bytes = plan.raw_len_bytes();
-    for (stage, total_bytes) in [(Stage::Encode, Some(raw_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
+    let left_len_bytes = match &recorder {
+        Some(_) => setup.own.iter().map(|own| own.batch.raw_len_bytes).sum(),
+        None => raw_len_bytes,
+    };
+    let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
+    let window = Window::new(setup.own, addressing, setup.limits, start_address);
+    for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
     let shop = Shop {
@@ -104,6 +141,7 @@ pub fn execute<W: TileWork>(
         observer: context.observer,
         cancel: context.cancel,
         raw_len_bytes: setup.raw_len_bytes,
+        is_recorded: recorder.is_some(),
     };
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = Counts::default();
@@ -129,9 +167,8 @@ pub fn execute<W: TileWork>(
         counts.jobs = workers.len() as u64;
         let cpu_before_ns = thread_cpu_ns();
         match &setup.schedule {
-            None => commit_all(&window, &mut committer, context),
+            None => commit_all(&window, &mut committer, recorder, context),
             Some(schedule) => {
-                let start_address = options.start_address;
                 Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
             }
         }
@@ -154,7 +191,7 @@ pub fn execute<W: TileWork>(
     let mut report = EngineReport {
         tiles: index.tile_count(),
         raw_len_bytes,
-        stored_len_bytes: addresses.len_bytes(),
+        stored_len_bytes: kept.stored_len_bytes + addresses.len_bytes(),
         end_address: addresses.end_address(),
         elapsed_s: started.elapsed().as_secs_f64(),
         ..EngineReport::default()
@@ -172,18 +209,45 @@ pub fn execute<W: TileWork>(
     Ok(report)
 }
 
-/// Commits arrays as their batches get placed, until all are or something failed.
-fn commit_all<E: std::error::Error>(window: &Window<E>, committer: &mut Committer<'_, E>, context: &Context<'_>) {
+/// Commits arrays as their batches get placed, those of an earlier run first, until all are or something failed.
+fn commit_all<E: std::error::Error>(
+    window: &Window<E>,
+    committer: &mut Committer<'_, E>,
+    mut recorder: Option<&mut dyn Recorder>,
+    context: &Context<'_>,
+) {
     let mut outcome = committer.take(0, &[]);
+    if let Some(recorder) = recorder.as_deref_mut() {
+        outcome = outcome.and_then(|()| commit_kept(committer, recorder, context));
+    }
     while outcome.is_ok() && !committer.collector.is_complete() {
-        let Some(parcel) = window.next_placed(|| context.cancel.is_cancelled()) else { return };
-        committer.count(&parcel);
+        let Some(mut parcel) = window.next_placed(|| context.cancel.is_cancelled()) else { return };
+        committer.count(parcel.batch.tiles, &parcel.claims, parcel.verbatim_tiles);
+        if let Some(recorder) = recorder.as_deref_mut() {
+            let placed = parcel.take_placed();
+            recorder.placed(&placed);
+            parcel.claims = placed.claims;
+        }
         outcome = committer.take(parcel.batch.tiles, &parcel.claims);
         window.recycle(parcel);
     }
     if let Err((ordinal, error)) = outcome {
         window.fail(ordinal, error);
     }
+}
+
+/// Commits what an earlier run placed.
+fn commit_kept<E: std::error::Error>(
+    committer: &mut Committer<'_, E>,
+    recorder: &mut dyn Recorder,
+    context: &Context<'_>,
+) -> Result<(), (u64, EngineError<E>)> {
+    while let Some(kept) = recorder.next_kept().map_err(|source| (0, EngineError::Recorded { source }))? {
+        context.cancel.check().map_err(|error| (0, error.into()))?;
+        committer.count(kept.tiles, &kept.claims, kept.verbatim_tiles);
+        committer.take(kept.tiles, &kept.claims)?;
+    }
+    Ok(())
 }
 
 /// The caller's `commit` and what is counted on the way to it.
@@ -215,9 +279,9 @@ impl<'a, E: std::error::Error> Committer<'a, E> {
     }
 
     /// Counts a batch of this rank that is placed.
-    pub(super) fn count(&mut self, parcel: &Parcel) {
-        self.fill_tiles += parcel.batch.tiles - parcel.claims.len() as u64;
-        self.verbatim_tiles += parcel.verbatim_tiles;
+    pub(super) fn count(&mut self, tiles: u64, claims: &[Claim], verbatim_tiles: u64) {
+        self.fill_tiles += tiles - claims.len() as u64;
+        self.verbatim_tiles += verbatim_tiles;
     }
 
     /// Takes the next `tiles` tiles of the plan and commits the arrays that are complete with them. An error comes with

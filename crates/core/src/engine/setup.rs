@@ -65,13 +65,14 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective.
+    /// Collective. The first `kept_tiles` are left out.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         valid: Result<(), CoreError>,
         work: &W,
         options: &EngineOptions,
+        kept_tiles: u64,
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
         let facts = valid.map(|()| {
@@ -103,6 +104,7 @@ impl Setup {
             .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
             .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
         let batches = plan.batches_within(target_len_bytes, &|array| work.file(array));
+        let batches = behind(kept_tiles, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
@@ -139,6 +141,20 @@ impl Setup {
         let schedule = Schedule { batches, files, owners, rounds, overlaps };
         Ok(fitted.into_setup(own, Some(schedule)))
     }
+}
+
+/// `batches` without the tiles before `first`.
+fn behind(first: u64, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
+    let rest = batches.into_iter().filter(|batch| batch.first + batch.tiles > first);
+    rest.map(|batch| {
+        if batch.first >= first {
+            return batch;
+        }
+        let cut = Batch { first, tiles: batch.first + batch.tiles - first, raw_len_bytes: 0 };
+        let raw_len_bytes = tiles_of(index, &cut).map(|tile| plan.arrays[tile.array as usize].tile_len_bytes()).sum();
+        Batch { raw_len_bytes, ..cut }
+    })
+    .collect()
 }
 
 /// What a batch takes.

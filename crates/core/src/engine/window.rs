@@ -6,8 +6,8 @@
 //! after a failure at tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that
 //! the first error in plan order is found.
 
-use super::EngineError;
 use super::rounds::Failure;
+use super::{EngineError, PlacedBatch};
 use crate::claims::{Addresses, Claim};
 use crate::error::CoreError;
 use crate::message::{of_words, put_words};
@@ -43,6 +43,27 @@ pub(super) struct Parcel {
     pub file: u32,
     pub address: u64,
     pub verbatim_tiles: u64,
+    /// Length of the stored tiles and their CRC-64/NVME (if the run is recorded), once they are written.
+    pub stored_len_bytes: u64,
+    pub checksum: u64,
+    /// What the work wants to know later, if the run is recorded.
+    pub note: Vec<u8>,
+}
+
+impl Parcel {
+    /// The placed batch as a recorder sees it; takes claims and note.
+    pub(super) fn take_placed(&mut self) -> PlacedBatch {
+        PlacedBatch {
+            first: self.batch.first,
+            tiles: self.batch.tiles,
+            address: self.address,
+            stored_len_bytes: self.stored_len_bytes,
+            checksum: self.checksum,
+            verbatim_tiles: self.verbatim_tiles,
+            claims: std::mem::take(&mut self.claims),
+            note: std::mem::take(&mut self.note),
+        }
+    }
 }
 
 /// What a worker does next.
@@ -231,7 +252,18 @@ impl<E: std::error::Error + 'static> Window<E> {
         state.next += 1;
         state.tiles_in_flight = tiles;
         let claims = state.free_claims.pop().unwrap_or_default();
-        Some(Parcel { number, batch, stored, claims, file, address: 0, verbatim_tiles: 0 })
+        Some(Parcel {
+            number,
+            batch,
+            stored,
+            claims,
+            file,
+            address: 0,
+            verbatim_tiles: 0,
+            stored_len_bytes: 0,
+            checksum: 0,
+            note: Vec::new(),
+        })
     }
 
     /// An empty buffer, if there is one or memory for one more.
@@ -309,6 +341,7 @@ impl<E: std::error::Error + 'static> Window<E> {
             claim.address += parcel.address;
         }
         let mut buffer = std::mem::take(&mut parcel.stored);
+        parcel.stored_len_bytes = buffer.len() as u64;
         buffer.clear();
         state.free_buffers.push(buffer);
         let at = parcel.number - state.first_placed;

@@ -7,6 +7,7 @@ use super::window::{Job, Parcel, Window};
 use super::{EngineError, Sink, TileForm, TileWork};
 use crate::cancel::CancelToken;
 use crate::claims::Claim;
+use crate::digest::Digest;
 use crate::error::CoreError;
 use crate::plan::{Plan, Tile, TileIndex};
 use crate::progress::{Event, Observer, Stage};
@@ -25,6 +26,8 @@ pub(super) struct Shop<'a, W: TileWork> {
     pub cancel: &'a CancelToken,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
+    /// Whether a later run may want to go on from what is placed.
+    pub is_recorded: bool,
 }
 
 impl<W: TileWork> Shop<'_, W> {
@@ -92,6 +95,9 @@ impl<W: TileWork> Shop<'_, W> {
         stages.get_mut(Stage::Regroup).add(&spent.regroup);
         stages.get_mut(Stage::Encode).add(&spent.encode);
         self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
+        if self.is_recorded {
+            self.work.note(worker, &mut parcel.note);
+        }
         self.window.encoded(parcel);
     }
 
@@ -137,8 +143,11 @@ impl<W: TileWork> Shop<'_, W> {
         Ok(())
     }
 
-    fn write(&self, parcel: Parcel, stages: &mut StageTable) {
+    fn write(&self, mut parcel: Parcel, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
+        if self.is_recorded {
+            parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
+        }
         let (address, len_bytes) = (parcel.address, parcel.stored.len() as u64);
         if let Err(source) = self.sink.write_file_at(parcel.file, address, &parcel.stored) {
             return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });

@@ -3,5 +3,6 @@
 
 mod faults;
 mod ranks;
+mod resume;
 mod single;
 mod work;

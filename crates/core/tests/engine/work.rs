@@ -99,6 +99,10 @@ impl TileWork for Pattern {
         self.tile_lens[tile.array as usize]
     }
 
+    fn note(&self, (): &mut (), note: &mut Vec<u8>) {
+        note.extend_from_slice(b"note");
+    }
+
     fn file(&self, array: u32) -> u32 {
         self.arrays_per_file.map_or(0, |arrays| array / arrays)
     }

@@ -21,13 +21,23 @@ pub struct Resolver<'a> {
     paths: Option<ObjectPaths>,
     /// Heap bytes that the current call may still follow.
     left_len_bytes: u64,
+    dangling: Dangling,
+}
+
+/// What becomes of a reference to no object of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dangling {
+    /// An error.
+    Refused,
+    /// A null reference; so many were found.
+    Null(u64),
 }
 
 impl<'a> Resolver<'a> {
     /// A resolver for elements of `file`, whose metadata is `tree`.
     pub fn new(file: &'a InputFile, tree: &'a FileTree) -> Self {
         let heap = GlobalHeap::new(file, Encoding::of(tree), HEAP_LEN_BYTES);
-        Self { heap, tree, paths: None, left_len_bytes: 0 }
+        Self { heap, tree, paths: None, left_len_bytes: 0, dangling: Dangling::Refused }
     }
 
     /// Appends the canonical bytes of `elements`, which are stored elements of `class`.
@@ -56,6 +66,18 @@ impl<'a> Resolver<'a> {
             }
             InlineData::Stored(bytes) | InlineData::Canonical(bytes) => Ok(Cow::Borrowed(bytes)),
         }
+    }
+
+    /// As [`Resolver::canonical_inline`], but references to no object of the file become null references; returns how
+    /// many there were. HDF5 leaves such references behind where an object is deleted.
+    ///
+    /// # Errors
+    /// As [`Resolver::canonical`], but for dangling references.
+    pub fn canonical_inline_or_null(&mut self, class: &TypeClass, data: &InlineData) -> Result<(Vec<u8>, u64)> {
+        self.dangling = Dangling::Null(0);
+        let canonical = self.canonical_inline(class, data).map(Cow::into_owned);
+        let found = std::mem::replace(&mut self.dangling, Dangling::Refused);
+        Ok((canonical?, if let Dangling::Null(count) = found { count } else { 0 }))
     }
 
     fn paths(&mut self) -> &ObjectPaths {
@@ -186,6 +208,10 @@ fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> 
     out.extend_from_slice(&0_u64.to_le_bytes());
     let Some(address) = address.filter(|_| !null) else { return Ok(None) };
     if resolver.paths().append(address, out).is_none() {
+        if let Dangling::Null(count) = &mut resolver.dangling {
+            *count += 1;
+            return Ok(None);
+        }
         return Err(resolver.malformed(address, "an object reference to no object of the file".to_owned()));
     }
     let len = (out.len() - start - 8) as u64;
@@ -208,6 +234,9 @@ fn append_region(item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) ->
     let bytes = object.bytes();
     follow(resolver, bytes.len() as u64)?;
     let Some(dataset) = append_path(bytes, resolver, out)? else {
+        if resolver.dangling != Dangling::Refused {
+            return Ok(());
+        }
         return Err(resolver.malformed(address, "a region reference to no dataset".to_owned()));
     };
     let Some(rank) = resolver.paths().rank(dataset) else {

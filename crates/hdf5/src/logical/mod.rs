@@ -24,4 +24,4 @@ mod stream;
 
 pub use canonical::Resolver;
 pub use paths::ObjectPaths;
-pub use stream::{CanonicalElements, RowShift, element_len_bytes, shift_regions};
+pub use stream::{CanonicalElements, RowShift, append_null, element_len_bytes, shift_regions};

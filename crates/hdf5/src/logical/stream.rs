@@ -23,6 +23,18 @@ pub fn element_len_bytes(class: &TypeClass, canonical: &[u8]) -> Option<usize> {
     Some(stream.at)
 }
 
+/// Appends the canonical bytes of an element of zeros, null references and empty values.
+pub fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
+    match class {
+        class if !class.is_file_local() => out.resize(out.len() + class.len_bytes() as usize, 0),
+        TypeClass::Compound { members, .. } => members.iter().for_each(|member| append_null(&member.class, out)),
+        TypeClass::Array { base, dims } => {
+            (0..dims.iter().map(|&dim| u64::from(dim)).product::<u64>()).for_each(|_| append_null(base, out));
+        }
+        _ => out.extend_from_slice(&[0; 8]),
+    }
+}
+
 /// The elements of a canonical stream, one slice each. Yields `None` in place of an element that is cut off, and then
 /// ends.
 #[derive(Debug, Clone)]

@@ -6,8 +6,7 @@
 use super::cursor::{Cursor, Defect, Encoding};
 use crate::model::Dataspace;
 
-/// Largest rank HDF5 allows (`H5S_MAX_RANK`).
-pub const MAX_RANK: usize = 32;
+pub use raddle_core::extent::MAX_RANK;
 
 /// Decodes the body of a dataspace message.
 pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Dataspace, Defect> {

@@ -4,7 +4,7 @@
 //! Invariant: as for version 1, records rise strictly over the walk and the depth is the header's, so each is met once.
 
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, Protection, Visit, off_grid, uint};
+use super::index::{IndexReader, NodeKind, Visit, off_grid, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 40;
 /// Slot of the header in the node cache; nodes use the slot of their depth.
 const HEADER: usize = MAX_DEPTH + 1;
 
-const WHAT_HEADER: &str = "B-tree 2 header";
+const HEADER_KIND: NodeKind = NodeKind { signature: b"BTHD", what: "B-tree 2 header" };
 const WHAT_NODE: &str = "B-tree 2 node";
 
 /// Walks a B-tree of version 2.
@@ -57,9 +57,8 @@ impl Tree {
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 16 + address_len + 2 + length_len + 4;
-        reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
+        reader.node_of(&HEADER_KIND, HEADER, address, header_len)?;
         let bytes = reader.nodes.bytes(HEADER);
-        reader.check_signature(bytes, b"BTHD", 0, address, WHAT_HEADER)?;
         let kind = bytes[5];
         let (node_len, record_len) = (uint(bytes, 6, 4) as usize, uint(bytes, 10, 2) as usize);
         let depth = uint(bytes, 12, 2) as usize;
@@ -70,7 +69,7 @@ impl Tree {
             11 => grid.filtered && (address_len + scaled_len + 5..=address_len + scaled_len + 12).contains(&record_len),
             _ => false,
         };
-        let malformed = |what: String| reader.malformed(address, format!("{WHAT_HEADER}: {what}"));
+        let malformed = |what: String| reader.malformed(address, format!("{}: {what}", HEADER_KIND.what));
         if !fits || depth > MAX_DEPTH {
             return Err(malformed(format!(
                 "type {kind}, records of {record_len} bytes, depth {depth} do not suit the dataset"
@@ -138,10 +137,9 @@ impl Walk<'_, '_> {
         if len > self.tree.node_len {
             return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
         }
-        reader.node(depth, address, len, Protection::Checksum, WHAT_NODE)?;
-        let bytes = reader.nodes.bytes(depth);
         let signature = if depth == 0 { b"BTLF" } else { b"BTIN" };
-        reader.check_signature(bytes, signature, 0, address, WHAT_NODE)?;
+        reader.node_of(&NodeKind { signature, what: WHAT_NODE }, depth, address, len)?;
+        let bytes = reader.nodes.bytes(depth);
         if bytes[5] != self.tree.kind {
             return Err(reader.malformed(address, format!("{WHAT_NODE}: type {}, not the tree's", bytes[5])));
         }

@@ -1,10 +1,11 @@
 //! Proof that the chunks of a dataset are sound, and what they add up to.
 
 use super::for_each_chunk;
+use crate::child::ListedChunk;
 use crate::error::{Hdf5Error, Result};
 use crate::model::Dataset;
 use crate::native::Encoding;
-use crate::source::MetadataView;
+use crate::source::{InputFile, MetadataView};
 use std::ops::ControlFlow;
 
 /// What the chunks of a dataset add up to.
@@ -37,34 +38,61 @@ impl Default for ChunkSummary {
     }
 }
 
+/// Chunks seen so far: their sum, and where they lie.
+#[derive(Default)]
+struct Seen {
+    summary: ChunkSummary,
+    /// Stored ranges, adjacent ones joined: chunks written one after the other take one entry. The index took at least
+    /// eight bytes of the file for each chunk, so this stays below twice the file's length.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    fn add(&mut self, address: u64, len_bytes: u64, filter_mask: u32) {
+        let summary = &mut self.summary;
+        summary.min_len_bytes = if summary.count == 0 { len_bytes } else { summary.min_len_bytes.min(len_bytes) };
+        summary.max_len_bytes = summary.max_len_bytes.max(len_bytes);
+        summary.count += 1;
+        summary.stored_len_bytes = summary.stored_len_bytes.saturating_add(len_bytes);
+        summary.len_histogram[(u64::BITS - len_bytes.leading_zeros()) as usize] += 1;
+        summary.masked_count += u64::from(filter_mask != 0);
+        match self.ranges.last_mut() {
+            Some((_, end)) if *end == address => *end += len_bytes,
+            _ => self.ranges.push((address, address + len_bytes)),
+        }
+    }
+
+    /// The sum, unless two chunks overlap.
+    fn finish(mut self, file: &InputFile) -> Result<ChunkSummary> {
+        self.ranges.sort_unstable();
+        match self.ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+            None => Ok(self.summary),
+            Some(pair) => Err(Hdf5Error::Malformed {
+                path: file.path().to_path_buf(),
+                address: pair[1].0,
+                what: "two chunks of one dataset overlap".to_owned(),
+            }),
+        }
+    }
+}
+
+/// As [`check_chunks`], for chunks that libhdf5 listed: those of [`crate::model::ChunkIndex::ThroughLibrary`].
+pub fn check_listed(file: &InputFile, chunks: &[ListedChunk]) -> Result<ChunkSummary> {
+    let mut seen = Seen::default();
+    for chunk in chunks {
+        file.check_range(chunk.address, chunk.len_bytes, "chunk")?;
+        seen.add(chunk.address, chunk.len_bytes, chunk.filter_mask);
+    }
+    seen.finish(file)
+}
+
 /// Walks the whole chunk index and fails unless every chunk lies in the file behind the superblock, on the chunk grid,
 /// once, and no two overlap. A dataset without chunks passes.
 pub fn check_chunks(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> Result<ChunkSummary> {
-    let mut summary = ChunkSummary::default();
-    // Stored ranges, adjacent ones joined: chunks written one after the other take one entry. The index took at least
-    // eight bytes of the file for each chunk, so this stays below twice the file's length.
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    let mut seen = Seen::default();
     for_each_chunk(view, encoding, dataset, None, &mut |chunk| {
-        let len = chunk.len_bytes;
-        summary.min_len_bytes = if summary.count == 0 { len } else { summary.min_len_bytes.min(len) };
-        summary.max_len_bytes = summary.max_len_bytes.max(len);
-        summary.count += 1;
-        summary.stored_len_bytes = summary.stored_len_bytes.saturating_add(len);
-        summary.len_histogram[(u64::BITS - len.leading_zeros()) as usize] += 1;
-        summary.masked_count += u64::from(chunk.filter_mask != 0);
-        match ranges.last_mut() {
-            Some((_, end)) if *end == chunk.address => *end += len,
-            _ => ranges.push((chunk.address, chunk.address + len)),
-        }
+        seen.add(chunk.address, chunk.len_bytes, chunk.filter_mask);
         ControlFlow::Continue(())
     })?;
-    ranges.sort_unstable();
-    match ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-        None => Ok(summary),
-        Some(pair) => Err(Hdf5Error::Malformed {
-            path: view.file().path().to_path_buf(),
-            address: pair[1].0,
-            what: "two chunks of one dataset overlap".to_owned(),
-        }),
-    }
+    seen.finish(view.file())
 }

@@ -5,9 +5,10 @@
 //! (integer division); the first few super blocks exist only as that rule, their data blocks hang off the index block.
 //! Large data blocks are split into pages, and their super block tells which pages were written.
 
-use super::array_order::{ArrayOrder, ElementForm, Elements};
+use super::array_blocks::ArrayHeader;
+use super::array_order::{ArrayOrder, Elements};
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, Protection, Visit, uint};
+use super::index::{IndexReader, NodeKind, Protection, Visit, uint};
 use crate::error::Result;
 use std::ops::{ControlFlow, Range};
 
@@ -18,13 +19,10 @@ const SUPER_BLOCK: usize = 2;
 const DATA_BLOCK: usize = 3;
 const PAGE: usize = 4;
 
-/// Largest number of elements in one page or unpaged block, 2^20, for the reason given at the fixed array.
-const MAX_PAGE_BITS: u8 = 20;
-
-const WHAT_HEADER: &str = "extensible array header";
-const WHAT_INDEX: &str = "extensible array index block";
-const WHAT_SUPER: &str = "extensible array super block";
-const WHAT_DATA: &str = "extensible array data block";
+const HEADER_KIND: NodeKind = NodeKind { signature: b"EAHD", what: "extensible array header" };
+const INDEX_KIND: NodeKind = NodeKind { signature: b"EAIB", what: "extensible array index block" };
+const SUPER_KIND: NodeKind = NodeKind { signature: b"EASB", what: "extensible array super block" };
+const DATA_KIND: NodeKind = NodeKind { signature: b"EADB", what: "extensible array data block" };
 const WHAT_PAGE: &str = "extensible array page";
 
 /// Walks an extensible array.
@@ -42,10 +40,8 @@ pub(super) fn walk(
 }
 
 struct ExtensibleArray {
-    header_address: u64,
+    header: ArrayHeader,
     index_address: u64,
-    client: u8,
-    form: ElementForm,
     /// One more than the largest element ever set.
     count: u64,
     /// Size of element offsets in block headers.
@@ -83,12 +79,10 @@ impl ExtensibleArray {
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 12 + 6 * length_len + address_len + 4;
-        reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
+        let header = ArrayHeader::read(reader, (HEADER, address, header_len), &HEADER_KIND, grid)?;
         let bytes = reader.nodes.bytes(HEADER);
-        reader.check_signature(bytes, b"EAHD", 0, address, WHAT_HEADER)?;
-        let (client, element_len, count_bits) = (bytes[5], usize::from(bytes[6]), bytes[7]);
-        let (index_elements, min_elements, min_pointers, page_bits) = (bytes[8], bytes[9], bytes[10], bytes[11]);
-        let form = ElementForm::new(reader, grid, client, element_len, address, WHAT_HEADER)?;
+        let (count_bits, index_elements, min_elements, min_pointers) = (bytes[7], bytes[8], bytes[9], bytes[10]);
+        let what = HEADER_KIND.what;
         let sound = (1..=64).contains(&count_bits)
             && min_elements.is_power_of_two()
             && min_pointers.is_power_of_two()
@@ -96,26 +90,22 @@ impl ExtensibleArray {
         if !sound {
             return Err(reader.malformed(
                 address,
-                format!("{WHAT_HEADER}: 2^{count_bits} elements, blocks of {min_elements}, {min_pointers} pointers"),
+                format!("{what}: 2^{count_bits} elements, blocks of {min_elements}, {min_pointers} pointers"),
             ));
         }
-        if page_bits > MAX_PAGE_BITS {
-            return Err(reader.unsupported(address, format!("{WHAT_HEADER}: pages of 2^{page_bits} elements")));
-        }
+        let page_elements = header.page_elements(reader, bytes[11])?;
         let count = uint(bytes, 12 + 4 * length_len, length_len);
         let Some(index_address) = reader.address(bytes, 12 + 6 * length_len) else { return Ok(None) };
         let super_blocks = 1 + u32::from(count_bits) - min_elements.ilog2();
         let index_super_blocks = 2 * min_pointers.ilog2();
         Ok(Some(Self {
-            header_address: address,
+            header,
             index_address,
-            client,
-            form,
             count,
             offset_len: usize::from(count_bits).div_ceil(8),
             index_elements: u64::from(index_elements),
             min_elements: u64::from(min_elements),
-            page_elements: 1 << page_bits,
+            page_elements,
             super_blocks,
             index_super_blocks: index_super_blocks.min(super_blocks),
             index_data_blocks: 2 * (u64::from(min_pointers) - 1),
@@ -138,8 +128,8 @@ impl ExtensibleArray {
         if numbers.start < self.index_elements {
             let to = numbers.end.min(self.index_elements) as usize;
             let bytes = &reader.nodes.bytes(INDEX_BLOCK)[prefix_len..];
-            let part = &bytes[numbers.start as usize * self.form.len_bytes..to * self.form.len_bytes];
-            if elements.visit(reader, self.form, numbers.start, part)?.is_break() {
+            let part = &bytes[numbers.start as usize * self.header.form.len_bytes..to * self.header.form.len_bytes];
+            if elements.visit(reader, self.header.form, numbers.start, part)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -180,13 +170,14 @@ impl ExtensibleArray {
         let map_len = usize::try_from(pages.div_ceil(8)).unwrap_or(usize::MAX);
         let (slot, maps_at, addresses_at) = if in_index {
             if pages > 0 {
-                return Err(reader.unsupported(self.index_address, format!("{WHAT_INDEX}: paged data blocks")));
+                return Err(reader.unsupported(self.index_address, format!("{}: paged data blocks", INDEX_KIND.what)));
             }
-            let elements_len = self.index_elements as usize * self.form.len_bytes;
+            let elements_len = self.index_elements as usize * self.header.form.len_bytes;
             (INDEX_BLOCK, 0, 6 + address_len + elements_len + block.first_block as usize * address_len)
         } else {
             let pointer = self.index_data_blocks as usize + (block.number - self.index_super_blocks) as usize;
-            let at = 6 + address_len + self.index_elements as usize * self.form.len_bytes + pointer * address_len;
+            let at =
+                6 + address_len + self.index_elements as usize * self.header.form.len_bytes + pointer * address_len;
             let Some(address) = reader.address(reader.nodes.bytes(INDEX_BLOCK), at) else {
                 return Ok(ControlFlow::Continue(()));
             };
@@ -194,8 +185,8 @@ impl ExtensibleArray {
             let blocks = usize::try_from(block.blocks).unwrap_or(usize::MAX);
             let addresses_at = maps_at.saturating_add(blocks.saturating_mul(map_len));
             let len = addresses_at.saturating_add(blocks.saturating_mul(address_len)).saturating_add(4);
-            self.block(reader, SUPER_BLOCK, address, len, b"EASB", WHAT_SUPER)?;
-            self.check_offset(reader, SUPER_BLOCK, address, (block.first_element, None), WHAT_SUPER)?;
+            self.header.block(reader, (SUPER_BLOCK, address, len), &SUPER_KIND)?;
+            self.check_offset(reader, SUPER_BLOCK, address, (block.first_element, None), &SUPER_KIND)?;
             (SUPER_BLOCK, maps_at, addresses_at)
         };
         let first = behind.start.saturating_sub(block.first_element) / block.block_elements;
@@ -228,19 +219,24 @@ impl ExtensibleArray {
         elements: &mut Elements<'_, '_>,
     ) -> Result<ControlFlow<()>> {
         let prefix_len = 6 + reader.encoding.address_len() + self.offset_len;
-        let element_len = self.form.len_bytes;
+        let element_len = self.header.form.len_bytes;
         let (from, to) = (behind.start.max(data.first_element), behind.end.min(data.first_element + data.elements));
         let offsets = (data.first_element, data.also_begins_with);
         if data.pages == 0 {
             let len = prefix_len + data.elements as usize * element_len + 4;
-            self.block(reader, DATA_BLOCK, data.address, len, b"EADB", WHAT_DATA)?;
-            self.check_offset(reader, DATA_BLOCK, data.address, offsets, WHAT_DATA)?;
+            self.header.block(reader, (DATA_BLOCK, data.address, len), &DATA_KIND)?;
+            self.check_offset(reader, DATA_BLOCK, data.address, offsets, &DATA_KIND)?;
             let bytes = &reader.nodes.bytes(DATA_BLOCK)[prefix_len..];
             let within = |element: u64| (element - data.first_element) as usize * element_len;
-            return elements.visit(reader, self.form, from + self.index_elements, &bytes[within(from)..within(to)]);
+            return elements.visit(
+                reader,
+                self.header.form,
+                from + self.index_elements,
+                &bytes[within(from)..within(to)],
+            );
         }
-        self.block(reader, DATA_BLOCK, data.address, prefix_len + 4, b"EADB", WHAT_DATA)?;
-        self.check_offset(reader, DATA_BLOCK, data.address, offsets, WHAT_DATA)?;
+        self.header.block(reader, (DATA_BLOCK, data.address, prefix_len + 4), &DATA_KIND)?;
+        self.check_offset(reader, DATA_BLOCK, data.address, offsets, &DATA_KIND)?;
         let page_len = self.page_elements as usize * element_len + 4;
         let page_of = |element: u64| (element - data.first_element) / self.page_elements;
         for page in page_of(from)..page_of(to - 1) + 1 {
@@ -258,7 +254,7 @@ impl ExtensibleArray {
             let (from, to) = (from.max(first), to.min(first + self.page_elements));
             let within = |element: u64| (element - first) as usize * element_len;
             let part = &reader.nodes.bytes(PAGE)[within(from)..within(to)];
-            if elements.visit(reader, self.form, from + self.index_elements, part)?.is_break() {
+            if elements.visit(reader, self.header.form, from + self.index_elements, part)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -268,27 +264,9 @@ impl ExtensibleArray {
     fn index_block(&self, reader: &mut IndexReader<'_>) -> Result<()> {
         let address_len = reader.encoding.address_len();
         let pointers = self.index_data_blocks as usize + (self.super_blocks - self.index_super_blocks) as usize;
-        let len = 6 + address_len + self.index_elements as usize * self.form.len_bytes + pointers * address_len + 4;
-        self.block(reader, INDEX_BLOCK, self.index_address, len, b"EAIB", WHAT_INDEX)
-    }
-
-    /// Loads a block (or, of a paged one, the part before the pages) and checks that it belongs to this array.
-    fn block(
-        &self,
-        reader: &mut IndexReader<'_>,
-        slot: usize,
-        address: u64,
-        len: usize,
-        signature: &[u8; 4],
-        what: &str,
-    ) -> Result<()> {
-        reader.node(slot, address, len, Protection::Checksum, what)?;
-        let bytes = reader.nodes.bytes(slot);
-        reader.check_signature(bytes, signature, 0, address, what)?;
-        if bytes[5] != self.client || reader.address(bytes, 6) != Some(self.header_address) {
-            return Err(reader.malformed(address, format!("{what}: belongs to another array")));
-        }
-        Ok(())
+        let len =
+            6 + address_len + self.index_elements as usize * self.header.form.len_bytes + pointers * address_len + 4;
+        self.header.block(reader, (INDEX_BLOCK, self.index_address, len), &INDEX_KIND)
     }
 
     /// Fails unless the block in `slot` says that it begins with the element, or what libhdf5 writes for it: a block
@@ -299,12 +277,12 @@ impl ExtensibleArray {
         slot: usize,
         address: u64,
         (first, or): (u64, Option<u64>),
-        what: &str,
+        kind: &NodeKind,
     ) -> Result<()> {
         let at = 6 + reader.encoding.address_len();
         let stored = uint(reader.nodes.bytes(slot), at, self.offset_len);
         if stored != first && Some(stored) != or {
-            return Err(reader.malformed(address, format!("{what}: begins with element {stored}, not {first}")));
+            return Err(reader.malformed(address, format!("{}: begins with element {stored}, not {first}", kind.what)));
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Chunk indexes of layout 4 for datasets of fixed maximum extent: fixed array (file format specification, VII.C) and
 //! implicit (all chunks in a row, no index).
 
-use super::array_order::{ArrayOrder, ElementForm, Elements};
+use super::array_blocks::ArrayHeader;
+use super::array_order::{ArrayOrder, Elements};
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, Protection, Visit, uint};
+use super::index::{IndexReader, NodeKind, Protection, Visit, uint};
 use crate::error::Result;
 use std::ops::{ControlFlow, Range};
 
@@ -12,12 +13,8 @@ const HEADER: usize = 0;
 const BLOCK: usize = 1;
 const PAGE: usize = 2;
 
-/// Largest number of elements in one page or unpaged block, 2^20: libhdf5 makes pages of 2^10, and the length of a
-/// page decides what one look-up reads.
-const MAX_PAGE_BITS: u8 = 20;
-
-const WHAT_HEADER: &str = "fixed array header";
-const WHAT_BLOCK: &str = "fixed array data block";
+const HEADER_KIND: NodeKind = NodeKind { signature: b"FAHD", what: "fixed array header" };
+const BLOCK_KIND: NodeKind = NodeKind { signature: b"FADB", what: "fixed array data block" };
 const WHAT_PAGE: &str = "fixed array page";
 
 /// Walks an implicit index: chunk `n` lies `n` chunk lengths behind the first.
@@ -60,10 +57,8 @@ pub(super) fn walk(
 }
 
 struct FixedArray {
-    header_address: u64,
+    header: ArrayHeader,
     block_address: u64,
-    client: u8,
-    form: ElementForm,
     count: u64,
     page_elements: u64,
 }
@@ -73,18 +68,12 @@ impl FixedArray {
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 8 + length_len + address_len + 4;
-        reader.node(HEADER, address, header_len, Protection::Checksum, WHAT_HEADER)?;
+        let header = ArrayHeader::read(reader, (HEADER, address, header_len), &HEADER_KIND, grid)?;
         let bytes = reader.nodes.bytes(HEADER);
-        reader.check_signature(bytes, b"FAHD", 0, address, WHAT_HEADER)?;
-        let (client, element_len, page_bits) = (bytes[5], usize::from(bytes[6]), bytes[7]);
-        let form = ElementForm::new(reader, grid, client, element_len, address, WHAT_HEADER)?;
-        if page_bits > MAX_PAGE_BITS {
-            return Err(reader.unsupported(address, format!("{WHAT_HEADER}: pages of 2^{page_bits} elements")));
-        }
+        let page_elements = header.page_elements(reader, bytes[7])?;
         let count = uint(bytes, 8, length_len);
         let Some(block_address) = reader.address(bytes, 8 + length_len) else { return Ok(None) };
-        let page_elements = 1 << page_bits;
-        Ok(Some(Self { header_address: address, block_address, client, form, count, page_elements }))
+        Ok(Some(Self { header, block_address, count, page_elements }))
     }
 
     /// Visits the elements `numbers`.
@@ -98,14 +87,14 @@ impl FixedArray {
         if numbers.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        let element_len = self.form.len_bytes;
+        let element_len = self.header.form.len_bytes;
         let prefix_len = 6 + reader.encoding.address_len();
         if self.count <= self.page_elements {
             let content = prefix_len..prefix_len + self.count as usize * element_len;
             self.block(reader, content.end + 4)?;
             let bytes = &reader.nodes.bytes(BLOCK)[content];
             let part = &bytes[numbers.start as usize * element_len..numbers.end as usize * element_len];
-            return elements.visit(reader, self.form, numbers.start, part);
+            return elements.visit(reader, self.header.form, numbers.start, part);
         }
         // Which pages were written, one bit each, then the pages.
         let pages = self.count.div_ceil(self.page_elements);
@@ -129,7 +118,7 @@ impl FixedArray {
             reader.node(PAGE, address, len, Protection::Checksum, WHAT_PAGE)?;
             let bytes = reader.nodes.bytes(PAGE);
             let part = &bytes[(from - first) as usize * element_len..(to - first) as usize * element_len];
-            if elements.visit(reader, self.form, from, part)?.is_break() {
+            if elements.visit(reader, self.header.form, from, part)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -138,14 +127,6 @@ impl FixedArray {
 
     /// Loads the first `len` bytes of the data block: all of it, or the part before the pages.
     fn block(&self, reader: &mut IndexReader<'_>, len: usize) -> Result<()> {
-        let address = self.block_address;
-        let bytes = reader.node(BLOCK, address, len, Protection::Checksum, WHAT_BLOCK)?;
-        let client = bytes[5];
-        let bytes = reader.nodes.bytes(BLOCK);
-        reader.check_signature(bytes, b"FADB", 0, address, WHAT_BLOCK)?;
-        if client != self.client || reader.address(bytes, 6) != Some(self.header_address) {
-            return Err(reader.malformed(address, format!("{WHAT_BLOCK}: belongs to another array")));
-        }
-        Ok(())
+        self.header.block(reader, (BLOCK, self.block_address, len), &BLOCK_KIND)
     }
 }

@@ -153,6 +153,15 @@ pub(super) struct IndexReader<'a> {
     pub encoding: Encoding,
 }
 
+/// A kind of node: how it begins and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeKind {
+    /// Its first four bytes.
+    pub signature: &'static [u8; 4],
+    /// Its name for messages.
+    pub what: &'static str,
+}
+
 impl IndexReader<'_> {
     /// Makes the node of `len_bytes` at `address` the content of `slot` and returns its bytes.
     pub fn node(
@@ -197,6 +206,12 @@ impl IndexReader<'_> {
             (node.key, node.verified_len_bytes) = (Some(key), verified_len_bytes);
         }
         Ok(&self.nodes.slots[slot].bytes)
+    }
+
+    /// As [`IndexReader::node`] for a structure with a signature, version 0 and a checksum.
+    pub fn node_of(&mut self, kind: &NodeKind, slot: usize, address: u64, len_bytes: usize) -> Result<()> {
+        self.node(slot, address, len_bytes, Protection::Checksum, kind.what)?;
+        self.check_signature(self.nodes.bytes(slot), kind.signature, 0, address, kind.what)
     }
 
     /// Absolute offset of the stored address at `at`; `None` where it is the undefined one.

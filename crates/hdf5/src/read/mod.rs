@@ -8,7 +8,10 @@
 //! in strictly rising order, so that neither a cycle nor a shared node is visited twice), and what is allocated is
 //! bounded by the file's length or by [`ReaderLimits`].
 
+mod array_blocks;
 mod array_order;
+mod batch;
+mod boxes;
 mod btree1;
 mod btree2;
 mod check;
@@ -21,14 +24,13 @@ mod reader;
 mod stride;
 mod unchunked;
 
-pub use check::{ChunkSummary, check_chunks};
+pub use boxes::{BoxRead, DatasetSource};
+pub use check::{ChunkSummary, check_chunks, check_listed};
 pub use index::for_each_chunk;
-pub use reader::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits, StoredChunk};
+pub use raddle_core::extent::MAX_RANK;
+pub use reader::{DatasetReader, ReadCounts, ReaderLimits, StoredChunk};
 
 use crate::native::Encoding;
-
-/// Largest rank that HDF5 allows (`H5S_MAX_RANK`).
-pub const MAX_RANK: usize = 32;
 
 /// One allocated chunk, as its index tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Boxes in row-major arrays as runs of bytes: where a box lies in one array and where in another.
 //!
-//! Used for memory to memory (a decoded chunk into a tile) and for file to memory (contiguous storage).
+//! For file to memory (contiguous storage) and for fill values; memory to memory is `raddle_core::extent`'s.
 //! Invariant: runs come in rising order of both offsets and cover the box once.
 
 use super::MAX_RANK;
@@ -77,20 +77,6 @@ impl Iterator for Runs<'_> {
             self.done[axis] = 0;
         }
         Some(current)
-    }
-}
-
-/// Copies a box of `count` elements from `bytes` to `out`.
-pub(super) fn copy_box(
-    count: &[u64],
-    element_len_bytes: u64,
-    (bytes, from): (&[u8], Place<'_>),
-    (out, to): (&mut [u8], Place<'_>),
-) {
-    let runs = Runs::new(count, from, to, element_len_bytes);
-    let len = runs.run_len_bytes() as usize;
-    for (from_at, to_at) in runs {
-        out[to_at as usize..to_at as usize + len].copy_from_slice(&bytes[from_at as usize..from_at as usize + len]);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Boxes of compact and contiguous datasets.
 
-use super::reader::{BoxRead, DatasetSource, ReadCounts};
-use super::stride::{Place, Runs, copy_box};
+use super::stride::{Place, Runs};
+use super::{BoxRead, DatasetSource, ReadCounts};
 use crate::error::{Hdf5Error, Result};
+use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
 use std::time::Instant;
 
 /// Gap up to which two ranges are read at once: 4 KiB copied too much (0.4 µs) cost no more than another pread.
@@ -27,9 +28,11 @@ pub(super) fn read_compact(
         return Err(too_short(source, 0, values.len() as u64, needed));
     }
     let element_len = source.dataset.datatype.class.len_bytes();
-    let from = Place { shape: dims, origin: target.start };
-    copy_box(target.count, element_len, (values, from), (out, target.place()));
-    Ok(ReadCounts::default())
+    let from = BoxSource { bytes: values, shape: dims, origin: target.start };
+    let to = BoxTarget { bytes: out, shape: target.out_shape, origin: target.out_origin };
+    copy_box(from, to, target.count, element_len as usize)
+        .map_err(|_| source.outside(target.start, target.count))
+        .map(|()| ReadCounts::default())
 }
 
 /// Reads a box out of one run of bytes in the file.

@@ -86,7 +86,7 @@ impl OutputFile {
             }
             let element_count = spec.dataspace.element_count();
             let element_count = element_count.ok_or_else(|| not_writable(call, "its extent overflows".to_owned()))?;
-            let creation = properties::dataset_creation(call, spec, &datatype, &mut file.stand_ins)?;
+            let creation = properties::dataset_creation(call, spec, &datatype, &mut file.stand_ins, file.id.as_ref())?;
             let access = access(call, spec)?;
             let name = call.c_string("H5Dcreate2", name)?;
             // SAFETY: valid handles and name, lock held; the dataset is ours.
@@ -188,8 +188,9 @@ impl OutputDataset<'_> {
     pub fn expect_chunks(&mut self, count: u64) -> Result<()> {
         let _library = Library::lock();
         self.file.ledger.promise(0);
-        self.file.require(self.index.for_first(count))?;
-        self.index.expect(count);
+        let positions = chunk_count(&self.dataspace, &self.layout);
+        self.file.require(self.index.for_first(count, positions))?;
+        self.index.expect(count, positions);
         self.file.ledger.promise(self.index.promised_len_bytes());
         Ok(())
     }

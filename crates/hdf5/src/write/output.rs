@@ -18,6 +18,7 @@ use hdf5_metno_sys::h5t::{H5Tcommit_anon, H5Tcommit2, H5Topen2};
 use std::collections::HashMap;
 use std::ffi::c_char;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,8 +68,21 @@ impl Default for OutputOptions {
     }
 }
 
+impl OutputOptions {
+    /// First address of the raw region; `None` if the metadata region is longer than a file can be.
+    pub fn raw_start(&self) -> Option<u64> {
+        self.metadata_region_len_bytes
+            .max(predict::MIN_REGION_LEN_BYTES)
+            .checked_next_multiple_of(REGION_ALIGNMENT_BYTES)
+            .filter(|&len| len <= i64::MAX as u64 / 2)
+    }
+}
+
 /// The raw region begins on a page, so that large writes into it are aligned.
 const REGION_ALIGNMENT_BYTES: u64 = 4096;
+
+/// Zeros are written in pieces of this length.
+const ZEROS_LEN_BYTES: u64 = 1 << 20;
 
 /// An HDF5 file being written.
 ///
@@ -85,7 +99,7 @@ pub struct OutputFile {
     /// The group of the last created object: datasets come group by group.
     parent: Option<(Vec<u8>, Handle)>,
     /// `None` once closed.
-    id: Option<Handle>,
+    pub(super) id: Option<Handle>,
     plan: Option<Plan>,
     // Dropped after the file is closed.
     pub(super) stand_ins: StandIns,
@@ -128,12 +142,21 @@ impl OutputFile {
             .create_new(true)
             .open(path)
             .map_err(|source| io("create", source))?;
+        Self::create_in(file, path, options)
+    }
+
+    /// Creates the HDF5 file in `file`, which is open for reading and writing under `path`. What lies in the raw region
+    /// stays as it is, for claims of an earlier run; what lies before it is erased.
+    pub fn create_in(file: File, path: &Path, options: &OutputOptions) -> Result<Self> {
+        let io = |operation: &str, source| Hdf5Error::Io {
+            path: path.to_path_buf(),
+            operation: operation.to_owned(),
+            source,
+        };
         let raw_start = options
-            .metadata_region_len_bytes
-            .max(predict::MIN_REGION_LEN_BYTES)
-            .checked_next_multiple_of(REGION_ALIGNMENT_BYTES)
-            .filter(|&len| len <= i64::MAX as u64 / 2)
+            .raw_start()
             .ok_or_else(|| io("reserve metadata", std::io::Error::from(std::io::ErrorKind::FileTooLarge)))?;
+        erase(&file, raw_start).map_err(|source| io("erase the metadata of an earlier run", source))?;
         let _library = Library::lock();
         let call = Call::of_file(path);
         let mut plan = Plan::new(&file, raw_start).map_err(|source| io("prepare to write", source))?;
@@ -449,6 +472,19 @@ impl OutputFile {
             }
         }
     }
+}
+
+/// Zeroes the bytes that `file` has below `end`.
+fn erase(file: &File, end: u64) -> std::io::Result<()> {
+    let end = end.min(file.metadata()?.len());
+    let zeros = vec![0; end.min(ZEROS_LEN_BYTES) as usize];
+    let mut at = 0;
+    while at < end {
+        let len_bytes = (end - at).min(ZEROS_LEN_BYTES);
+        file.write_all_at(&zeros[..len_bytes as usize], at)?;
+        at += len_bytes;
+    }
+    Ok(())
 }
 
 impl Drop for OutputFile {

@@ -7,7 +7,7 @@ use super::output::{Compat, OutputOptions};
 use super::{datatype, memory, not_writable};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
-use crate::model::{CreationOrder, FillValue, InlineData};
+use crate::model::{CreationOrder, InlineData};
 use hdf5_metno_sys::h5d::{H5D_alloc_time_t, H5D_fill_time_t, H5D_layout_t};
 use hdf5_metno_sys::h5f::{H5F_close_degree_t, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
@@ -93,12 +93,13 @@ pub(super) fn attribute_creation(call: Call<'_>, utf8: bool) -> Result<Handle> {
     Ok(list)
 }
 
-/// Dataset creation for `spec`, whose type is `datatype_handle`.
+/// Dataset creation for `spec`, whose type is `datatype_handle`. A fill value may refer to objects of `file`.
 pub(super) fn dataset_creation(
     call: Call<'_>,
     spec: &DatasetSpec,
     datatype_handle: &Handle,
     stand_ins: &mut StandIns,
+    file: Option<&Handle>,
 ) -> Result<Handle> {
     let list = create(call, *H5P_CLS_DATASET_CREATE)?;
     object_settings(call, &list, spec.attribute_order)?;
@@ -126,17 +127,18 @@ pub(super) fn dataset_creation(
         call.status("H5Pset_alloc_time", H5Pset_alloc_time(list.id(), allocation))?;
     }
     stand_ins.append(call, &list, &spec.filters)?;
-    fill_value(call, &list, &spec.fill, spec, datatype_handle)?;
+    fill_value(call, &list, spec, datatype_handle, file)?;
     Ok(list)
 }
 
 fn fill_value(
     call: Call<'_>,
     list: &Handle,
-    fill: &FillValue,
     spec: &DatasetSpec,
     datatype_handle: &Handle,
+    file: Option<&Handle>,
 ) -> Result<()> {
+    let fill = &spec.fill;
     let time = match fill.write_time {
         0 => H5D_fill_time_t::H5D_FILL_TIME_ALLOC,
         1 => H5D_fill_time_t::H5D_FILL_TIME_NEVER,
@@ -154,7 +156,7 @@ fn fill_value(
         (None, _) if !fill.user_defined => return Ok(()),
         (None, _) => memory::Image::zeros(datatype::memory_len_bytes(class)),
         (Some(InlineData::Stored(bytes)), false) => memory::Image::of_stored(bytes.clone()),
-        (Some(InlineData::Canonical(bytes)), _) => memory::Image::of_canonical(call, class, bytes, 1, None)?,
+        (Some(InlineData::Canonical(bytes)), _) => memory::Image::of_canonical(call, class, bytes, 1, file)?,
         // What is stored for a file-local type points into another file; only an all-zero one means something here.
         (Some(InlineData::Stored(bytes)), true) if bytes.iter().all(|&byte| byte == 0) => {
             memory::Image::zeros(datatype::memory_len_bytes(class))

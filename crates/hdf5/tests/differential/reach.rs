@@ -222,6 +222,69 @@ fn a_virtual_dataset_without_an_end_is_as_long_as_its_source() {
     }
 }
 
+/// A virtual dataset without an end of which every second row comes from `files[0]`, the others from `files[1]`.
+fn make_interleaved(path: &Path, files: [&str; 2]) {
+    let (unlimited, zero, one, two) = (u64::MAX, 0, 1, 2);
+    let maker = Maker::create(path, BOUNDS[2], |_| {});
+    let list = creation_list();
+    let space = Space::growing(&[1], &[unlimited]);
+    for (first, file) in (0_u64..).zip(files) {
+        let (target, source) = (space.open(), space.open());
+        for (endless, start, stride) in [(target, first, two), (source, zero, one)] {
+            let set = H5S_seloper_t::H5S_SELECT_SET;
+            let (start, stride, one, unlimited) =
+                (&raw const start, &raw const stride, &raw const one, &raw const unlimited);
+            h5!(H5Sselect_hyperslab(endless, set, start, stride, unlimited, one));
+        }
+        h5!(H5Pset_virtual(list, target, name(file).as_ptr(), c"values".as_ptr(), source));
+        h5!(H5Sclose(source));
+        h5!(H5Sclose(target));
+    }
+    let dataset = maker.dataset("virtual", *H5T_STD_I32LE, &space, list);
+    h5!(H5Dclose(dataset));
+    h5!(H5Pclose(list));
+    maker.finish();
+}
+
+#[test]
+fn several_sources_without_an_end_are_read_where_none_falls_short() {
+    let folders = Folders::new();
+    let path = folders.inside.join("v.h5");
+    make_interleaved(&path, ["a.h5", "b.h5"]);
+    let make = |file: &str, rows: u64, seed| {
+        let maker = Maker::create(&folders.inside.join(file), BOUNDS[2], |_| {});
+        let values = pattern(4 * rows as usize, seed);
+        maker.simple_dataset("values", *H5T_STD_I32LE, &Space::fixed(&[rows]), &values);
+        maker.finish();
+        values
+    };
+    let dims = || {
+        let tree = child_reader(ChildOptions::default()).read_tree(&path).unwrap();
+        match &tree.objects[1].kind {
+            ObjectKind::Dataset(dataset) => Ok(dataset.dataspace.dims().to_vec()),
+            ObjectKind::Unreadable { reason, .. } => Err(reason.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    // The last row comes from either source: both end without a gap.
+    for (rows, total) in [([4, 4], 8), ([5, 4], 9)] {
+        let (a, b) = (make("a.h5", rows[0], 1), make("b.h5", rows[1], 2));
+        assert_eq!(dims().unwrap(), [total]);
+        let (mut a, mut b) = (a.chunks(4), b.chunks(4));
+        let expected: Vec<u8> =
+            (0..total).flat_map(|row| [&mut a, &mut b][row as usize % 2].next().unwrap()).copied().collect();
+        assert_eq!(read_here(&path, "virtual").unwrap(), expected);
+    }
+    for rows in [[6, 4], [4, 5]] {
+        make("a.h5", rows[0], 1);
+        make("b.h5", rows[1], 2);
+        assert!(dims().unwrap_err().contains("differ in length"), "{rows:?}");
+        assert!(read_here(&path, "virtual").is_err(), "{rows:?}");
+    }
+    std::fs::remove_file(folders.inside.join("b.h5")).unwrap();
+    assert!(dims().unwrap_err().contains("b.h5 is missing"));
+}
+
 #[test]
 fn numbered_sources_are_refused_by_name() {
     let folders = Folders::new();

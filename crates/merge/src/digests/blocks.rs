@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
-use raddle_core::digest::{Digest, RowBlockDigests};
+use raddle_core::digest::{BlockPart, Digest, RowBlockDigests};
 use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -113,6 +113,25 @@ impl Gathering {
         }
     }
 
+    /// Whether `part`, noted by an earlier run, belongs to a block (of stored chunks: to a tile) that is still open.
+    pub fn takes_part(&self, part: BlockPart) -> bool {
+        match self {
+            Self::Values { digests, .. } => digests.check_part(part).is_ok(),
+            Self::Stored(tiles) => usize::try_from(part.block).is_ok_and(|tile| tile < tiles.tiles.len()),
+        }
+    }
+
+    /// Adds what an earlier run noted.
+    pub fn add_part(&self, part: BlockPart) -> Result<()> {
+        match self {
+            Self::Values { digests, .. } => Ok(digests.add_part(part)?),
+            Self::Stored(tiles) => {
+                tiles.set(part.block, Digest::of_part(part));
+                Ok(())
+            }
+        }
+    }
+
     /// The digests, when all tiles have been made.
     pub fn finish(&self) -> Result<ColumnDigests> {
         match self {
@@ -146,14 +165,20 @@ impl StoredTiles {
         Self { tiles, band_tiles: (array.tile_count() / bands).max(1), band_rows: array.tile_shape[0] }
     }
 
-    /// Adds tile `index`: its chunk and the mask of skipped filters, or nothing where it was never written.
-    pub fn add(&self, index: u64, chunk: Option<(u32, &[u8])>) {
+    /// Adds tile `index`: its chunk and the mask of skipped filters, or nothing where it was never written. Returns what
+    /// was added, with the tile in the place of the block.
+    pub fn add(&self, index: u64, chunk: Option<(u32, &[u8])>) -> BlockPart {
         let mut head = [0xFF; 12];
         if let Some((filter_mask, stored)) = chunk {
             head[..4].copy_from_slice(&filter_mask.to_le_bytes());
             head[4..].copy_from_slice(&(stored.len() as u64).to_le_bytes());
         }
         let digest = Digest::of(&head).then(Digest::of(chunk.map_or(&[], |(_, stored)| stored)));
+        self.set(index, digest);
+        digest.part(index)
+    }
+
+    fn set(&self, index: u64, digest: Digest) {
         // A tile is made once; were it made again, its bytes would be the same.
         let _ = self.tiles[index as usize].set(digest);
     }
@@ -255,7 +280,9 @@ mod tests {
         let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
         let digests = |last: Option<(u32, &[u8])>| {
             let tiles = StoredTiles::new(&array);
-            (0..5).for_each(|tile| tiles.add(tile, Some((0, b"chunk"))));
+            for tile in 0..5 {
+                tiles.add(tile, Some((0, b"chunk")));
+            }
             tiles.add(5, last);
             tiles.finish()
         };

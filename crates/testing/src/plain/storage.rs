@@ -6,8 +6,9 @@ use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5f::*;
 use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5p::*;
+use hdf5_metno_sys::h5r::{H5R_type_t, H5Rcreate};
 use hdf5_metno_sys::h5s::*;
-use hdf5_metno_sys::h5t::H5T_STD_U8LE;
+use hdf5_metno_sys::h5t::{H5T_STD_REF_OBJ, H5T_STD_U8LE};
 use hdf5_metno_sys::h5z::{H5Z_FLAG_OPTIONAL, H5Z_filter_t};
 use raddle_hdf5::Result;
 use raddle_hdf5::ffi::{Call, Handle, Library};
@@ -158,6 +159,58 @@ pub fn create_foreign(path: &Path, dataset: &[u8], rows: u64, foreign: Foreign<'
         drop(call.handle("H5Dcreate2", id)?);
     }
     Ok(())
+}
+
+/// Adds a dataset of `rows` object references in chunks of 2 rows, of which nothing is written: all of them are its fill
+/// value, a reference to `target`.
+pub fn create_reference_fill(path: &Path, dataset: &[u8], rows: u64, target: &[u8]) -> Result<()> {
+    let _library = Library::lock();
+    let call = Call::of_object(path, dataset);
+    let file = open(call, H5F_ACC_RDWR)?;
+    let (name, target) = (call.c_string("H5Dcreate2", dataset)?, call.c_string("H5Rcreate", target)?);
+    let (chunk, mut fill, max_rows) = (2_u64, 0_u64, u64::MAX);
+    // SAFETY: the lock is held, handles are open, names live, arrays hold one dimension; an object reference takes the
+    // 8 bytes of `fill`.
+    unsafe {
+        let status = H5Rcreate((&raw mut fill).cast(), file.id(), target.as_ptr(), H5R_type_t::H5R_OBJECT1, -1);
+        call.status("H5Rcreate", status)?;
+        let space = call.handle("H5Screate_simple", H5Screate_simple(1, &raw const rows, &raw const max_rows))?;
+        let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
+        call.status("H5Pset_chunk", H5Pset_chunk(list.id(), 1, &raw const chunk))?;
+        let datatype = *H5T_STD_REF_OBJ;
+        let status = H5Pset_fill_value(list.id(), datatype, (&raw const fill).cast());
+        call.status("H5Pset_fill_value", status)?;
+        let id = H5Dcreate2(file.id(), name.as_ptr(), datatype, space.id(), H5P_DEFAULT, list.id(), H5P_DEFAULT);
+        call.handle("H5Dcreate2", id).map(drop)
+    }
+}
+
+/// Adds a group with a dataset `data` of `rows` bytes, which count upwards, in chunks of 16. The names in the group lie in
+/// a heap that is compressed: valid, and unknown to the native reader.
+pub fn create_compressed_group(path: &Path, group: &[u8], rows: u64) -> Result<()> {
+    let _library = Library::lock();
+    let call = Call::of_object(path, group);
+    let file = open(call, H5F_ACC_RDWR)?;
+    let name = call.c_string("H5Gcreate2", group)?;
+    let values: Vec<u8> = (0..rows).map(|row| row as u8).collect();
+    let chunk = 16_u64;
+    // SAFETY: the lock is held, handles are open, names live, arrays hold one dimension, `values` holds all elements.
+    unsafe {
+        let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
+        // Never in the object header: one link is enough for the heap.
+        call.status("H5Pset_link_phase_change", H5Pset_link_phase_change(list.id(), 0, 0))?;
+        call.status("H5Pset_deflate", H5Pset_deflate(list.id(), 6))?;
+        let id = H5Gcreate2(file.id(), name.as_ptr(), H5P_DEFAULT, list.id(), H5P_DEFAULT);
+        let group = call.handle("H5Gcreate2", id)?;
+        let space = call.handle("H5Screate_simple", H5Screate_simple(1, &raw const rows, std::ptr::null()))?;
+        let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
+        call.status("H5Pset_chunk", H5Pset_chunk(list.id(), 1, &raw const chunk))?;
+        let (datatype, space) = (*H5T_STD_U8LE, space.id());
+        let id = H5Dcreate2(group.id(), c"data".as_ptr(), datatype, space, H5P_DEFAULT, list.id(), H5P_DEFAULT);
+        let dataset = call.handle("H5Dcreate2", id)?;
+        let status = H5Dwrite(dataset.id(), datatype, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.as_ptr().cast());
+        call.status("H5Dwrite", status).map(drop)
+    }
 }
 
 /// Adds groups inside each other, each named `g`, each created from the one around it: a path from the root would be

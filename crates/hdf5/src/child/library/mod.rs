@@ -6,6 +6,7 @@
 //!
 //! Invariant: values are the same as the native reader's, byte for byte, for whatever both can read.
 
+mod endless;
 mod links;
 mod objects;
 mod properties;

@@ -4,7 +4,7 @@
 //! dataset, so its extent is taken from the first mapping where that can be.
 
 use super::types::OpenType;
-use super::{OpenFile, sources, values};
+use super::{OpenFile, endless, sources, values};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use crate::model::{ChunkIndex, CreationOrder, Dataspace, FillValue, Filter, Layout};
@@ -16,17 +16,14 @@ use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
     H5Pfill_value_defined, H5Pget_alloc_time, H5Pget_attr_creation_order, H5Pget_chunk, H5Pget_chunk_opts,
     H5Pget_external, H5Pget_external_count, H5Pget_fill_time, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
-    H5Pget_virtual_count, H5Pget_virtual_vspace,
+    H5Pget_virtual_count,
 };
 use hdf5_metno_sys::h5s::{
-    H5S_class_t, H5Sget_select_npoints, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims,
-    H5Sget_simple_extent_type,
+    H5S_class_t, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims, H5Sget_simple_extent_type,
 };
 use hdf5_metno_sys::h5t::H5Tget_create_plist;
+use raddle_core::extent::MAX_RANK;
 use std::ffi::{c_int, c_uint};
-
-/// Highest rank of a dataspace (`H5S_MAX_RANK`).
-const MAX_RANK: usize = 32;
 
 /// Longest name of an external file that is looked at: a path longer than the system's limit cannot be opened.
 const NAME_ROOM_LEN_BYTES: usize = 4096 + 1;
@@ -56,33 +53,20 @@ pub(super) fn order_of_flags(flags: c_uint) -> CreationOrder {
     CreationOrder { tracked: flags & 1 != 0, indexed: flags & 2 != 0 }
 }
 
-/// The extent of a dataset: the stored one, but that of its source for a virtual dataset without an end.
+/// The extent of a dataset: the stored one, but that of its sources for a virtual dataset without an end.
 pub(super) fn extent(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataspace> {
     if is_virtual(list, call)? && mapping_count(list, call)? > 0 {
-        match endless_mappings(list, call)? {
-            0 => {
-                // SAFETY: a dataset creation list with a mapping 0; the new identifier is ours.
-                let space = unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), 0)) }?;
-                return dataspace_of(file, &space, call);
-            }
-            1 => sources::check(file, list, call)?,
-            // Where such sources differ in length, libhdf5 would put fill values into the gaps.
-            _ => return Err(unsupported(call, "a virtual dataset with several sources without an end".to_owned())),
+        let endless = endless::mappings(list, call)?;
+        if endless.is_empty() {
+            let space = endless::virtual_space(list, 0, call)?;
+            return dataspace_of(file, &space, call);
         }
+        sources::check(file, list, call)?;
+        let extent = dataspace_of(file, &dataspace(dataset, call)?, call)?;
+        endless::refuse_gaps(file, list, &endless, &extent, call)?;
+        return Ok(extent);
     }
     dataspace_of(file, &dataspace(dataset, call)?, call)
-}
-
-/// How many mappings of a virtual dataset have no end: its extent follows the sources of these.
-fn endless_mappings(list: &Handle, call: Call<'_>) -> Result<usize> {
-    let mut endless = 0;
-    for number in 0..mapping_count(list, call)? {
-        // SAFETY: a mapping of the list; the new identifier is ours.
-        let space = unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), number)) }?;
-        // SAFETY: a dataspace is open. Of an unlimited selection the number of elements is all ones.
-        endless += usize::from(unsafe { H5Sget_select_npoints(space.id()) } < 0);
-    }
-    Ok(endless)
 }
 
 /// The dataspace of a dataset as libhdf5 sees it now. Opens sources of virtual datasets.

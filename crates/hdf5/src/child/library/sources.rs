@@ -26,6 +26,23 @@ pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<()
     checks.follow(list, &file.path, None, 0)
 }
 
+/// Dimensions, as they are now, of the source dataset of mapping `number`; for a list that [`check`] has passed.
+pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: Call<'_>) -> Result<Vec<u64>> {
+    let checks = Checks { file, call, seen: HashSet::new() };
+    let file_name = checks.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
+    let dataset_name = checks.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
+    let dims = |dataset: &Handle| {
+        let space = properties::dataspace(dataset, call)?;
+        properties::dataspace_of(file, &space, call).map(|extent| extent.dims().to_vec())
+    };
+    if file_name == b"." {
+        return dims(&checks.open_dataset(file.file.id(), &file.path, &dataset_name)?);
+    }
+    let path = checks.present(&file.path, &file_name)?;
+    let source = open_file(&path)?;
+    dims(&checks.open_dataset(source.id(), &path, &dataset_name)?)
+}
+
 /// One check of a dataset and all it reads from.
 struct Checks<'a> {
     file: &'a OpenFile,
@@ -57,7 +74,8 @@ impl Checks<'_> {
             if file_name == b"." {
                 if self.seen.insert((holder.to_path_buf(), dataset_name.clone())) {
                     let file = opened.map_or(self.file.file.id(), Handle::id);
-                    let list = self.open_dataset(file, holder, &dataset_name)?;
+                    let dataset = self.open_dataset(file, holder, &dataset_name)?;
+                    let list = properties::creation_list(&dataset, Call::of_object(holder, &dataset_name))?;
                     self.follow(&list, holder, opened, depth + 1)?;
                 }
                 continue;
@@ -65,21 +83,21 @@ impl Checks<'_> {
             let path = self.present(holder, &file_name)?;
             if self.seen.insert((path.clone(), dataset_name.clone())) {
                 let source = open_file(&path)?;
-                let list = self.open_dataset(source.id(), &path, &dataset_name)?;
+                let dataset = self.open_dataset(source.id(), &path, &dataset_name)?;
+                let list = properties::creation_list(&dataset, Call::of_object(&path, &dataset_name))?;
                 self.follow(&list, &path, Some(&source), depth + 1)?;
             }
         }
         Ok(())
     }
 
-    /// The creation properties of a source dataset.
+    /// A source dataset.
     fn open_dataset(&self, file: hid_t, path: &Path, name: &[u8]) -> Result<Handle> {
         let call = Call::of_object(path, name);
         let c_name = call.c_string("H5Dopen", name)?;
         // SAFETY: a file is open, the name is terminated; the new identifier is ours.
         let dataset = unsafe { call.handle("H5Dopen", H5Dopen2(file, c_name.as_ptr(), H5P_DEFAULT)) };
-        let missing = |_| self.missing(format!("dataset {} of {}", name.escape_ascii(), path.display()));
-        properties::creation_list(&dataset.map_err(missing)?, call)
+        dataset.map_err(|_| self.missing(format!("dataset {} of {}", name.escape_ascii(), path.display())))
     }
 
     /// Where another file lies, if it is allowed and there.

@@ -1,0 +1,40 @@
+//! The process that runs libhdf5 on what the native reader does not know.
+
+use raddle_hdf5::child::ChildReader;
+use raddle_merge::options::MergeOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options about the reader process.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub struct ReaderArgs {
+    /// Longest wait for libhdf5 on one question about a file that only it can read; then the file is refused
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub reader_timeout: u64,
+
+    /// Program to run instead of raddle itself where libhdf5 must read a file: a wrapper that confines raddle
+    ///
+    /// It is called with one argument and must pass it, and its standard input, on to raddle.
+    #[arg(long, value_name = "PROGRAM", hide_short_help = true)]
+    pub reader: Option<PathBuf>,
+}
+
+impl ReaderArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        options.reader_executable = self.executable();
+        options.reader_timeout = Duration::from_secs(self.reader_timeout);
+    }
+
+    /// The program. Without one, inputs that only libhdf5 can read are refused by name.
+    fn executable(&self) -> Option<PathBuf> {
+        self.reader.clone().or_else(|| std::env::current_exe().ok())
+    }
+
+    /// A reader of its own for commands that do not merge.
+    pub fn child(&self) -> Option<ChildReader> {
+        let timeout = Duration::from_secs(self.reader_timeout);
+        self.executable().map(|executable| ChildReader::new(executable, timeout))
+    }
+}

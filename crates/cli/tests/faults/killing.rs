@@ -1,0 +1,149 @@
+//! Rows 13 and 14: a run that is killed or asked to stop leaves the output alone, and the next one ends it.
+
+use crate::workload::{GOES_ON, Workload};
+use raddle_testing::faults::{Action, CHANGING, Fault};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Kills at every `step`-th changing call; the next run must come to the right output. How often it had something to
+/// go on from.
+fn killed_at_calls(action: &Action, codes: &[i32], step: usize) -> (u64, u64) {
+    let workload = Workload::small();
+    let (mut runs, mut resumed) = (0, 0);
+    for at in (1..).step_by(step) {
+        workload.reset();
+        let fault = Fault { calls: CHANGING, at, sticky: false, action: action.clone() };
+        let outcome = workload.run_with(&fault, "out");
+        let context = (&fault, &outcome);
+        if outcome.struck.is_empty() {
+            assert_eq!(outcome.code, 0, "{context:?}");
+            break;
+        }
+        runs += 1;
+        assert!(codes.contains(&outcome.code), "{context:?}");
+        if workload.is_right_or_untouched(&context) {
+            continue;
+        }
+        if outcome.code > 0 {
+            workload.assert_tidy(&outcome);
+        }
+        let told = workload.assert_goes_on(&context);
+        resumed += u64::from(told.contains(GOES_ON));
+    }
+    (runs, resumed)
+}
+
+#[test]
+fn a_run_killed_at_any_call_is_gone_on_with() {
+    let (runs, resumed) = killed_at_calls(&Action::Kill, &[-9], 1);
+    assert!(runs > 30 && resumed > 20, "{resumed} of {runs} runs went on");
+}
+
+#[test]
+fn a_run_stopped_at_any_call_is_gone_on_with() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
+        let (runs, resumed) = killed_at_calls(&Action::Signal(signal.as_raw()), &[code, 0], 5);
+        assert!(runs > 6 && resumed > 1, "{resumed} of {runs} runs went on");
+    }
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_run_stopped_at_any_call_is_gone_on_with() {
+    killed_at_calls(&Action::Signal(Signal::TERM.as_raw()), &[143, 0], 1);
+}
+
+/// Numbers that differ from call to call and are the same in every test run.
+fn random(round: u32) -> f64 {
+    let mixed = u64::from(round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) as f64 / u64::MAX as f64
+}
+
+fn start(workload: &Workload) -> Child {
+    workload.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// How long the merge takes undisturbed.
+fn duration(workload: &Workload) -> Duration {
+    workload.reset();
+    let started = Instant::now();
+    assert_eq!(workload.run(workload.command()).code, 0);
+    started.elapsed()
+}
+
+/// `rounds` times: kills or stops at a random time, up to three times in a row, then lets the merge end. A tenth of the
+/// rounds at the least must have had something to go on from; how many, depends on the machine.
+fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) {
+    let workload = Workload::long();
+    let whole = duration(&workload);
+    let mut resumed = 0;
+    for round in 0..rounds {
+        workload.reset();
+        for strike in 0..=round % 3 {
+            let mut child = start(&workload);
+            let wait = random(round * 3 + strike);
+            if round % 4 == 0 {
+                std::thread::sleep(whole.mul_f64(wait));
+            } else {
+                // In most rounds only while tiles are made, which is the lesser part of so small a merge.
+                while !workload.journal().exists() && child.try_wait().unwrap().is_none() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                std::thread::sleep(whole.mul_f64(wait / 2.0));
+            }
+            let sent = Instant::now();
+            // It may have ended: then there is nobody to tell.
+            let _ = kill_process(Pid::from_child(&child), signal);
+            let status = child.wait().unwrap();
+            assert!(sent.elapsed() < Duration::from_secs(2), "round {round}: took {:?}", sent.elapsed());
+            let stopped = status.code() == code;
+            assert!(stopped || status.code() == Some(0), "round {round}: {status}");
+            if workload.is_right_or_untouched(&round) {
+                break;
+            }
+        }
+        resumed += u32::from(workload.assert_goes_on(&round).contains(GOES_ON));
+    }
+    println!("{resumed} of {rounds} rounds went on");
+    assert!(resumed > rounds / 10, "{resumed} of {rounds} rounds went on");
+}
+
+#[test]
+fn a_run_killed_at_random_times_is_gone_on_with() {
+    struck_at_random_times(Signal::KILL, None, 8);
+}
+
+#[test]
+fn a_run_stopped_at_random_times_is_gone_on_with() {
+    struck_at_random_times(Signal::TERM, Some(143), 5);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_run_killed_at_random_times_is_gone_on_with() {
+    struck_at_random_times(Signal::KILL, None, 200);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_run_stopped_at_random_times_is_gone_on_with() {
+    struck_at_random_times(Signal::TERM, Some(143), 50);
+}
+
+#[test]
+fn a_second_signal_ends_the_run_at_once_and_it_is_gone_on_with() {
+    let workload = Workload::long();
+    let whole = duration(&workload);
+    workload.reset();
+    let mut child = start(&workload);
+    std::thread::sleep(whole / 2);
+    for _ in 0..2 {
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    }
+    let sent = Instant::now();
+    let status = child.wait().unwrap();
+    assert!(matches!(status.code(), Some(143 | 0)), "{status}");
+    assert!(sent.elapsed() < Duration::from_secs(1));
+    workload.assert_goes_on(&status);
+}

@@ -1,0 +1,171 @@
+//! Row 15: what an interrupted run left is used only where it is what this run would make.
+
+use crate::workload::{GOES_ON, Workload};
+use raddle_testing::faults::{Action, Fault};
+use std::fs::{File, FileTimes};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A workload whose run was killed just before the file got its name, and copies of what it left.
+struct Interrupted {
+    workload: Workload,
+    part: Vec<u8>,
+    journal: Vec<u8>,
+}
+
+impl Interrupted {
+    fn new() -> Self {
+        let workload = Workload::small();
+        workload.reset();
+        let fault = Fault { calls: "rename", at: 1, sticky: false, action: Action::Kill };
+        assert_eq!(workload.run_with(&fault, "out").code, -9);
+        let (part, journal) = (std::fs::read(workload.part()).unwrap(), std::fs::read(workload.journal()).unwrap());
+        Self { workload, part, journal }
+    }
+
+    /// Puts what the killed run left back.
+    fn restore(&self) {
+        self.workload.reset();
+        std::fs::write(self.workload.part(), &self.part).unwrap();
+        std::fs::write(self.workload.journal(), &self.journal).unwrap();
+    }
+
+    fn input(&self) -> PathBuf {
+        self.workload.root().join("in/1.h5")
+    }
+
+    /// The run starts over and says why; what it told.
+    fn assert_starts_over(&self, command: Command, why: &str) {
+        let outcome = self.workload.run(command);
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        assert!(outcome.told.contains("starting over") && outcome.told.contains(why), "{why}: {outcome:?}");
+        assert!(!outcome.told.contains(GOES_ON), "{outcome:?}");
+        assert_eq!(self.workload.left(), ["out.h5"]);
+    }
+}
+
+#[test]
+fn a_run_goes_on_and_says_what_it_kept() {
+    let interrupted = Interrupted::new();
+    let told = interrupted.workload.assert_goes_on(&"all tiles placed");
+    assert!(told.contains(GOES_ON) && told.contains("going on from an interrupted run: "), "{told}");
+    // Other threads and memory change no byte.
+    interrupted.restore();
+    let mut command = interrupted.workload.command();
+    command.args(["--memory", "200MiB"]).env("RADDLE_JOBS", "2");
+    let outcome = interrupted.workload.run(command);
+    assert!(outcome.code == 0 && outcome.told.contains(GOES_ON), "{outcome:?}");
+    interrupted.workload.assert_right(&outcome);
+}
+
+#[test]
+fn no_resume_starts_over() {
+    let interrupted = Interrupted::new();
+    for option in ["--no-resume", "--unordered"] {
+        interrupted.restore();
+        let mut command = interrupted.workload.command();
+        command.arg(option);
+        let outcome = interrupted.workload.run(command);
+        assert!(outcome.code == 0 && !outcome.told.contains(GOES_ON), "{outcome:?}");
+        assert_eq!(interrupted.workload.left(), ["out.h5"]);
+    }
+}
+
+#[test]
+fn other_options_start_over() {
+    let interrupted = Interrupted::new();
+    for options in [["--for", "random"], ["--compat", "latest"], ["--chunk", "1000rows"], ["--attributes", "identical"]]
+    {
+        interrupted.restore();
+        let mut command = interrupted.workload.command();
+        command.args(options);
+        interrupted.assert_starts_over(command, "the options changed since");
+    }
+}
+
+#[test]
+fn changed_inputs_start_over() {
+    let interrupted = Interrupted::new();
+    let input = interrupted.input();
+    let before = std::fs::metadata(&input).unwrap();
+    let bytes = std::fs::read(&input).unwrap();
+    let restore_times = || {
+        let times = FileTimes::new().set_modified(before.modified().unwrap());
+        File::options().write(true).open(&input).unwrap().set_times(times).unwrap();
+    };
+    let why = "the inputs changed since";
+
+    // One bit of a value that no checksum of HDF5 covers, with the time stamp put back: only the sample tells.
+    let mut changed = bytes.clone();
+    let last = changed.len() - 100;
+    changed[last] ^= 1;
+    std::fs::write(&input, &changed).unwrap();
+    restore_times();
+    interrupted.restore();
+    interrupted.assert_starts_over(interrupted.workload.command(), why);
+    std::fs::write(&input, &bytes).unwrap();
+    restore_times();
+    interrupted.restore();
+    assert!(interrupted.workload.assert_goes_on(&"the input is as it was").contains(GOES_ON));
+
+    // The same bytes at another time, and as another file.
+    interrupted.restore();
+    std::fs::write(&input, &bytes).unwrap();
+    interrupted.assert_starts_over(interrupted.workload.command(), why);
+    restore_times();
+    interrupted.restore();
+    std::fs::remove_file(&input).unwrap();
+    std::fs::write(&input, &bytes).unwrap();
+    std::fs::copy(&input, interrupted.workload.root().join("in/2.h5")).unwrap();
+    interrupted.assert_starts_over(interrupted.workload.command(), why);
+}
+
+/// Cuts the journal at every `step`-th length.
+fn torn_journal(step: usize) {
+    let interrupted = Interrupted::new();
+    let mut resumed = 0;
+    for len in (0..interrupted.journal.len()).step_by(step) {
+        interrupted.restore();
+        std::fs::write(interrupted.workload.journal(), &interrupted.journal[..len]).unwrap();
+        let told = interrupted.workload.assert_goes_on(&format!("journal of {len} bytes"));
+        resumed += usize::from(told.contains(GOES_ON));
+    }
+    assert!(resumed > 0, "no cut journal was of use");
+}
+
+#[test]
+fn a_torn_journal_is_a_shorter_one() {
+    torn_journal(61);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_torn_journal_is_a_shorter_one() {
+    torn_journal(1);
+}
+
+#[test]
+fn bytes_that_did_not_reach_the_disk_are_made_again() {
+    let interrupted = Interrupted::new();
+    let len = interrupted.part.len();
+    let mut resumed = 0;
+    // As a power failure leaves a file: pages of zeros, an end that is missing, nothing at all.
+    for at in (0..len).step_by(len / 9) {
+        interrupted.restore();
+        let mut part = interrupted.part.clone();
+        let page = at / 4096 * 4096;
+        part[page..(page + 4096).min(len)].fill(0);
+        std::fs::write(interrupted.workload.part(), &part).unwrap();
+        resumed += usize::from(interrupted.workload.assert_goes_on(&("zeros", page)).contains(GOES_ON));
+        interrupted.restore();
+        std::fs::write(interrupted.workload.part(), &part[..at]).unwrap();
+        resumed += usize::from(interrupted.workload.assert_goes_on(&("cut", at)).contains(GOES_ON));
+    }
+    assert!(resumed > 6, "{resumed} damaged files were of use");
+    interrupted.restore();
+    std::fs::remove_file(interrupted.workload.part()).unwrap();
+    interrupted.workload.assert_goes_on(&"no temporary file");
+    interrupted.restore();
+    std::fs::remove_file(interrupted.workload.journal()).unwrap();
+    interrupted.workload.assert_goes_on(&"no journal");
+}

@@ -1,0 +1,207 @@
+//! A merge whose right output is known, run with faults, and what must hold after it.
+
+use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+use raddle_testing::faults::{self, Fault};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// What lies under the output's name before the run.
+pub const OLD: &[u8] = b"what was there before";
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Exit code, or the signal that killed it, negative.
+    pub code: i32,
+    /// Standard output and error.
+    pub told: String,
+    /// The faults that happened.
+    pub struck: Vec<String>,
+}
+
+/// Inputs in `in/`, outputs in `out/`, and the right output.
+pub struct Workload {
+    folder: TempDir,
+    root: PathBuf,
+    right: Vec<u8>,
+    options: Vec<&'static str>,
+}
+
+/// Numbers that deflate has some work with.
+fn numbers(seed: u32, count: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 20).to_le_bytes()
+    };
+    std::iter::repeat_with(next).take(count as usize).flatten().collect()
+}
+
+/// Writes a file with datasets of chunks of `chunk_rows` numbers each, no two alike. Those of a dataset whose name ends
+/// in "unfiltered" are stored as they are: no checksum tells of a change.
+pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
+    let mut file = StockFile::create(path).unwrap();
+    file.create_group(b"/table").unwrap();
+    let effort = Some(Effort::Fast);
+    let encoder = Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 4 });
+    for (place, (name, chunks)) in (0..).zip(datasets) {
+        let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
+        let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+        let mut dataset = file.create_dataset(name.as_bytes(), &spec).unwrap();
+        for chunk in 0..*chunks {
+            let mut stored = Vec::new();
+            let raw = numbers(seed * 1000 + place * 100 + chunk as u32, chunk_rows);
+            let filter_mask = if name.ends_with("unfiltered") {
+                stored.extend_from_slice(&raw);
+                1
+            } else {
+                encoder.encode(&mut EncodeState::default(), &raw, &mut stored).unwrap()
+            };
+            dataset.write_chunk(&[chunk * chunk_rows, 0], &stored, filter_mask).unwrap();
+        }
+        drop(dataset);
+    }
+    file.finish().unwrap();
+}
+
+impl Workload {
+    /// `files` inputs with a dataset of `chunks` chunks of 64 KiB and some small ones.
+    pub fn new(files: u32, chunks: u64, options: &[&'static str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // The shim compares with what the kernel says.
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["in", "out"] {
+            std::fs::create_dir(root.join(name)).unwrap();
+        }
+        for file in 0..files {
+            let path = root.join(format!("in/{file}.h5"));
+            make(&path, file, &[("/large", chunks), ("/table/a", 1), ("/table/unfiltered", 1)], 16 * 1024);
+        }
+        let mut workload = Self { folder, root, right: Vec::new(), options: options.to_vec() };
+        let outcome = workload.run(workload.command());
+        assert_eq!(outcome.code, 0, "{}", outcome.told);
+        let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
+        assert_eq!(verified.code, 0, "{}", verified.told);
+        workload.right = std::fs::read(workload.output()).unwrap();
+        workload
+    }
+
+    /// A small one for faults at every call: one thread, six batches.
+    pub fn small() -> Self {
+        Self::new(2, 12, &["-j", "1", "-c", "fast"])
+    }
+
+    /// One that takes about a second.
+    pub fn long() -> Self {
+        Self::new(3, 200, &[])
+    }
+
+    /// The folder of inputs and outputs.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Final name.
+    pub fn output(&self) -> PathBuf {
+        self.root.join("out/out.h5")
+    }
+
+    /// The temporary file.
+    pub fn part(&self) -> PathBuf {
+        self.root.join("out/.out.h5.raddle-part")
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("out/.out.h5.raddle-journal")
+    }
+
+    /// Names in `out/`, sorted.
+    pub fn left(&self) -> Vec<OsString> {
+        let entries = std::fs::read_dir(self.root.join("out")).unwrap();
+        let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    /// Empties `out/` but for an old file under the output's name.
+    pub fn reset(&self) {
+        for name in self.left() {
+            std::fs::remove_file(self.root.join("out").join(name)).unwrap();
+        }
+        std::fs::write(self.output(), OLD).unwrap();
+    }
+
+    /// `raddle` in the root.
+    pub fn raddle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
+        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments);
+        command
+    }
+
+    /// The merge.
+    pub fn command(&self) -> Command {
+        let mut command = self.raddle(&["merge", "in", "-o", "out/out.h5", "-f", "--progress", "never"]);
+        command.args(&self.options);
+        command
+    }
+
+    /// The merge with a fault on files under `under`, a folder of the root.
+    pub fn run_with(&self, fault: &Fault, under: &str) -> Outcome {
+        let mut command = self.command();
+        faults::arm(&mut command, fault, &self.root.join(under), &self.log());
+        self.run(command)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// Runs to the end.
+    pub fn run(&self, mut command: Command) -> Outcome {
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
+        Outcome { code, told, struck: faults::struck(&self.log()) }
+    }
+
+    /// The output is the right one, and nothing else is left.
+    pub fn assert_right(&self, context: &dyn std::fmt::Debug) {
+        assert!(std::fs::read(self.output()).unwrap() == self.right, "{context:?}: the output is wrong");
+        assert_eq!(self.left(), ["out.h5"], "{context:?}: something is left");
+    }
+
+    /// Whether the final name has the right output; it must have that or what was there before.
+    pub fn is_right_or_untouched(&self, context: &dyn std::fmt::Debug) -> bool {
+        let found = std::fs::read(self.output()).unwrap();
+        assert!(found == OLD || found == self.right, "{context:?}: the final name was touched");
+        found == self.right
+    }
+
+    /// Nothing is left, or what is needed to go on, and then the message says so.
+    pub fn assert_tidy(&self, outcome: &Outcome) {
+        match self.left().as_slice() {
+            [only] if only == "out.h5" => {}
+            [journal, part, output] => {
+                assert_eq!([journal, part, output], [".out.h5.raddle-journal", ".out.h5.raddle-part", "out.h5"]);
+                assert!(outcome.told.contains("are kept in"), "{outcome:?}");
+            }
+            other => panic!("{outcome:?}: {other:?} is left"),
+        }
+    }
+
+    /// The same command without a fault comes to the right output. What it told.
+    pub fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
+        let again = self.run(self.command());
+        assert_eq!(again.code, 0, "{context:?}: {}", again.told);
+        self.assert_right(context);
+        again.told
+    }
+}
+
+/// What a run that goes on tells.
+pub const GOES_ON: &str = "kept from an interrupted run";

@@ -1,0 +1,160 @@
+//! Rows 11 and 12 of the contract: calls that fail or do less than they were asked for.
+
+use crate::workload::Workload;
+use raddle_testing::faults::{Action, CHANGING, Fault};
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+const EDQUOT: i32 = 122;
+const EINTR: i32 = 4;
+const ESTALE: i32 = 116;
+
+/// In words, as the message must have it.
+fn words(errno: i32) -> &'static str {
+    match errno {
+        ENOSPC => "No space left on device",
+        EIO => "Input/output error",
+        EDQUOT => "Disk quota exceeded",
+        ESTALE => "Stale file handle",
+        _ => unreachable!("an errno of these tests"),
+    }
+}
+
+/// Lets every `step`-th of the changing calls fail. Returns how many there are.
+fn failing_calls(errno: i32, sticky: bool, step: usize) -> u64 {
+    let workload = Workload::small();
+    for at in (1..).step_by(step) {
+        workload.reset();
+        let fault = Fault { calls: CHANGING, at, sticky, action: Action::Fail(errno) };
+        let outcome = workload.run_with(&fault, "out");
+        let context = (&fault, &outcome);
+        if outcome.struck.is_empty() {
+            assert_eq!(outcome.code, 0, "{context:?}");
+            workload.assert_right(&context);
+            return at;
+        }
+        // Where removing fails, the lock's file stays, which locks nobody out.
+        if outcome.struck.iter().any(|call| call.starts_with("unlink")) {
+            let _ = std::fs::remove_file(workload.root().join("out/.out.h5.raddle-lock"));
+        }
+        match outcome.code {
+            0 => workload.assert_right(&context),
+            5 => {
+                assert!(outcome.told.contains(words(errno)), "{context:?}");
+                let is_right = workload.is_right_or_untouched(&context);
+                assert!(!is_right || outcome.told.contains("complete under its name"), "{context:?}");
+                // If nothing can be removed any more, something is left; the next run deals with it.
+                if !sticky {
+                    workload.assert_tidy(&outcome);
+                }
+            }
+            _ => panic!("{context:?}"),
+        }
+        if workload.left().len() > 1 {
+            workload.assert_goes_on(&context);
+        }
+    }
+    unreachable!("the loop ends where no call is left");
+}
+
+#[test]
+fn a_call_that_fails_is_told_and_leaves_the_output_alone() {
+    let calls = failing_calls(ENOSPC, false, 1);
+    assert!(calls > 30, "only {calls} calls were counted");
+}
+
+#[test]
+fn a_disk_that_stays_full_is_told_and_leaves_the_output_alone() {
+    failing_calls(ENOSPC, true, 3);
+}
+
+#[test]
+fn a_device_that_fails_is_told_and_leaves_the_output_alone() {
+    failing_calls(EIO, false, 3);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_every_errno_at_every_call() {
+    for errno in [ENOSPC, EIO, EDQUOT] {
+        for sticky in [false, true] {
+            failing_calls(errno, sticky, 1);
+        }
+    }
+}
+
+/// Lets every `step`-th of `calls` do `action`, which a run must live with.
+fn harmless(calls: &'static str, under: &str, action: &Action, step: usize) {
+    let workload = Workload::small();
+    for at in (1..).step_by(step) {
+        workload.reset();
+        let fault = Fault { calls, at, sticky: false, action: action.clone() };
+        let outcome = workload.run_with(&fault, under);
+        assert_eq!(outcome.code, 0, "{fault:?} {outcome:?}");
+        workload.assert_right(&(&fault, &outcome));
+        if outcome.struck.is_empty() {
+            assert!(at > 1, "{calls} is never called");
+            return;
+        }
+    }
+}
+
+fn short_and_interrupted(step: usize) {
+    for action in [Action::Short, Action::Fail(EINTR)] {
+        harmless("write,pwrite", "out", &action, step);
+        harmless("read,pread", "in", &action, step);
+        harmless("read,pread", "out", &action, step);
+    }
+}
+
+#[test]
+fn short_and_interrupted_calls_are_gone_on_with() {
+    short_and_interrupted(7);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_short_and_interrupted_calls_are_gone_on_with() {
+    short_and_interrupted(1);
+}
+
+#[test]
+fn a_close_that_fails_does_no_harm() {
+    harmless("close", "out", &Action::Fail(EIO), 1);
+}
+
+/// Lets every `step`-th read of an input fail.
+fn failing_reads(errno: i32, step: usize) {
+    let workload = Workload::small();
+    for at in (1..).step_by(step) {
+        workload.reset();
+        let fault = Fault { calls: "read,pread", at, sticky: false, action: Action::Fail(errno) };
+        let outcome = workload.run_with(&fault, "in");
+        let context = (&fault, &outcome);
+        if outcome.struck.is_empty() {
+            assert_eq!(outcome.code, 0, "{context:?}");
+            return workload.assert_right(&context);
+        }
+        assert_eq!(outcome.code, 3, "{context:?}");
+        let is_named = outcome.told.contains("in/0.h5") || outcome.told.contains("in/1.h5");
+        assert!(is_named && outcome.told.contains(words(errno)), "{context:?}");
+        assert!(!workload.is_right_or_untouched(&context));
+        workload.assert_tidy(&outcome);
+        if workload.left().len() > 1 {
+            workload.assert_goes_on(&context);
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_names_the_input() {
+    failing_reads(EIO, 2);
+    failing_reads(ESTALE, 9);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_read_that_fails_names_the_input() {
+    failing_reads(EIO, 1);
+    failing_reads(ESTALE, 1);
+}

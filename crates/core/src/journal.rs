@@ -1,0 +1,345 @@
+//! The journal of a run: what it depends on, then one record per placed batch, as bytes that survive being cut anywhere.
+//!
+//! Not for files and not for trust: who reads a journal compares its [`Binding`] with the run at hand and reads back the
+//! bytes that a record tells of (see `raddle_merge`). Invariant: every byte belongs to a frame (length, CRC-64/NVME,
+//! content); reading stops before the first frame that is incomplete, altered or does not continue the one before, so
+//! what is read is what was written, up to some record.
+//!
+//! All numbers are little-endian 64-bit words:
+//!
+//! | frame | content |
+//! |---|---|
+//! | first | [`MAGIC`], then per subject: checksum, length of its name, name |
+//! | others | first tile, tiles, address, stored length, checksum, verbatim tiles, claims; per claim: tile behind the first, length, filter mask; note |
+
+use crate::claims::Claim;
+use crate::digest::Digest;
+use crate::engine::{Kept, PlacedBatch};
+use crate::message::{Words, number, of_words, put_words};
+use crate::plan::TileIndex;
+use std::io::{Read, Write};
+
+/// What a journal begins with; the number is that of the format.
+pub const MAGIC: [u8; 8] = *b"raddleJ1";
+
+/// Length and checksum before a frame's content.
+const FRAME_HEAD_LEN_BYTES: usize = 16;
+
+/// What a run depends on: a checksum per subject, so that a difference can be named.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Binding {
+    subjects: Vec<(String, u64)>,
+}
+
+impl Binding {
+    /// Adds a subject ("the options") and the checksum of everything about it.
+    pub fn bind(&mut self, subject: &str, checksum: u64) {
+        self.subjects.push((subject.to_owned(), checksum));
+    }
+
+    /// The first subject in which `other` differs.
+    pub fn difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
+        let pairs = self.subjects.iter().zip(&other.subjects);
+        let differing = pairs.into_iter().find(|(ours, theirs)| ours != theirs).map(|(ours, _)| ours.0.as_str());
+        differing.or_else(|| {
+            let more = self.subjects.len().min(other.subjects.len());
+            let rest = self.subjects.get(more).or_else(|| other.subjects.get(more));
+            rest.map(|(subject, _)| subject.as_str())
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        for (subject, checksum) in &self.subjects {
+            put_words(&mut bytes, [*checksum, subject.len() as u64]);
+            bytes.extend_from_slice(subject.as_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(&MAGIC)?;
+        let mut subjects = Vec::new();
+        while !rest.is_empty() {
+            let mut words = Words::new("read a journal", rest);
+            let [checksum, len_bytes] = words.words().ok()?;
+            let (subject, behind) = words.rest().split_at_checked(usize::try_from(len_bytes).ok()?)?;
+            subjects.push((std::str::from_utf8(subject).ok()?.to_owned(), checksum));
+            rest = behind;
+        }
+        Some(Self { subjects })
+    }
+}
+
+/// Writes the first frame of a journal.
+///
+/// # Errors
+/// Those of `out`.
+pub fn begin(out: &mut impl Write, binding: &Binding) -> std::io::Result<()> {
+    out.write_all(&frame(&binding.to_bytes()))
+}
+
+/// Appends the record of a batch, by one `write`.
+///
+/// # Errors
+/// Those of `out`. A record may then be there in part: nothing that is written behind it is ever read.
+pub fn append(out: &mut impl Write, batch: &PlacedBatch, index: &TileIndex) -> std::io::Result<()> {
+    let PlacedBatch { first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, claims, note } = batch;
+    let head = [*first, *tiles, *address, *stored_len_bytes, *checksum, *verbatim_tiles, claims.len() as u64];
+    let mut content = of_words(head);
+    for claim in claims {
+        // A tile that is not of the plan makes a record that no reader takes.
+        let behind = index.ordinal(claim.tile).map_or(u64::MAX, |ordinal| ordinal.wrapping_sub(*first));
+        put_words(&mut content, [behind, claim.len_bytes, u64::from(claim.filter_mask)]);
+    }
+    content.extend_from_slice(note);
+    out.write_all(&frame(&content))
+}
+
+fn frame(content: &[u8]) -> Vec<u8> {
+    let mut frame = of_words([content.len() as u64, Digest::of(content).crc64_nvme()]);
+    frame.extend_from_slice(content);
+    frame
+}
+
+/// Reads a journal: its binding, then its records, up to the first that is not whole.
+#[derive(Debug)]
+pub struct Journal<R> {
+    bytes: R,
+    binding: Binding,
+    start_address: u64,
+    kept: Kept,
+    len_bytes: u64,
+}
+
+impl<R: Read> Journal<R> {
+    /// Reads the first frame; `None` if that is not one of this format. `start_address` is that of the first tile.
+    ///
+    /// # Errors
+    /// Those of `bytes`.
+    pub fn open(mut bytes: R, start_address: u64) -> std::io::Result<Option<Self>> {
+        let Some(content) = read_frame(&mut bytes)? else { return Ok(None) };
+        let len_bytes = (FRAME_HEAD_LEN_BYTES + content.len()) as u64;
+        let binding = Binding::from_bytes(&content);
+        Ok(binding.map(|binding| Self { bytes, binding, start_address, kept: Kept::default(), len_bytes }))
+    }
+
+    /// What the run depended on.
+    pub fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
+    /// The tiles and bytes of the records read so far.
+    pub fn kept(&self) -> Kept {
+        self.kept
+    }
+
+    /// Length of what has been read so far: where the next record belongs.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// The next record; `None` where the journal ends or is no longer right.
+    ///
+    /// # Errors
+    /// Those of the bytes' source.
+    pub fn next_record(&mut self, index: &TileIndex) -> std::io::Result<Option<PlacedBatch>> {
+        let Some(content) = read_frame(&mut self.bytes)? else { return Ok(None) };
+        let Some(batch) = self.record(&content, index) else { return Ok(None) };
+        self.kept.tiles += batch.tiles;
+        self.kept.stored_len_bytes += batch.stored_len_bytes;
+        self.len_bytes += (FRAME_HEAD_LEN_BYTES + content.len()) as u64;
+        Ok(Some(batch))
+    }
+
+    /// A record that continues the one before and fits the plan.
+    fn record(&self, content: &[u8], index: &TileIndex) -> Option<PlacedBatch> {
+        let mut words = Words::new("read a journal", content);
+        let [first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, count] = words.words().ok()?;
+        let end = first.checked_add(tiles)?;
+        let expected_address = self.start_address.checked_add(self.kept.stored_len_bytes)?;
+        if first != self.kept.tiles || tiles == 0 || end > index.tile_count() || address != expected_address {
+            return None;
+        }
+        let (mut claims, mut next_behind, mut next_address) = (Vec::new(), 0, address);
+        for _ in 0..count {
+            let [behind, len_bytes, filter_mask] = words.words().ok()?;
+            if behind < next_behind || behind >= tiles || len_bytes == 0 {
+                return None;
+            }
+            let filter_mask = u32::try_from(filter_mask).ok()?;
+            claims.push(Claim { tile: index.tile(first + behind)?, address: next_address, len_bytes, filter_mask });
+            next_behind = behind + 1;
+            next_address = next_address.checked_add(len_bytes)?;
+        }
+        let note = words.rest().to_vec();
+        let is_whole = next_address.checked_sub(address) == Some(stored_len_bytes) && verbatim_tiles <= tiles;
+        is_whole.then_some(PlacedBatch {
+            first,
+            tiles,
+            address,
+            stored_len_bytes,
+            checksum,
+            verbatim_tiles,
+            claims,
+            note,
+        })
+    }
+}
+
+/// The content of the next frame, if it is whole. Memory follows what is there, not what the length says.
+fn read_frame(bytes: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    let mut head = Vec::new();
+    bytes.take(FRAME_HEAD_LEN_BYTES as u64).read_to_end(&mut head)?;
+    if head.len() < FRAME_HEAD_LEN_BYTES {
+        return Ok(None);
+    }
+    let (len_bytes, checksum) = (number(&head[..8]), number(&head[8..]));
+    let mut content = Vec::new();
+    bytes.take(len_bytes).read_to_end(&mut content)?;
+    let is_whole = content.len() as u64 == len_bytes && Digest::of(&content).crc64_nvme() == checksum;
+    Ok(is_whole.then_some(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ArrayPlan, Plan};
+
+    const START: u64 = 4096;
+
+    fn index() -> TileIndex {
+        let array =
+            |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] };
+        Plan { arrays: vec![array(3), array(0), array(4)] }.tile_index()
+    }
+
+    fn binding() -> Binding {
+        let mut binding = Binding::default();
+        binding.bind("the options", 1);
+        binding.bind("the inputs", 2);
+        binding
+    }
+
+    /// Batches of 2, 3 and 2 tiles, of which tile 3 is fill; every stored tile is 10 bytes and its number long.
+    fn batches(index: &TileIndex) -> Vec<PlacedBatch> {
+        let mut address = START;
+        let batch = |(first, tiles): (u64, u64)| {
+            let mut batch = PlacedBatch { first, tiles, address, note: vec![first as u8; 5], ..PlacedBatch::default() };
+            for ordinal in (first..first + tiles).filter(|ordinal| *ordinal != 3) {
+                let tile = index.tile(ordinal).unwrap();
+                batch.claims.push(Claim { tile, address, len_bytes: 10 + ordinal, filter_mask: ordinal as u32 });
+                address += 10 + ordinal;
+            }
+            batch.stored_len_bytes = address - batch.address;
+            batch.checksum = first ^ 0xABCD;
+            batch
+        };
+        [(0, 2), (2, 3), (5, 2)].into_iter().map(batch).collect()
+    }
+
+    fn written() -> (Vec<u8>, Vec<usize>) {
+        let index = index();
+        let mut bytes = Vec::new();
+        begin(&mut bytes, &binding()).unwrap();
+        let mut ends = vec![bytes.len()];
+        for batch in batches(&index) {
+            append(&mut bytes, &batch, &index).unwrap();
+            ends.push(bytes.len());
+        }
+        (bytes, ends)
+    }
+
+    fn read(bytes: &[u8]) -> Option<(Vec<PlacedBatch>, Kept, u64)> {
+        let index = index();
+        let mut journal = Journal::open(bytes, START).unwrap()?;
+        assert_eq!(journal.binding(), &binding());
+        let mut found = Vec::new();
+        while let Some(batch) = journal.next_record(&index).unwrap() {
+            found.push(batch);
+        }
+        Some((found, journal.kept(), journal.len_bytes()))
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_is_a_shorter_journal() {
+        let (bytes, ends) = written();
+        let all = batches(&index());
+        for len in 0..=bytes.len() {
+            let whole = ends.iter().filter(|end| **end <= len).count();
+            match read(&bytes[..len]) {
+                None => assert_eq!(whole, 0, "cut at {len}"),
+                Some((found, kept, len_bytes)) => {
+                    assert_eq!(found, all[..whole - 1], "cut at {len}");
+                    assert_eq!(kept.tiles, found.iter().map(|batch| batch.tiles).sum::<u64>());
+                    assert_eq!(kept.stored_len_bytes, found.iter().map(|batch| batch.stored_len_bytes).sum::<u64>());
+                    assert_eq!(len_bytes, ends[whole - 1] as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_ends_the_journal_before_its_record() {
+        let (bytes, ends) = written();
+        let all = batches(&index());
+        for at in 0..bytes.len() {
+            for change in [1, 0x80, 0xFF] {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                let untouched = ends.iter().filter(|end| **end <= at).count();
+                let found = read(&changed).map_or(0, |(found, _, _)| {
+                    assert_eq!(found, all[..found.len()]);
+                    found.len() + 1
+                });
+                assert_eq!(found, untouched, "byte {at} changed by {change:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_continue_the_one_before_is_not_read() {
+        let index = index();
+        let all = batches(&index);
+        let mut head = Vec::new();
+        begin(&mut head, &binding()).unwrap();
+        let after_first = |batch: &PlacedBatch| {
+            let mut bytes = head.clone();
+            append(&mut bytes, &all[0], &index).unwrap();
+            append(&mut bytes, batch, &index).unwrap();
+            read(&bytes).unwrap().0.len()
+        };
+        assert_eq!(after_first(&all[1]), 2);
+        assert_eq!(after_first(&all[0]), 1, "the same batch again");
+        assert_eq!(after_first(&all[2]), 1, "a batch left out");
+        let changed = |change: &dyn Fn(&mut PlacedBatch)| {
+            let mut batch = all[1].clone();
+            change(&mut batch);
+            after_first(&batch)
+        };
+        assert_eq!(changed(&|batch| batch.address += 1), 1);
+        assert_eq!(changed(&|batch| batch.tiles = 0), 1);
+        assert_eq!(changed(&|batch| batch.tiles = 6), 1, "beyond the plan");
+        assert_eq!(changed(&|batch| batch.stored_len_bytes += 1), 1);
+        assert_eq!(changed(&|batch| batch.claims.swap(0, 1)), 1);
+        assert_eq!(changed(&|batch| batch.verbatim_tiles = 4), 1);
+    }
+
+    #[test]
+    fn lengths_that_lie_cost_no_memory() {
+        let mut bytes = of_words([u64::MAX, 0]);
+        bytes.extend_from_slice(b"short");
+        assert!(Journal::open(bytes.as_slice(), START).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_difference_is_named() {
+        let mut other = Binding::default();
+        other.bind("the options", 1);
+        assert_eq!(binding().difference(&binding()), None);
+        assert_eq!(binding().difference(&other), Some("the inputs"));
+        assert_eq!(other.difference(&binding()), Some("the inputs"));
+        other.bind("the inputs", 3);
+        assert_eq!(binding().difference(&other), Some("the inputs"));
+    }
+}

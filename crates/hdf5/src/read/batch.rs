@@ -1,0 +1,306 @@
+//! Chunks that meet a box: ordered by address, read in few large reads, decoded to where they belong.
+//!
+//! Invariant: a chunk is decoded to exactly its length or refused, and no two chunks of a batch overlap in the file.
+
+use super::grid::{ChunkGrid, index_address};
+use super::kept::{ChunkKey, KeptChunks};
+use super::reader::{ReadCounts, ReaderLimits};
+use super::unchunked::{MAX_GAP_LEN_BYTES, MAX_READ_LEN_BYTES};
+use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
+use crate::error::{Hdf5Error, Result};
+use crate::source::InputFile;
+use raddle_codec::DecodeState;
+use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
+use std::time::Instant;
+
+/// Chunks looked up and not yet read.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub chunks: Vec<Pending>,
+    /// Origins, rank numbers per chunk.
+    origins: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    address: u64,
+    len_bytes: u64,
+    filter_mask: u32,
+    /// Which of the batch's origins is this chunk's.
+    origin: u32,
+    /// Where in the read buffer it lies.
+    at: usize,
+    /// Already copied.
+    done: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct ChunkBuffers {
+    decode: DecodeState,
+    /// Stored bytes of a group of chunks.
+    pub stored: Vec<u8>,
+    /// One decoded chunk.
+    scratch: Vec<u8>,
+    kept: KeptChunks,
+}
+
+impl Batch {
+    pub fn clear(&mut self) {
+        self.chunks.clear();
+        self.origins.clear();
+    }
+
+    pub fn push(&mut self, record: &ChunkRecord<'_>) {
+        self.origins.extend_from_slice(record.origin);
+        self.chunks.push(Pending {
+            address: record.address,
+            len_bytes: record.len_bytes,
+            filter_mask: record.filter_mask,
+            origin: self.chunks.len() as u32,
+            at: 0,
+            done: false,
+        });
+    }
+}
+
+/// The chunks of one dataset against one box.
+pub(super) struct BoxChunks<'a> {
+    source: &'a DatasetSource<'a>,
+    target: &'a BoxRead<'a>,
+    grid: &'a ChunkGrid<'a>,
+    limits: &'a ReaderLimits,
+    element_len_bytes: u64,
+    /// Whether a whole chunk is one run of the output.
+    one_run: bool,
+}
+
+/// The part of a chunk that lies in the box.
+struct Part {
+    /// Start, in the dataset.
+    start: [u64; MAX_RANK],
+    count: [u64; MAX_RANK],
+}
+
+/// How much of a chunk lies in the box.
+#[derive(Clone, Copy)]
+struct Share {
+    /// All of the chunk, nothing of it beyond the extent.
+    whole: bool,
+    /// All of the chunk that lies in the extent: no other tile needs it.
+    last_use: bool,
+}
+
+impl<'a> BoxChunks<'a> {
+    pub fn new(
+        source: &'a DatasetSource<'a>,
+        target: &'a BoxRead<'a>,
+        grid: &'a ChunkGrid<'a>,
+        limits: &'a ReaderLimits,
+    ) -> Self {
+        // Row-major: behind the first axis along which a chunk has more than one element, it must be as wide as the
+        // output.
+        let wide = grid.chunk_shape.iter().position(|&count| count > 1).unwrap_or(grid.rank());
+        let one_run = (wide + 1..grid.rank()).all(|axis| grid.chunk_shape[axis] == target.out_shape[axis]);
+        let element_len_bytes = source.dataset.datatype.class.len_bytes();
+        Self { source, target, grid, limits, element_len_bytes, one_run }
+    }
+
+    /// Asked for every chunk, so kept apart from [`BoxChunks::part`], which fills arrays.
+    fn share(&self, origin: &[u64]) -> Share {
+        let mut share = Share { whole: true, last_use: true };
+        for (axis, &low) in origin.iter().enumerate() {
+            let high = low.saturating_add(self.grid.chunk_shape[axis]);
+            let valid = high.min(self.grid.dims[axis]);
+            let end = self.target.start[axis] + self.target.count[axis];
+            share.last_use &= self.target.start[axis] <= low && valid <= end;
+            share.whole &= valid == high;
+        }
+        share.whole &= share.last_use;
+        share
+    }
+
+    fn part(&self, origin: &[u64]) -> Part {
+        let mut part = Part { start: [0; MAX_RANK], count: [0; MAX_RANK] };
+        for (axis, &low) in origin.iter().enumerate() {
+            let valid = low.saturating_add(self.grid.chunk_shape[axis]).min(self.grid.dims[axis]);
+            let start = low.max(self.target.start[axis]);
+            part.start[axis] = start;
+            part.count[axis] = valid.min(self.target.start[axis] + self.target.count[axis]) - start;
+        }
+        part
+    }
+
+    /// Copies a decoded chunk's part of the box.
+    fn copy(&self, origin: &[u64], chunk: &[u8], out: &mut [u8]) -> Result<()> {
+        let rank = origin.len();
+        let part = self.part(origin);
+        let (mut in_chunk, mut in_out) = ([0; MAX_RANK], [0; MAX_RANK]);
+        for axis in 0..rank {
+            in_chunk[axis] = part.start[axis] - origin[axis];
+            in_out[axis] = part.start[axis] - self.target.start[axis] + self.target.out_origin[axis];
+        }
+        let source = BoxSource { bytes: chunk, shape: self.grid.chunk_shape, origin: &in_chunk[..rank] };
+        let target = BoxTarget { bytes: out, shape: self.target.out_shape, origin: &in_out[..rank] };
+        copy_box(source, target, &part.count[..rank], self.element_len_bytes as usize)
+            .map_err(|_| self.source.outside(&part.start[..rank], &part.count[..rank]))
+    }
+
+    /// Where a whole chunk that is one run lies in the output.
+    fn run<'o>(&self, origin: &[u64], out: &'o mut [u8]) -> &'o mut [u8] {
+        let mut element = 0;
+        for (axis, &low) in origin.iter().enumerate() {
+            element =
+                element * self.target.out_shape[axis] + low - self.target.start[axis] + self.target.out_origin[axis];
+        }
+        let at = (element * self.element_len_bytes) as usize;
+        &mut out[at..at + self.grid.chunk_len_bytes as usize]
+    }
+
+    fn key(&self, address: u64) -> ChunkKey {
+        ChunkKey { file: self.source.file.identity(), index_address: index_address(self.grid.index), address }
+    }
+}
+
+impl ChunkBuffers {
+    /// Empty buffers that keep up to `kept_len_bytes` of decoded chunks.
+    pub fn new(kept_len_bytes: usize) -> Self {
+        Self {
+            decode: DecodeState::default(),
+            stored: Vec::new(),
+            scratch: Vec::new(),
+            kept: KeptChunks::new(kept_len_bytes),
+        }
+    }
+
+    /// Reads, decodes and places the chunks of `batch`, and empties it.
+    pub fn read_batch(
+        &mut self,
+        box_chunks: &BoxChunks<'_>,
+        batch: &mut Batch,
+        out: &mut [u8],
+        counts: &mut ReadCounts,
+    ) -> Result<()> {
+        let rank = box_chunks.grid.rank();
+        let Batch { chunks, origins } = batch;
+        if !chunks.is_sorted_by_key(|chunk| chunk.address) {
+            chunks.sort_unstable_by_key(|chunk| chunk.address);
+        }
+        let mut end_before = 0;
+        for chunk in chunks.iter_mut() {
+            if chunk.address < end_before {
+                return Err(Hdf5Error::Malformed {
+                    path: box_chunks.source.file.path().to_path_buf(),
+                    address: chunk.address,
+                    what: "two chunks of one dataset overlap".to_owned(),
+                });
+            }
+            end_before = chunk.address + chunk.len_bytes;
+            box_chunks.limits.check_stored(box_chunks.source.file, box_chunks.grid, chunk.len_bytes)?;
+            let origin = &origins[chunk.origin as usize * rank..][..rank];
+            // Only chunks that several boxes need are kept.
+            if box_chunks.share(origin).last_use {
+                continue;
+            }
+            if let Some(decoded) = self.kept.get(&box_chunks.key(chunk.address)) {
+                box_chunks.copy(origin, decoded, out)?;
+                chunk.done = true;
+                counts.kept_chunks += 1;
+            }
+        }
+        let mut left = chunks.as_mut_slice();
+        while !left.is_empty() {
+            let group = self.read_group(box_chunks.source.file, left, counts)?;
+            let started = Instant::now();
+            let (now, later) = left.split_at_mut(group);
+            for chunk in now.iter().filter(|chunk| !chunk.done) {
+                let origin = &origins[chunk.origin as usize * rank..][..rank];
+                self.place(box_chunks, chunk, origin, out)?;
+                counts.chunks += 1;
+            }
+            counts.decode_s += started.elapsed().as_secs_f64();
+            left = later;
+        }
+        batch.clear();
+        Ok(())
+    }
+
+    /// Reads the first chunks of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one), close ones with one read;
+    /// returns how many.
+    fn read_group(&mut self, file: &InputFile, chunks: &mut [Pending], counts: &mut ReadCounts) -> Result<usize> {
+        let mut filled = 0_usize;
+        let mut next = 0;
+        while next < chunks.len() {
+            if chunks[next].done {
+                next += 1;
+                continue;
+            }
+            let first = chunks[next].address;
+            let mut end = first;
+            let mut behind = next;
+            while behind < chunks.len() {
+                let chunk = &chunks[behind];
+                let chunk_end = chunk.address + chunk.len_bytes;
+                let near = behind == next || chunk.address - end <= MAX_GAP_LEN_BYTES;
+                let fits = filled as u64 + (chunk_end - first) <= MAX_READ_LEN_BYTES || (filled == 0 && behind == next);
+                if chunk.done || !near || !fits {
+                    break;
+                }
+                end = chunk_end;
+                behind += 1;
+            }
+            if behind == next {
+                break;
+            }
+            let len = (end - first) as usize;
+            if self.stored.len() < filled + len {
+                self.stored.resize(filled + len, 0);
+            }
+            file.read_exact_at(first, &mut self.stored[filled..filled + len], "chunk")?;
+            counts.stored_len_bytes += len as u64;
+            for chunk in &mut chunks[next..behind] {
+                chunk.at = filled + (chunk.address - first) as usize;
+            }
+            filled += len;
+            next = behind;
+        }
+        Ok(next)
+    }
+
+    /// Decodes one chunk from the read buffer to its place.
+    fn place(&mut self, box_chunks: &BoxChunks<'_>, chunk: &Pending, origin: &[u64], out: &mut [u8]) -> Result<()> {
+        let grid = box_chunks.grid;
+        let stored = &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize];
+        let share = box_chunks.share(origin);
+        let chunk_len = grid.chunk_len_bytes as usize;
+        let decode_error = |source| Hdf5Error::Chunk {
+            path: box_chunks.source.file.path().to_path_buf(),
+            address: chunk.address,
+            len_bytes: chunk.len_bytes,
+            source,
+        };
+        if !grid.is_filtered(origin) {
+            if stored.len() != chunk_len {
+                return Err(decode_error(raddle_codec::CodecError::RawLength {
+                    expected_len_bytes: chunk_len,
+                    actual_len_bytes: stored.len(),
+                }));
+            }
+            return box_chunks.copy(origin, stored, out);
+        }
+        let pipeline = box_chunks.source.pipeline;
+        if share.whole && box_chunks.one_run {
+            let run = box_chunks.run(origin, out);
+            return pipeline.decode(&mut self.decode, stored, chunk.filter_mask, run).map_err(decode_error);
+        }
+        if share.last_use {
+            self.scratch.resize(chunk_len, 0);
+            pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut self.scratch).map_err(decode_error)?;
+            return box_chunks.copy(origin, &self.scratch, out);
+        }
+        let mut decoded = self.kept.buffer(chunk_len);
+        pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
+        box_chunks.copy(origin, &decoded, out)?;
+        self.kept.keep(box_chunks.key(chunk.address), decoded);
+        Ok(())
+    }
+}

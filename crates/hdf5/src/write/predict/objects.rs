@@ -1,0 +1,134 @@
+//! What groups, datasets, attributes and values that libhdf5 writes itself take.
+
+use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
+use super::structures::{fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
+use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
+use crate::model::{CreationOrder, Dataspace, TypeClass};
+use crate::write::TypeRef;
+
+pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
+    if compat == Compat::Earliest && !order.tracked {
+        // Header 40, B-tree node 544, local heap header 32 and at least 88 of data: 704. Symbol-table nodes (328 bytes for
+        // 8 links) are half full when names come in order, and so are B-tree nodes (32 children). The heap doubles
+        // and leaves its former blocks free, which later objects use or not.
+        let nodes = link_count.div_ceil(4);
+        let heap = text_len_bytes.saturating_add(link_count.saturating_mul(8)).saturating_mul(4);
+        let leaves = nodes.saturating_mul(328);
+        let inner = nodes.div_ceil(16).saturating_mul(544);
+        return 704_u64.saturating_add(heap).saturating_add(leaves).saturating_add(inner);
+    }
+    // Header with link info and group info messages, and room for four links.
+    let header = 160;
+    let links = link_messages_len_bytes(link_count, text_len_bytes, order);
+    if link_count <= MAX_COMPACT_COUNT {
+        // Header blocks are added as links come.
+        return links.saturating_add(header + 6 * link_count + 48 * link_count.div_ceil(4));
+    }
+    // The index of names has records of 11 bytes in no order, that of creation order 15 in order.
+    let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, true) } else { 0 };
+    let records = tree_v2_len_bytes(512, 11, link_count, false).saturating_add(by_order);
+    // The first eight links stood in the header, and leave the room free.
+    let header = header + 48 * 2;
+    fractal_heap_len_bytes(512, links).saturating_add(header).saturating_add(records)
+}
+
+/// Link messages: version, flags, type, order, character set, length of the name, name, target.
+fn link_messages_len_bytes(link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
+    let each = 13 + if order.tracked { 8 } else { 0 };
+    link_count.saturating_mul(each).saturating_add(text_len_bytes)
+}
+
+/// Length of a dataset's header, and how much of it is free for attributes.
+pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
+    let rank = spec.dataspace.dims().len() as u64;
+    let element_len_bytes = spec.datatype.class().len_bytes();
+    let datatype = match &spec.datatype {
+        TypeRef::Own(class) => datatype_len_bytes(compat, class),
+        TypeRef::Committed { .. } => 16,
+    };
+    let fill = match (spec.fill.value.is_some() || spec.fill.user_defined, compat) {
+        (true, _) => 8 + element_len_bytes,
+        (false, Compat::Earliest) => 8,
+        (false, _) => 2,
+    };
+    let (layout, compact_len_bytes) = match &spec.layout {
+        OutputLayout::Compact => {
+            let values = spec.dataspace.element_count().unwrap_or(u64::MAX).saturating_mul(element_len_bytes);
+            (values.saturating_add(4), values)
+        }
+        OutputLayout::Contiguous => (18, 0),
+        // Version 3: 4 bytes per size; version 4 and 5: as many as the largest needs, and the index's settings.
+        OutputLayout::Chunked { .. } => (24 + 4 * (rank + 1), 0),
+    };
+    let filter_lens = spec.filters.iter().map(|filter| {
+        let name =
+            if filter.id >= 256 || compat == Compat::Earliest { padded(filter.name.len() as u64 + 1) } else { 0 };
+        8 + name.max(if compat == Compat::Earliest { 8 } else { 0 }) + padded(4 * filter.parameters.len() as u64)
+    });
+    let filters = if spec.filters.is_empty() { 0 } else { 8 + filter_lens.sum::<u64>() };
+    // Headers of datasets that will have attributes begin with room of 256 bytes.
+    // Two more bytes per message where the order of attributes is kept.
+    let order = if spec.attribute_order.tracked { 2 * 5 + 8 } else { 0 };
+    let messages = [dataspace_len_bytes(compat, &spec.dataspace), datatype, fill, layout, filters];
+    let header = header_len_bytes(compat, &messages).saturating_add(order);
+    let least = if spec.has_attributes { compact_len_bytes.saturating_add(272) } else { 0 };
+    // The reserve for a continuation message (24 and 20 bytes) is not free for attributes.
+    (header.max(least), least.saturating_sub(header))
+}
+
+/// What `rows` rows from `start_row` take when libhdf5 itself writes them: whole chunks, and variable-length values.
+pub(in crate::write) fn values_len_bytes(
+    class: &TypeClass,
+    layout: &OutputLayout,
+    dataspace: &Dataspace,
+    start_row: u64,
+    rows: u64,
+    canonical_len_bytes: u64,
+) -> u64 {
+    let product = |dims: &[u64]| dims.iter().fold(1_u64, |product, &dim| product.saturating_mul(dim));
+    let rest = dataspace.dims().get(1..).unwrap_or(&[]);
+    let count = if *dataspace == Dataspace::Null { 0 } else { rows.saturating_mul(product(rest)) };
+    let stored = match layout {
+        OutputLayout::Compact => 0,
+        // Allocated as a whole with the first value.
+        OutputLayout::Contiguous => dataspace.element_count().unwrap_or(u64::MAX),
+        OutputLayout::Chunked { chunk_shape } => {
+            let chunk_rows = chunk_shape.first().copied().unwrap_or(1).max(1);
+            let bands = start_row.saturating_add(rows).div_ceil(chunk_rows).saturating_sub(start_row / chunk_rows);
+            let across = rest.iter().zip(chunk_shape.iter().skip(1));
+            let chunks = across.fold(bands, |chunks, (&dim, &chunk)| chunks.saturating_mul(dim.div_ceil(chunk.max(1))));
+            chunks.saturating_mul(product(chunk_shape))
+        }
+    };
+    let stored = stored.saturating_mul(class.len_bytes());
+    // What does not compress grows: by a thousandth and a few bytes per chunk.
+    let stored = stored.saturating_add(stored / 512);
+    if class.is_file_local() { stored.saturating_add(heap_len_bytes(canonical_len_bytes, count)) } else { stored }
+}
+
+/// Attributes of these lengths, `free` bytes of which fit into the object's header as it is.
+pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64) -> u64 {
+    let count = attributes.len() as u64;
+    let sum = |attributes: &[u64]| attributes.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));
+    let dense = count > MAX_COMPACT_COUNT || attributes.iter().any(|&len| len >= MAX_MESSAGE_LEN_BYTES);
+    // In the header, in blocks that are added as attributes come; each block has a checksum, and the message that
+    // continues the header there took the place of another, which moved along.
+    let in_header = |attributes: &[u64]| {
+        let beyond = sum(attributes).saturating_sub(free);
+        if beyond == 0 { 0 } else { beyond.saturating_add(attributes.len() as u64 * 32) }
+    };
+    if compat == Compat::Earliest || !dense {
+        return in_header(attributes);
+    }
+    // Those that stood in the header leave their room free when the ninth sends all to dense storage. Records of 17
+    // bytes by name. Objects above 4 KiB get room of their own and a record of 24 bytes.
+    let before = in_header(&attributes[..attributes.len().min(MAX_COMPACT_COUNT as usize)]);
+    let (small, large): (Vec<u64>, Vec<u64>) = attributes.iter().partition(|&&len| len <= 4096);
+    let records = tree_v2_len_bytes(512, 17, count, false);
+    let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, true) };
+    before
+        .saturating_add(fractal_heap_len_bytes(1024, sum(&small)))
+        .saturating_add(sum(&large))
+        .saturating_add(records)
+        .saturating_add(tracker)
+}

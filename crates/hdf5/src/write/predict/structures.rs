@@ -1,0 +1,55 @@
+//! Lengths of the structures that hold many entries: B-trees of version 2, fractal heaps, global heaps.
+
+/// Version 2 B-tree: header 38, nodes of `node_len_bytes`, records of `record_len_bytes`.
+///
+/// Measured: nodes are two thirds full when records come in no order, and libhdf5 shifts records to the left
+/// neighbour before it splits a node, so that they are nine tenths full when records come in order.
+pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, count: u64, in_order: bool) -> u64 {
+    let fill = |capacity: u64| (if in_order { capacity * 9 / 10 } else { capacity * 6 / 10 }).max(1);
+    let leaf = (node_len_bytes - 10) / record_len_bytes;
+    // Beside a record, an inner node stores an address and up to three bytes of counts.
+    let inner = (node_len_bytes - 10) / (record_len_bytes + 11);
+    let mut level = if count <= leaf { 1 } else { count.div_ceil(fill(leaf)) };
+    let mut nodes = level;
+    while level > 1 {
+        level = if level <= inner { 1 } else { level.div_ceil(fill(inner)) };
+        nodes = nodes.saturating_add(level);
+    }
+    38_u64.saturating_add(nodes.saturating_mul(node_len_bytes))
+}
+
+/// Fractal heap: header 146, free-space header and list about 100, blocks in rows of four: two rows of blocks of
+/// `first_block_len_bytes`, then each row twice as large up to 64 KiB. A block loses 22 bytes and what the next
+/// object does not fit into. From the second block on, an indirect block lists them: its rows double in number.
+pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_bytes: u64) -> u64 {
+    let (mut left, mut blocks_len_bytes, mut count) = (content_len_bytes, 0_u64, 0_u64);
+    while left > 0 {
+        let row = count / 4;
+        let len_bytes = (first_block_len_bytes << row.saturating_sub(1).min(16)).min(64 * 1024);
+        // At 64 KiB the rest is a division.
+        let blocks = if len_bytes == 64 * 1024 { left.div_ceil(len_bytes - 64) } else { 1 };
+        blocks_len_bytes = blocks_len_bytes.saturating_add(blocks.saturating_mul(len_bytes));
+        left = left.saturating_sub(blocks.saturating_mul(len_bytes - 64));
+        count = count.saturating_add(blocks);
+    }
+    let rows = count.div_ceil(4).checked_next_power_of_two().unwrap_or(count);
+    let list = if count > 1 { 32_u64.saturating_add(rows.saturating_mul(32)) } else { 0 };
+    246_u64.saturating_add(blocks_len_bytes).saturating_add(list)
+}
+
+/// Values in global heap collections: 16 bytes and padding per value; a collection of 4 KiB is closed when the next
+/// value does not fit.
+pub(super) fn heap_len_bytes(canonical_len_bytes: u64, value_count: u64) -> u64 {
+    let content = canonical_len_bytes.saturating_add(value_count.saturating_mul(16));
+    4096_u64.saturating_add(content.saturating_mul(9) / 8)
+}
+
+/// Levels of a tree whose nodes have at least `children` children.
+pub(super) fn levels(count: u64, children: u64) -> u64 {
+    let (mut levels, mut reach) = (1, children);
+    while reach < count {
+        reach = reach.saturating_mul(children);
+        levels += 1;
+    }
+    levels
+}

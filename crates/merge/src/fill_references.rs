@@ -1,0 +1,85 @@
+//! Fill values that are references: kept where the object referred to exists when the dataset is created.
+//!
+//! A fill value is part of a dataset from its creation on, and a reference needs an object to lead to. MATLAB lets the
+//! fill values of its cell arrays refer to one object that comes first in its files.
+//! Invariant: after [`settle`], every reference in a fill value leads to an object that is created before its dataset.
+
+use crate::join::{Difference, DifferenceKind};
+use crate::schema::{Role, Schema, display_path};
+use raddle_hdf5::logical::append_null;
+use raddle_hdf5::model::{Dataset, InlineData, ReferenceKind, TypeClass};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Makes null references of fill values that cannot be kept, and tells which, for the output of `inputs`.
+pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
+    let referring: Vec<usize> = (0..schema.entries.len()).filter(|&index| fill(schema, index).is_some()).collect();
+    if referring.is_empty() {
+        return Vec::new();
+    }
+    let places: HashMap<&[u8], usize> = (0..).zip(&schema.entries).map(|(at, entry)| (&*entry.path, at)).collect();
+    let mut warnings = Vec::new();
+    let mut nulled = Vec::new();
+    for index in referring {
+        let Some(target) = fill(schema, index) else { continue };
+        let is_kept = match &target {
+            Target::Null => true,
+            Target::Object(path) => path == b"/" || places.get(path.as_slice()).is_some_and(|&place| place < index),
+            Target::Inner => false,
+        };
+        if !is_kept {
+            nulled.push(index);
+            warnings.push(Difference {
+                path: display_path(&schema.entries[index].path),
+                kind: DifferenceKind::FillValue,
+                expected: match target {
+                    Target::Object(path) => format!("a reference to {}", display_path(&path)),
+                    _ => "references in a larger type".to_owned(),
+                },
+                found: "null: the fill value is written before what it refers to".to_owned(),
+                inputs: (0..inputs).collect(),
+            });
+        }
+    }
+    for index in nulled {
+        match &mut schema.entries[index].role {
+            Role::Column(column) => make_null(Arc::make_mut(&mut schema.columns[*column as usize].templates[0])),
+            Role::Constant { dataset, .. } => make_null(dataset),
+            _ => {}
+        }
+    }
+    warnings
+}
+
+/// What a fill value refers to.
+enum Target {
+    Null,
+    Object(Vec<u8>),
+    /// References are members or items of the type.
+    Inner,
+}
+
+/// What the fill value of an entry refers to; `None` where its type holds no reference or there is no fill value.
+fn fill(schema: &Schema, index: usize) -> Option<Target> {
+    let dataset: &Dataset = match &schema.entries[index].role {
+        Role::Column(column) => schema.columns[*column as usize].model(),
+        Role::Constant { dataset, .. } => dataset,
+        _ => return None,
+    };
+    let Some(InlineData::Canonical(value)) = &dataset.fill.value else { return None };
+    match &*dataset.datatype.class {
+        // Canonical: the length of the path, then the path.
+        TypeClass::Reference(ReferenceKind::Object) => match value.get(8..) {
+            None | Some([]) => Some(Target::Null),
+            Some(path) => Some(Target::Object(path.to_vec())),
+        },
+        class if class.has_reference() => Some(Target::Inner),
+        _ => None,
+    }
+}
+
+fn make_null(dataset: &mut Dataset) {
+    let mut value = Vec::new();
+    append_null(&dataset.datatype.class, &mut value);
+    dataset.fill.value = Some(InlineData::Canonical(value));
+}

@@ -1,0 +1,218 @@
+//! `--sort-by`: the order of the inputs by the first values of named datasets, such as run and subrun.
+//!
+//! Invariant: inputs with equal values keep the order in which they were given.
+
+use crate::error::{BadInput, MergeError, MissingKey, Result};
+use crate::options::{MergeOptions, Watch};
+use crate::readers::InputReader;
+use crate::schema::display_path;
+use raddle_codec::Pipeline;
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
+use raddle_hdf5::source::InputFile;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering as Atomically};
+use std::sync::{Mutex, PoisonError};
+
+/// The first value of a dataset, comparable with those of the same dataset in other inputs.
+#[derive(Debug, Clone, PartialEq)]
+enum Key {
+    Integer(i128),
+    Float(f64),
+    Text(Vec<u8>),
+}
+
+/// Why an input has no key.
+#[derive(Debug)]
+enum NoKey {
+    /// It cannot be read.
+    Unreadable(Hdf5Error),
+    /// A dataset has no value to sort by.
+    Missing { dataset: String, reason: &'static str },
+}
+
+impl From<Hdf5Error> for NoKey {
+    fn from(error: Hdf5Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+type KeySlot = Mutex<Option<std::result::Result<Vec<Key>, NoKey>>>;
+
+impl Key {
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
+            (Self::Integer(left), Self::Float(right)) => (*left as f64).total_cmp(right),
+            (Self::Float(left), Self::Integer(right)) => left.total_cmp(&(*right as f64)),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Text(_), _) => Ordering::Greater,
+            (_, Self::Text(_)) => Ordering::Less,
+        }
+    }
+}
+
+/// Sorts `inputs` by the first values of `datasets`, the first dataset first.
+///
+/// # Errors
+/// [`MergeError::BadInputs`] with all inputs that cannot be read, unless these are to be left out;
+/// [`MergeError::SortKeys`] with all inputs that have no such value.
+pub fn sort_by_first_values(
+    inputs: &[PathBuf],
+    datasets: &[Vec<u8>],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<Vec<PathBuf>> {
+    let slots: Vec<KeySlot> = inputs.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.min(inputs.len()) {
+            scope.spawn(|| {
+                let reader = InputReader::new(options);
+                loop {
+                    let place = next.fetch_add(1, Atomically::Relaxed);
+                    if place >= inputs.len() || watch.cancel.is_cancelled() {
+                        return;
+                    }
+                    let keys = keys(&inputs[place], datasets, &reader);
+                    *slots[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+                }
+            });
+        }
+    });
+    let (mut keyed, mut bad, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for (path, slot) in inputs.iter().zip(slots) {
+        match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Ok(keys)) => keyed.push((keys, path.clone())),
+            Some(Err(NoKey::Unreadable(error))) => bad.push(BadInput { path: path.clone(), error }),
+            Some(Err(NoKey::Missing { dataset, reason })) => {
+                missing.push(MissingKey { path: path.clone(), dataset, reason });
+            }
+            None => return Err(MergeError::Cancelled),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(MergeError::SortKeys { missing });
+    }
+    if !bad.is_empty() && !options.skip_bad {
+        return Err(MergeError::BadInputs { bad });
+    }
+    keyed.sort_by(|(left, _), (right, _)| {
+        let pairs = left.iter().zip(right);
+        pairs.map(|(left, right)| left.compare(right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    // The scan leaves the unreadable ones out and says so.
+    Ok(keyed.into_iter().map(|(_, path)| path).chain(bad.into_iter().map(|bad| bad.path)).collect())
+}
+
+/// The first value of each dataset of one input.
+fn keys(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> std::result::Result<Vec<Key>, NoKey> {
+    let file = InputFile::open(path)?;
+    let tree = reader.read_whole_tree(path)?;
+    datasets.iter().map(|name| key(&file, &tree, name, reader)).collect()
+}
+
+fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> std::result::Result<Key, NoKey> {
+    let refused = |reason| NoKey::Missing { dataset: display_path(name), reason };
+    let dataset = find(tree, name).ok_or_else(|| refused("does not exist"))?;
+    if dataset.dataspace.element_count().unwrap_or(0) == 0 {
+        return Err(refused("is empty"));
+    }
+    let class = &*dataset.datatype.class;
+    let value =
+        first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
+    match class {
+        TypeClass::Integer { order, signed, bits, .. } if bits.offset == 0 && bits.count <= 64 => {
+            number(&value, *order).map(|number| Key::Integer(extended(number, bits.count, *signed)))
+        }
+        TypeClass::Float { order, len_bytes: 4, .. } => {
+            number(&value, *order).map(|bits| Key::Float(f64::from(f32::from_bits(bits as u32))))
+        }
+        TypeClass::Float { order, len_bytes: 8, .. } => {
+            number(&value, *order).map(|bits| Key::Float(f64::from_bits(bits)))
+        }
+        TypeClass::FixedString { .. } => Some(Key::Text(value)),
+        _ => None,
+    }
+    .ok_or_else(|| refused("is neither a number nor a string of fixed length"))
+}
+
+/// The dataset at a path of hard links.
+fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
+    let mut at = tree.objects.first()?;
+    for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+        let ObjectKind::Group(group) = &at.kind else { return None };
+        let LinkTarget::Hard(target) = group.links.iter().find(|link| link.name == name)?.target else { return None };
+        at = tree.objects.get(target as usize)?;
+    }
+    match &at.kind {
+        ObjectKind::Dataset(dataset) => Some(dataset),
+        _ => None,
+    }
+}
+
+fn first_element(
+    file: &InputFile,
+    tree: &FileTree,
+    dataset: &Dataset,
+    name: &[u8],
+    reader: &InputReader,
+) -> raddle_hdf5::Result<Vec<u8>> {
+    let len_bytes = dataset.datatype.class.len_bytes() as usize;
+    if matches!(dataset.layout, Layout::Virtual | Layout::External { .. }) {
+        let mut values = reader.read_values(file.path(), name, None)?;
+        values.truncate(len_bytes);
+        return Ok(values);
+    }
+    let pipeline = Pipeline::new(&dataset.filters, len_bytes).map_err(|error| Hdf5Error::Unsupported {
+        path: file.path().to_path_buf(),
+        address: 0,
+        what: error.to_string(),
+    })?;
+    let source = DatasetSource { file, encoding: Encoding::of(tree), dataset, pipeline: &pipeline };
+    let rank = dataset.dataspace.dims().len();
+    let (start, count) = (vec![0; rank], vec![1; rank]);
+    let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &start };
+    let mut value = vec![0; len_bytes];
+    DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut value)?;
+    Ok(value)
+}
+
+/// An unsigned number of up to eight bytes.
+fn number(value: &[u8], order: ByteOrder) -> Option<u64> {
+    if value.len() > 8 {
+        return None;
+    }
+    let push = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
+    match order {
+        ByteOrder::Little => Some(value.iter().rev().fold(0, push)),
+        ByteOrder::Big => Some(value.iter().fold(0, push)),
+        ByteOrder::Vax => None,
+    }
+}
+
+/// The integer in the lowest `bits` of `number`.
+fn extended(number: u64, bits: u32, signed: bool) -> i128 {
+    let unused = 64_u32.saturating_sub(bits.max(1));
+    let shifted = number << unused;
+    if signed { i128::from(shifted as i64 >> unused) } else { i128::from(shifted >> unused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_extended_by_their_sign() {
+        assert_eq!(extended(0xffff, 16, true), -1);
+        assert_eq!(extended(0xffff, 16, false), 65_535);
+        assert_eq!(extended(u64::MAX, 64, false), i128::from(u64::MAX));
+        assert_eq!(extended(5, 8, true), 5);
+        assert_eq!(number(&[1, 2], ByteOrder::Big), Some(0x102));
+        assert_eq!(number(&[1, 2], ByteOrder::Little), Some(0x201));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which objects of the inputs take part: `--include`, `--exclude`, and which datasets are carried once: `--keep`.
+//!
+//! A selection prunes an input's tree before anything else looks at it, so that what is left out is neither scanned nor
+//! found by references. Invariant: a pruned tree still has every object that it had; those left out have no link.
+
+use crate::error::{MergeError, Result};
+use crate::schema::child_path;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Patterns for paths of objects. A pattern with a slash counts from the root, one without matches a name at any depth;
+/// `*` stays inside a name, `**` crosses groups. A group that matches stands for all that is in it.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Objects that take part, with the groups that lead to them; everything where `None`.
+    include: Option<GlobSet>,
+    /// Objects that do not.
+    exclude: GlobSet,
+    /// Datasets that are carried once and must be equal in all inputs.
+    keep: GlobSet,
+}
+
+impl Selection {
+    /// The selection of these patterns; no `include` stands for everything.
+    ///
+    /// # Errors
+    /// [`MergeError::Pattern`] for what is no pattern.
+    pub fn new(include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
+        Ok(Self {
+            include: if include.is_empty() { None } else { Some(set(include)?) },
+            exclude: set(exclude)?,
+            keep: set(keep)?,
+        })
+    }
+
+    /// Whether the dataset at `path` is carried once.
+    pub fn keeps(&self, path: &[u8]) -> bool {
+        matches(&self.keep, path)
+    }
+
+    /// Takes the links to objects that do not take part out of `tree`.
+    pub fn prune(&self, tree: &mut FileTree) {
+        if self.include.is_none() && self.exclude.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut tree.objects);
+        let mut pruning = Pruning { selection: self, kept: vec![None; all.len()], all: &all };
+        pruning.visit(0, b"/", self.include.is_none());
+        let kept = pruning.kept;
+        let pruned = |(object, links): (&Object, Option<Vec<Link>>)| {
+            let mut object = object.clone();
+            if let ObjectKind::Group(group) = &mut object.kind {
+                group.links = links.unwrap_or_default();
+            }
+            object
+        };
+        tree.objects = all.iter().zip(kept).map(pruned).collect();
+    }
+}
+
+fn set(patterns: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let anchored = match pattern.strip_prefix('/') {
+            Some(_) => pattern.clone(),
+            None if pattern.contains('/') => format!("/{pattern}"),
+            None => format!("/**/{pattern}"),
+        };
+        let glob = GlobBuilder::new(anchored.trim_end_matches('/')).literal_separator(true).build();
+        set.add(glob.map_err(|source| MergeError::Pattern { pattern: pattern.clone(), source })?);
+    }
+    set.build().map_err(|source| MergeError::Pattern { pattern: patterns.join(", "), source })
+}
+
+fn matches(set: &GlobSet, path: &[u8]) -> bool {
+    set.is_match(Path::new(OsStr::from_bytes(path)))
+}
+
+/// A walk in link order that decides about every link under the first path that leads to its object, as the scan does.
+struct Pruning<'a> {
+    selection: &'a Selection,
+    all: &'a [Object],
+    /// The links that a group keeps, once it takes part; an empty list for other objects.
+    kept: Vec<Option<Vec<Link>>>,
+}
+
+impl Pruning<'_> {
+    /// Decides about the object at `path`; `is_inside`: it is in something that was included. Whether it takes part.
+    fn visit(&mut self, index: ObjectIndex, path: &[u8], is_inside: bool) -> bool {
+        let Some(object) = self.all.get(index as usize) else { return false };
+        let ObjectKind::Group(group) = &object.kind else {
+            if is_inside {
+                self.kept[index as usize] = Some(Vec::new());
+            }
+            return is_inside;
+        };
+        // Known while it is walked: a link back to it is a link to what takes part.
+        self.kept[index as usize] = Some(Vec::new());
+        let mut links = Vec::new();
+        for link in &group.links {
+            let path = child_path(path, &link.name);
+            if matches(&self.selection.exclude, &path) {
+                continue;
+            }
+            let is_included =
+                is_inside || self.selection.include.as_ref().is_some_and(|include| matches(include, &path));
+            let takes_part = match link.target {
+                LinkTarget::Hard(target) if self.is_undecided(target) => self.visit(target, &path, is_included),
+                _ => is_included,
+            };
+            if takes_part {
+                links.push(link.clone());
+            }
+        }
+        let takes_part = is_inside || path == b"/" || !links.is_empty();
+        self.kept[index as usize] = takes_part.then_some(links);
+        takes_part
+    }
+
+    /// Not met yet, or only under paths that do not take part.
+    fn is_undecided(&self, index: ObjectIndex) -> bool {
+        self.kept.get(index as usize).is_some_and(Option::is_none)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_hdf5::model::{CreationOrder, Group};
+
+    /// A tree of groups by their links; an object without links stands for a dataset.
+    fn tree(objects: &[&[(&str, ObjectIndex)]]) -> FileTree {
+        let link = |&(name, target): &(&str, ObjectIndex)| Link {
+            name: name.as_bytes().to_vec(),
+            utf8: false,
+            creation_order: None,
+            target: LinkTarget::Hard(target),
+        };
+        let object = |links: &&[(&str, ObjectIndex)]| Object {
+            address: 0,
+            kind: match links {
+                [] => ObjectKind::Unreadable { reason: String::new(), unsupported: true },
+                links => ObjectKind::Group(Group {
+                    links: links.iter().map(link).collect(),
+                    link_order: CreationOrder::default(),
+                }),
+            },
+            attributes: Vec::new(),
+            attribute_order: CreationOrder::default(),
+            comment: None,
+        };
+        let objects = objects.iter().map(object).collect();
+        FileTree { superblock_version: 0, userblock_len_bytes: 0, address_len_bytes: 8, length_len_bytes: 8, objects }
+    }
+
+    /// Paths that are left, depth first; an object met again is marked.
+    fn paths(include: &[&str], exclude: &[&str], mut tree: FileTree) -> Vec<String> {
+        fn list(tree: &FileTree, index: ObjectIndex, path: &str, seen: &mut Vec<ObjectIndex>, out: &mut Vec<String>) {
+            if seen.contains(&index) {
+                out.push(format!("{path}="));
+                return;
+            }
+            seen.push(index);
+            out.push(path.to_owned());
+            let ObjectKind::Group(group) = &tree.objects[index as usize].kind else { return };
+            for link in &group.links {
+                let LinkTarget::Hard(target) = link.target else { continue };
+                let name = String::from_utf8(link.name.clone()).unwrap();
+                list(tree, target, &format!("{}/{name}", path.trim_end_matches('/')), seen, out);
+            }
+        }
+        let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        Selection::new(&strings(include), &strings(exclude), &[]).unwrap().prune(&mut tree);
+        let mut out = Vec::new();
+        list(&tree, 0, "/", &mut Vec::new(), &mut out);
+        out.split_off(1)
+    }
+
+    /// `/a/x`, `/a/y`, `/b/x` and `/z`.
+    fn small() -> FileTree {
+        tree(&[&[("a", 1), ("b", 2), ("z", 6)], &[("x", 3), ("y", 4)], &[("x", 5)], &[], &[], &[], &[]])
+    }
+
+    #[test]
+    fn included_objects_bring_the_groups_that_lead_to_them() {
+        assert_eq!(paths(&["/a/x"], &[], small()), ["/a", "/a/x"]);
+        assert_eq!(paths(&["a"], &[], small()), ["/a", "/a/x", "/a/y"]);
+        assert_eq!(paths(&["x"], &[], small()), ["/a", "/a/x", "/b", "/b/x"]);
+        assert_eq!(paths(&["/*"], &["y"], small()), ["/a", "/a/x", "/b", "/b/x", "/z"]);
+        assert_eq!(paths(&["/*/x"], &["/b"], small()), ["/a", "/a/x"]);
+        assert_eq!(paths(&["/**/x", "/z"], &[], small()), ["/a", "/a/x", "/b", "/b/x", "/z"]);
+        assert!(paths(&["nothing"], &[], small()).is_empty());
+    }
+
+    #[test]
+    fn excluded_groups_take_their_content_along() {
+        assert_eq!(paths(&[], &["/a"], small()), ["/b", "/b/x", "/z"]);
+        assert_eq!(paths(&[], &["a/*"], small()), ["/a", "/b", "/b/x", "/z"]);
+        assert_eq!(paths(&[], &["z", "/b/"], small()), ["/a", "/a/x", "/a/y"]);
+    }
+
+    #[test]
+    fn an_object_left_out_under_one_path_is_there_under_another() {
+        // `/a/x` and `/b/y` are one dataset; `/c` and `/d` one group with a link back to it.
+        let linked = || tree(&[&[("a", 1), ("b", 2), ("c", 4), ("d", 4)], &[("x", 3)], &[("y", 3)], &[], &[("me", 4)]]);
+        assert_eq!(paths(&["/b/*"], &[], linked()), ["/b", "/b/y"]);
+        assert_eq!(paths(&[], &["x"], linked()), ["/a", "/b", "/b/y", "/c", "/c/me=", "/d="]);
+        assert_eq!(paths(&["/d"], &[], linked()), ["/d", "/d/me="]);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_an_error() {
+        assert!(matches!(Selection::new(&["/a[".to_owned()], &[], &[]), Err(MergeError::Pattern { .. })));
+    }
+}

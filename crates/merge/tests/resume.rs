@@ -1,0 +1,71 @@
+//! Going on from an interrupted merge of random files: the bytes of a merge that was never interrupted.
+
+use proptest::prelude::*;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Silent};
+use raddle_merge::{Compress, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
+use raddle_testing::plain;
+use raddle_testing::strategy::{SchemaOptions, files};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Merges, and cancels at the `cancel_at`-th event after planning.
+fn run(inputs: &[PathBuf], options: &MergeOptions, cancel_at: Option<u64>) -> Result<MergeReport, MergeError> {
+    let cancel = CancelToken::new();
+    let plan = plan(inputs, options, &Watch { observer: &Silent, cancel: &cancel })?;
+    let events = AtomicU64::new(0);
+    let observer = |_: &Event| {
+        if Some(events.fetch_add(1, Ordering::Relaxed)) == cancel_at {
+            cancel.cancel();
+        }
+    };
+    merge(&plan, &Watch { observer: &observer, cancel: &cancel })
+}
+
+fn left_beside(output: &Path) -> usize {
+    let names = std::fs::read_dir(output.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(".merged.h5")).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_interrupted_merge_is_gone_on_with(
+        specs in files(SchemaOptions::default()),
+        cancel_at in prop::collection::vec(0_u64..40, 1..4),
+        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep)],
+        jobs in 1_usize..4,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        let (whole, output) = (folder.path().join("whole.h5"), folder.path().join("merged.h5"));
+        let options = MergeOptions { compress, jobs, force: true, ..MergeOptions::new("") };
+        run(&inputs, &MergeOptions { output: whole.clone(), ..options.clone() }, None).unwrap();
+        let options = MergeOptions { output: output.clone(), ..options };
+        let mut kept_tiles = 0;
+        for cancel_at in cancel_at {
+            match run(&inputs, &options, Some(cancel_at)) {
+                Ok(report) => {
+                    prop_assert_eq!(report.resumed_tiles, kept_tiles);
+                    kept_tiles = 0;
+                    prop_assert_eq!(left_beside(&output), 0);
+                }
+                Err(MergeError::Resumable { kept, source, .. }) => {
+                    prop_assert!(matches!(*source, MergeError::Cancelled));
+                    prop_assert!(kept.tiles >= kept_tiles, "what was kept is kept");
+                    kept_tiles = kept.tiles;
+                    prop_assert_eq!(left_beside(&output), 2);
+                }
+                Err(MergeError::Cancelled) => {
+                    prop_assert_eq!((kept_tiles, left_beside(&output)), (0, 0));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let report = run(&inputs, &options, None).unwrap();
+        prop_assert_eq!(report.resumed_tiles, kept_tiles);
+        prop_assert!(std::fs::read(&whole).unwrap() == std::fs::read(&output).unwrap());
+        prop_assert_eq!(left_beside(&output), 0);
+    }
+}

@@ -1,0 +1,324 @@
+/* Faults between a program and its C library, for tests: built with `cc -shared -fPIC`, loaded by LD_PRELOAD.
+ *
+ * Counts the calls that touch files under RADDLE_FAULT_UNDER and makes the RADDLE_FAULT_AT-th (from 1) of those named in
+ * RADDLE_FAULT_CALLS (separated by commas) do RADDLE_FAULT_DO:
+ *
+ *     a number   fail with this errno            short   transfer one byte only (at least one is asked for)
+ *     kill       SIGKILL before the call         stop:N  send signal N to the process, then do the call
+ *     grow:FILE  append a byte to FILE first     cut:FILE  cut FILE to half of its length first
+ *
+ * With RADDLE_FAULT_STICKY, also every later one. Each fault adds a line to RADDLE_FAULT_LOG. Nothing is done without
+ * RADDLE_FAULT_AT. Everything here uses system calls directly: the functions below are the program's.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static const char *under, *calls, *action, *log_path;
+static long at;
+static int sticky;
+static atomic_long count;
+
+__attribute__((constructor)) static void set_up(void)
+{
+    const char *text = getenv("RADDLE_FAULT_AT");
+    under = getenv("RADDLE_FAULT_UNDER");
+    calls = getenv("RADDLE_FAULT_CALLS");
+    action = getenv("RADDLE_FAULT_DO");
+    log_path = getenv("RADDLE_FAULT_LOG");
+    sticky = getenv("RADDLE_FAULT_STICKY") != NULL;
+    at = text != NULL && under != NULL && calls != NULL && action != NULL ? atol(text) : 0;
+}
+
+static int is_named(const char *call)
+{
+    size_t len = strlen(call);
+    for (const char *found = calls; (found = strstr(found, call)) != NULL; found += len)
+        if ((found == calls || found[-1] == ',') && (found[len] == ',' || found[len] == 0))
+            return 1;
+    return 0;
+}
+
+static void note(const char *call, const char *path)
+{
+    char line[PATH_MAX + 64];
+    int len, file;
+    if (log_path == NULL)
+        return;
+    len = snprintf(line, sizeof line, "%s %s\n", call, path);
+    file = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        syscall(SYS_write, file, line, len);
+        syscall(SYS_close, file);
+    }
+}
+
+/* What becomes of a call: 0 it is made, -1 it has failed (errno is set), 1 it is shortened. */
+static int fate(const char *call, const char *path)
+{
+    long number;
+    if (at == 0 || strncmp(path, under, strlen(under)) != 0 || !is_named(call))
+        return 0;
+    number = atomic_fetch_add(&count, 1) + 1;
+    if (number < at || (number > at && !sticky))
+        return 0;
+    note(call, path);
+    if (strcmp(action, "kill") == 0) {
+        syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+        for (;;)
+            ;
+    }
+    if (strcmp(action, "short") == 0)
+        return 1;
+    if (strncmp(action, "stop:", 5) == 0) {
+        syscall(SYS_kill, syscall(SYS_getpid), atoi(action + 5));
+        return 0;
+    }
+    if (strncmp(action, "grow:", 5) == 0) {
+        int file = (int)syscall(SYS_openat, AT_FDCWD, action + 5, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
+        syscall(SYS_write, file, "x", 1);
+        syscall(SYS_close, file);
+        return 0;
+    }
+    if (strncmp(action, "cut:", 4) == 0) {
+        struct stat status;
+        int file = (int)syscall(SYS_openat, AT_FDCWD, action + 4, O_WRONLY | O_CLOEXEC, 0);
+        if (fstat(file, &status) == 0)
+            syscall(SYS_ftruncate, file, status.st_size / 2);
+        syscall(SYS_close, file);
+        return 0;
+    }
+    errno = atoi(action);
+    return -1;
+}
+
+static int fate_of_file(const char *call, int file)
+{
+    char link[64], path[PATH_MAX];
+    ssize_t len;
+    if (at == 0)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    len = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
+    if (len <= 0)
+        return 0;
+    path[len] = 0;
+    return fate(call, path);
+}
+
+static int fate_of_path(const char *call, const char *name)
+{
+    char path[PATH_MAX];
+    if (at == 0)
+        return 0;
+    if (name[0] == '/')
+        return fate(call, name);
+    /* A relative name: tests give absolute ones or run inside of the watched folder. */
+    if (getcwd(path, sizeof path / 2) == NULL)
+        return 0;
+    strncat(path, "/", sizeof path - strlen(path) - 1);
+    strncat(path, name, sizeof path - strlen(path) - 1);
+    return fate(call, path);
+}
+
+#define SHORTENED(outcome, len) ((outcome) > 0 && (len) > 1 ? 1 : (len))
+
+/* Memory: counted from the first call on, whatever RADDLE_FAULT_UNDER says. An errno is what malloc has set. */
+void *__libc_malloc(size_t len);
+void *__libc_calloc(size_t number, size_t len);
+void *__libc_realloc(void *old, size_t len);
+
+static int has_memory(void)
+{
+    static atomic_int is_asked; /* 0 not yet, 1 no, 2 yes: the environment is not looked at for every call */
+    long number;
+    if (at == 0)
+        return 1;
+    if (is_asked == 0)
+        is_asked = 1 + is_named("malloc");
+    if (is_asked == 1)
+        return 1;
+    number = atomic_fetch_add(&count, 1) + 1;
+    if (number < at || (number > at && !sticky))
+        return 1;
+    if (number == at)
+        note("malloc", "");
+    errno = ENOMEM;
+    return 0;
+}
+
+void *malloc(size_t len)
+{
+    return has_memory() ? __libc_malloc(len) : NULL;
+}
+
+void *calloc(size_t number, size_t len)
+{
+    return has_memory() ? __libc_calloc(number, len) : NULL;
+}
+
+void *realloc(void *old, size_t len)
+{
+    return has_memory() ? __libc_realloc(old, len) : NULL;
+}
+
+ssize_t write(int file, const void *bytes, size_t len)
+{
+    int outcome = fate_of_file("write", file);
+    return outcome < 0 ? -1 : syscall(SYS_write, file, bytes, SHORTENED(outcome, len));
+}
+
+ssize_t writev(int file, const struct iovec *pieces, int number)
+{
+    int outcome = fate_of_file("write", file);
+    if (outcome < 0)
+        return -1;
+    if (outcome > 0)
+        return syscall(SYS_write, file, pieces[0].iov_base, SHORTENED(outcome, pieces[0].iov_len));
+    return syscall(SYS_writev, file, pieces, number);
+}
+
+ssize_t pwrite64(int file, const void *bytes, size_t len, off64_t offset)
+{
+    int outcome = fate_of_file("pwrite", file);
+    return outcome < 0 ? -1 : syscall(SYS_pwrite64, file, bytes, SHORTENED(outcome, len), offset);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t len, off_t offset)
+{
+    return pwrite64(file, bytes, len, offset);
+}
+
+ssize_t read(int file, void *bytes, size_t len)
+{
+    int outcome = fate_of_file("read", file);
+    return outcome < 0 ? -1 : syscall(SYS_read, file, bytes, SHORTENED(outcome, len));
+}
+
+ssize_t pread64(int file, void *bytes, size_t len, off64_t offset)
+{
+    int outcome = fate_of_file("pread", file);
+    return outcome < 0 ? -1 : syscall(SYS_pread64, file, bytes, SHORTENED(outcome, len), offset);
+}
+
+ssize_t pread(int file, void *bytes, size_t len, off_t offset)
+{
+    return pread64(file, bytes, len, offset);
+}
+
+int fsync(int file)
+{
+    return fate_of_file("fsync", file) < 0 ? -1 : (int)syscall(SYS_fsync, file);
+}
+
+int fdatasync(int file)
+{
+    return fate_of_file("fdatasync", file) < 0 ? -1 : (int)syscall(SYS_fdatasync, file);
+}
+
+int ftruncate64(int file, off64_t len)
+{
+    return fate_of_file("ftruncate", file) < 0 ? -1 : (int)syscall(SYS_ftruncate, file, len);
+}
+
+int ftruncate(int file, off_t len)
+{
+    return ftruncate64(file, len);
+}
+
+int close(int file)
+{
+    int outcome = fate_of_file("close", file);
+    int error = errno;
+    int closed = (int)syscall(SYS_close, file); /* a close that fails has closed the file all the same */
+    if (outcome < 0) {
+        errno = error;
+        return -1;
+    }
+    return closed;
+}
+
+int rename(const char *from, const char *to)
+{
+    return fate_of_path("rename", to) < 0 ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    int outcome = fate_of_path("rename", to);
+    return outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    int outcome = fate_of_path("rename", to);
+    return outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+int link(const char *from, const char *to)
+{
+    return fate_of_path("link", to) < 0 ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    int outcome = fate_of_path("link", to);
+    return outcome < 0 ? -1 : (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+}
+
+int unlink(const char *path)
+{
+    return fate_of_path("unlink", path) < 0 ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+static int opened(const char *path, int folder, int flags, mode_t mode)
+{
+    if (flags & (O_CREAT | O_WRONLY | O_RDWR) ? fate_of_path("create", path) < 0 : fate_of_path("open", path) < 0)
+        return -1;
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
+#define MODE(flags, mode)                              \
+    mode_t mode = 0;                                   \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {             \
+        va_list rest;                                  \
+        va_start(rest, flags);                         \
+        mode = (mode_t)va_arg(rest, int);              \
+        va_end(rest);                                  \
+    }
+
+int open64(const char *path, int flags, ...)
+{
+    MODE(flags, mode)
+    return opened(path, AT_FDCWD, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    MODE(flags, mode)
+    return opened(path, AT_FDCWD, flags, mode);
+}
+
+int openat64(int folder, const char *path, int flags, ...)
+{
+    MODE(flags, mode)
+    return opened(path, folder, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...)
+{
+    MODE(flags, mode)
+    return opened(path, folder, flags, mode);
+}
