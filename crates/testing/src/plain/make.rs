@@ -58,7 +58,7 @@ fn create_file(_library: &Library, path: &Path, spec: &FileSpec) -> Result<Handl
     unsafe {
         let access = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
         // A process that another test starts at this moment holds the lock until it runs its program.
-        call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), false, true))?;
+        call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), 0, 1))?;
         call.status("H5Pset_libver_bounds", H5Pset_libver_bounds(access.id(), low, high))?;
         let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_CREATE))?;
         call.status("H5Pset_userblock", H5Pset_userblock(list.id(), spec.userblock_len_bytes))?;

@@ -49,7 +49,7 @@ fn open(call: Call<'_>, flags: c_uint) -> Result<Handle> {
     unsafe {
         let access = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
         // A process that another test starts at this moment holds the lock until it runs its program.
-        call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), false, true))?;
+        call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), 0, 1))?;
         if flags & H5F_ACC_SWMR_WRITE != 0 {
             let status = H5Pset_libver_bounds(access.id(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
             call.status("H5Pset_libver_bounds", status)?;
