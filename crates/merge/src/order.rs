@@ -1,12 +1,14 @@
-//! `--sort-by`: the order of the inputs by the first values of named datasets, such as run and subrun.
+//! The order of files by what they begin with: the first values of some of their datasets, run and subrun usually.
 //!
-//! Invariant: inputs with equal values keep the order in which they were given.
+//! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
 
 use crate::error::{BadInput, MergeError, MissingKey, Result};
 use crate::options::{MergeOptions, Watch};
+use crate::parallel;
 use crate::readers::InputReader;
 use crate::schema::display_path;
 use raddle_codec::Pipeline;
+use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
@@ -14,8 +16,16 @@ use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering as Atomically};
 use std::sync::{Mutex, PoisonError};
+
+/// Files in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortedInputs {
+    /// All of them.
+    pub paths: Vec<PathBuf>,
+    /// Those that have no rows and so came last.
+    pub without_rows: Vec<PathBuf>,
+}
 
 /// The first value of a dataset, comparable with those of the same dataset in other inputs.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +40,9 @@ enum Key {
 enum NoKey {
     /// It cannot be read.
     Unreadable(Hdf5Error),
-    /// A dataset has no value to sort by.
+    /// A dataset has no element.
+    Empty { dataset: String },
+    /// A dataset is not there, or its values have no order.
     Missing { dataset: String, reason: &'static str },
 }
 
@@ -40,7 +52,7 @@ impl From<Hdf5Error> for NoKey {
     }
 }
 
-type KeySlot = Mutex<Option<std::result::Result<Vec<Key>, NoKey>>>;
+type FirstValues = std::result::Result<Vec<Key>, NoKey>;
 
 impl Key {
     fn compare(&self, other: &Self) -> Ordering {
@@ -56,7 +68,13 @@ impl Key {
     }
 }
 
-/// Sorts `inputs` by the first values of `datasets`, the first dataset first.
+fn compare(left: &[Key], right: &[Key]) -> Ordering {
+    let pairs = left.iter().zip(right);
+    pairs.map(|(left, right)| left.compare(right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The order of a merge (`--sort-by`): by the first values of `datasets`, the first dataset first. Every input must have
+/// them.
 ///
 /// # Errors
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, unless these are to be left out;
@@ -67,32 +85,17 @@ pub fn sort_by_first_values(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<Vec<PathBuf>> {
-    let slots: Vec<KeySlot> = inputs.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(inputs.len()) {
-            scope.spawn(|| {
-                let reader = InputReader::new(options);
-                loop {
-                    let place = next.fetch_add(1, Atomically::Relaxed);
-                    if place >= inputs.len() || watch.cancel.is_cancelled() {
-                        return;
-                    }
-                    let keys = keys(&inputs[place], datasets, &reader);
-                    *slots[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
-                }
-            });
-        }
-    });
     let (mut keyed, mut bad, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, slot) in inputs.iter().zip(slots) {
-        match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Ok(keys)) => keyed.push((keys, path.clone())),
-            Some(Err(NoKey::Unreadable(error))) => bad.push(BadInput { path: path.clone(), error }),
-            Some(Err(NoKey::Missing { dataset, reason })) => {
+    for (path, values) in inputs.iter().zip(first_values(inputs, datasets, options, watch)?) {
+        match values {
+            Ok(keys) => keyed.push((keys, path.clone())),
+            Err(NoKey::Unreadable(error)) => bad.push(BadInput { path: path.clone(), error }),
+            Err(NoKey::Empty { dataset }) => {
+                missing.push(MissingKey { path: path.clone(), dataset, reason: "is empty" });
+            }
+            Err(NoKey::Missing { dataset, reason }) => {
                 missing.push(MissingKey { path: path.clone(), dataset, reason });
             }
-            None => return Err(MergeError::Cancelled),
         }
     }
     if !missing.is_empty() {
@@ -101,16 +104,76 @@ pub fn sort_by_first_values(
     if !bad.is_empty() && !options.skip_bad {
         return Err(MergeError::BadInputs { bad });
     }
-    keyed.sort_by(|(left, _), (right, _)| {
-        let pairs = left.iter().zip(right);
-        pairs.map(|(left, right)| left.compare(right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    });
+    keyed.sort_by(|(left, _), (right, _)| compare(left, right));
     // The scan leaves the unreadable ones out and says so.
     Ok(keyed.into_iter().map(|(_, path)| path).chain(bad.into_iter().map(|bad| bad.path)).collect())
 }
 
+/// The order of a list (`raddle keys sort`): by the first values of `datasets`, the most significant first. Files without
+/// rows come last.
+///
+/// # Errors
+/// [`MergeError::BadInputs`] with all files that cannot be read; [`MergeError::SortKeys`] with all that lack one of the
+/// datasets.
+pub fn sort(
+    inputs: &[PathBuf],
+    datasets: &[Vec<u8>],
+    descending: bool,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<SortedInputs> {
+    let (mut keyed, mut without_rows, mut bad, mut missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (path, values) in inputs.iter().zip(first_values(inputs, datasets, options, watch)?) {
+        match values {
+            Ok(keys) => keyed.push((keys, path.clone())),
+            Err(NoKey::Unreadable(error)) => bad.push(BadInput { path: path.clone(), error }),
+            Err(NoKey::Empty { .. }) => without_rows.push(path.clone()),
+            Err(NoKey::Missing { dataset, reason }) => {
+                missing.push(MissingKey { path: path.clone(), dataset, reason });
+            }
+        }
+    }
+    if !bad.is_empty() {
+        return Err(MergeError::BadInputs { bad });
+    }
+    if !missing.is_empty() {
+        return Err(MergeError::SortKeys { missing });
+    }
+    keyed.sort_by(|(left, _), (right, _)| if descending { compare(right, left) } else { compare(left, right) });
+    let paths = keyed.into_iter().map(|(_, path)| path).chain(without_rows.iter().cloned()).collect();
+    Ok(SortedInputs { paths, without_rows })
+}
+
+/// The first values of each of `inputs`, in their order.
+fn first_values(
+    inputs: &[PathBuf],
+    datasets: &[Vec<u8>],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<Vec<FirstValues>> {
+    let started = std::time::Instant::now();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: None });
+    let slots: Vec<Mutex<Option<FirstValues>>> = inputs.iter().map(|_| Mutex::new(None)).collect();
+    let places: Vec<usize> = (0..inputs.len()).collect();
+    parallel::for_each(
+        &places,
+        options.jobs,
+        watch.cancel,
+        || InputReader::new(options),
+        |reader, &place| {
+            let values = of_file(&inputs[place], datasets, reader);
+            watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes: 0, items: 1 });
+            *slots[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
+            Ok(())
+        },
+    )?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
+    let values = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    values.collect::<Option<_>>().ok_or(MergeError::Cancelled)
+}
+
 /// The first value of each dataset of one input.
-fn keys(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> std::result::Result<Vec<Key>, NoKey> {
+fn of_file(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> FirstValues {
     let file = InputFile::open(path)?;
     let tree = reader.read_whole_tree(path)?;
     datasets.iter().map(|name| key(&file, &tree, name, reader)).collect()
@@ -119,13 +182,10 @@ fn keys(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> std::result:
 fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> std::result::Result<Key, NoKey> {
     let refused = |reason| NoKey::Missing { dataset: display_path(name), reason };
     let dataset = find(tree, name).ok_or_else(|| refused("does not exist"))?;
-    if dataset.dataspace.element_count().unwrap_or(0) == 0 {
-        return Err(refused("is empty"));
-    }
-    let class = &*dataset.datatype.class;
-    let value =
+    let first =
         first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
-    match class {
+    let value = first.ok_or_else(|| NoKey::Empty { dataset: display_path(name) })?;
+    match &*dataset.datatype.class {
         TypeClass::Integer { order, signed, bits, .. } if bits.offset == 0 && bits.count <= 64 => {
             number(&value, *order).map(|number| Key::Integer(extended(number, bits.count, *signed)))
         }
@@ -141,32 +201,38 @@ fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> 
     .ok_or_else(|| refused("is neither a number nor a string of fixed length"))
 }
 
-/// The dataset at a path of hard links.
+/// The dataset at an absolute path, hard links followed.
 fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
-    let mut at = tree.objects.first()?;
+    let mut object = tree.objects.first()?;
     for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-        let ObjectKind::Group(group) = &at.kind else { return None };
-        let LinkTarget::Hard(target) = group.links.iter().find(|link| link.name == name)?.target else { return None };
-        at = tree.objects.get(target as usize)?;
+        let ObjectKind::Group(group) = &object.kind else { return None };
+        let LinkTarget::Hard(index) = group.links.iter().find(|link| link.name == name)?.target else { return None };
+        object = &tree.objects[index as usize];
     }
-    match &at.kind {
+    match &object.kind {
         ObjectKind::Dataset(dataset) => Some(dataset),
         _ => None,
     }
 }
 
+/// The first element of a dataset, as stored; `None` where there is none.
 fn first_element(
     file: &InputFile,
     tree: &FileTree,
     dataset: &Dataset,
     name: &[u8],
     reader: &InputReader,
-) -> raddle_hdf5::Result<Vec<u8>> {
+) -> raddle_hdf5::Result<Option<Vec<u8>>> {
+    let dims = dataset.dataspace.dims();
+    if dataset.dataspace.element_count().unwrap_or(0) == 0 {
+        return Ok(None);
+    }
     let len_bytes = dataset.datatype.class.len_bytes() as usize;
     if matches!(dataset.layout, Layout::Virtual | Layout::External { .. }) {
-        let mut values = reader.read_values(file.path(), name, None)?;
+        let rows = (!dims.is_empty()).then_some(0..1);
+        let mut values = reader.read_values(file.path(), name, rows)?;
         values.truncate(len_bytes);
-        return Ok(values);
+        return Ok(Some(values));
     }
     let pipeline = Pipeline::new(&dataset.filters, len_bytes).map_err(|error| Hdf5Error::Unsupported {
         path: file.path().to_path_buf(),
@@ -174,12 +240,11 @@ fn first_element(
         what: error.to_string(),
     })?;
     let source = DatasetSource { file, encoding: Encoding::of(tree), dataset, pipeline: &pipeline };
-    let rank = dataset.dataspace.dims().len();
-    let (start, count) = (vec![0; rank], vec![1; rank]);
+    let (start, count) = (vec![0; dims.len()], vec![1; dims.len()]);
     let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &start };
-    let mut value = vec![0; len_bytes];
-    DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut value)?;
-    Ok(value)
+    let mut element = vec![0; len_bytes];
+    DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut element)?;
+    Ok(Some(element))
 }
 
 /// An unsigned number of up to eight bytes.

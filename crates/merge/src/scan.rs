@@ -7,6 +7,7 @@
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
+use crate::scan_ahead::{ScanAhead, StopOnPanic};
 use crate::schema::{
     AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, child_path, display_path, split,
 };
@@ -25,9 +26,8 @@ use raddle_hdf5::read::{ChunkSummary, check_chunks, check_listed};
 use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView, ViewBuffers};
 use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// An object or link of one input.
 #[derive(Debug)]
@@ -154,86 +154,6 @@ pub fn scan(
         return Ok(bad);
     }
     Err(MergeError::BadInputs { bad })
-}
-
-/// Inputs scanned but not yet joined, a bounded number of them: hands out places to scan and results in input order.
-struct ScanAhead {
-    state: Mutex<ScanState>,
-    changed: Condvar,
-    count: usize,
-    limit: usize,
-}
-
-#[derive(Default)]
-struct ScanState {
-    scanned: BTreeMap<usize, raddle_hdf5::Result<ScannedInput>>,
-    next: usize,
-    taken: usize,
-    stopped: bool,
-}
-
-impl ScanAhead {
-    fn new(count: usize, limit: usize) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), count, limit }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ScanState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, ScanState>) -> MutexGuard<'a, ScanState> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next place to scan, as soon as the join is near enough; `None` at the end.
-    fn next(&self) -> Option<usize> {
-        let mut state = self.state();
-        while !state.stopped && state.next < self.count && state.next >= state.taken + self.limit {
-            state = self.wait(state);
-        }
-        if state.stopped || state.next == self.count {
-            return None;
-        }
-        state.next += 1;
-        Some(state.next - 1)
-    }
-
-    fn put(&self, place: usize, scanned: raddle_hdf5::Result<ScannedInput>) {
-        self.state().scanned.insert(place, scanned);
-        self.changed.notify_all();
-    }
-
-    /// The result of a place, when it is there; `None` once stopped.
-    fn take(&self, place: usize) -> Option<raddle_hdf5::Result<ScannedInput>> {
-        let mut state = self.state();
-        loop {
-            if let Some(scanned) = state.scanned.remove(&place) {
-                state.taken = place + 1;
-                self.changed.notify_all();
-                return Some(scanned);
-            }
-            if state.stopped {
-                return None;
-            }
-            state = self.wait(state);
-        }
-    }
-
-    fn stop(&self) {
-        self.state().stopped = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Lets the joining thread go on to report a panic of a scanning one.
-struct StopOnPanic<'a>(&'a ScanAhead);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
-        }
-    }
 }
 
 /// Scans inputs, one after the other, on one thread.

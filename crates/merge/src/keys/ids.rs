@@ -216,15 +216,6 @@ impl IdTable {
     }
 }
 
-/// The number that `element`, one element of `class`, holds; `None` where it is no plain integer of up to 8 bytes.
-pub fn number(class: &TypeClass, element: &[u8]) -> Option<i128> {
-    let mut column = IdColumn::of(0, class).filter(|column| column.len_bytes == element.len())?;
-    if column.len_bytes == 8 && !column.is_signed {
-        column.domain = Domain::Unsigned;
-    }
-    column.decode_one(element).map(|id| column.domain.number(id))
-}
-
 impl IdColumn {
     fn of(column: ColumnIndex, class: &TypeClass) -> Option<Self> {
         match class {

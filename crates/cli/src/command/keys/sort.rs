@@ -53,7 +53,8 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "keys sort")?;
     watching.conclude(|watch| {
-        let sorted = raddle_merge::sort_by::sort(&inputs, &arguments.by, arguments.descending, &options, watch)
+        let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
+        let sorted = raddle_merge::order::sort(&inputs, &by, arguments.descending, &options, watch)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
         for path in &sorted.without_rows {
             watching.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));

@@ -3,7 +3,7 @@
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
 use raddle_hdf5::model::ByteOrder;
-use raddle_merge::sort_by::{SortedInputs, sort};
+use raddle_merge::order::{SortedInputs, sort};
 use raddle_merge::{MergeError, MergeOptions, Watch};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
@@ -34,15 +34,16 @@ fn files_are_ordered_by_what_they_begin_with() {
     let cancel = CancelToken::new();
     let watch = Watch { observer: &Silent, cancel: &cancel };
     let options = MergeOptions { jobs: 2, ..MergeOptions::new("") };
-    let sorted =
-        |columns: [&str; 2], descending| sort(&inputs, &columns.map(str::to_owned), descending, &options, &watch);
+    let sorted = |columns: [&str; 2], descending| {
+        sort(&inputs, &columns.map(|column| column.as_bytes().to_vec()), descending, &options, &watch)
+    };
     let order = |places: [usize; 5]| SortedInputs {
         paths: places.map(|place| inputs[place].clone()).to_vec(),
         without_rows: vec![inputs[1].clone()],
     };
     assert_eq!(sorted(["/spill/run", "/spill/subrun"], false).unwrap(), order([2, 3, 0, 4, 1]));
     assert_eq!(sorted(["/spill/run", "/spill/subrun"], true).unwrap(), order([0, 4, 3, 2, 1]));
-    let Err(MergeError::BadInputs { bad }) = sorted(["/spill/run", "/spill/none"], false) else { panic!() };
-    assert_eq!(bad.len(), 5);
-    assert!(bad[0].error.to_string().contains("/spill/none is not there"));
+    let Err(MergeError::SortKeys { missing }) = sorted(["/spill/none", "/spill/run"], false) else { panic!() };
+    assert_eq!(missing.len(), 5);
+    assert_eq!((missing[0].dataset.as_str(), missing[0].reason), ("/spill/none", "does not exist"));
 }
