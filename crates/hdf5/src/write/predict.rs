@@ -11,6 +11,7 @@
 //! All lengths are for 8-byte addresses and lengths, which is what outputs have.
 
 mod chunk_index;
+mod extensible_array;
 mod ledger;
 mod messages;
 mod objects;
@@ -84,8 +85,9 @@ impl MetadataPrediction {
     /// of [`MetadataPrediction::add_dataset`], whose chunk count must cover the chunks of these values.
     pub fn add_values(&mut self, spec: &DatasetSpec, canonical_len_bytes: u64) {
         let rows = spec.dataspace.dims().first().copied().unwrap_or(1);
-        let (class, layout) = (spec.datatype.class(), &spec.layout);
-        self.add(values_len_bytes(class, layout, &spec.dataspace, 0, rows, canonical_len_bytes));
+        let (class, filter_count) = (spec.datatype.class(), spec.filters.len());
+        let (layout, dataspace) = (&spec.layout, &spec.dataspace);
+        self.add(values_len_bytes(class, layout, filter_count, dataspace, 0, rows, canonical_len_bytes));
     }
 
     /// Adds a committed datatype.

@@ -1,7 +1,7 @@
 //! What groups, datasets, attributes and values that libhdf5 writes itself take.
 
 use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use super::structures::{fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
+use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
 use crate::model::{CreationOrder, Dataspace, TypeClass};
 use crate::write::TypeRef;
@@ -25,8 +25,8 @@ pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u
         return links.saturating_add(header + 6 * link_count + 48 * link_count.div_ceil(4));
     }
     // The index of names has records of 11 bytes in no order, that of creation order 15 in order.
-    let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, true) } else { 0 };
-    let records = tree_v2_len_bytes(512, 11, link_count, false).saturating_add(by_order);
+    let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, Fill::InOrder) } else { 0 };
+    let records = tree_v2_len_bytes(512, 11, link_count, Fill::NoOrder).saturating_add(by_order);
     // The first eight links stood in the header, and leave the room free.
     let header = header + 48 * 2;
     fractal_heap_len_bytes(512, links).saturating_add(header).saturating_add(records)
@@ -76,10 +76,14 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     (header.max(least), least.saturating_sub(header))
 }
 
+/// What one filter may add to a chunk that does not compress, beside a thousandth of it: deflate 12 bytes, others less.
+const FILTER_GROWTH_LEN_BYTES: u64 = 32;
+
 /// What `rows` rows from `start_row` take when libhdf5 itself writes them: whole chunks, and variable-length values.
 pub(in crate::write) fn values_len_bytes(
     class: &TypeClass,
     layout: &OutputLayout,
+    filter_count: usize,
     dataspace: &Dataspace,
     start_row: u64,
     rows: u64,
@@ -88,6 +92,7 @@ pub(in crate::write) fn values_len_bytes(
     let product = |dims: &[u64]| dims.iter().fold(1_u64, |product, &dim| product.saturating_mul(dim));
     let rest = dataspace.dims().get(1..).unwrap_or(&[]);
     let count = if *dataspace == Dataspace::Null { 0 } else { rows.saturating_mul(product(rest)) };
+    let mut growth = 0;
     let stored = match layout {
         OutputLayout::Compact => 0,
         // Allocated as a whole with the first value.
@@ -97,12 +102,12 @@ pub(in crate::write) fn values_len_bytes(
             let bands = start_row.saturating_add(rows).div_ceil(chunk_rows).saturating_sub(start_row / chunk_rows);
             let across = rest.iter().zip(chunk_shape.iter().skip(1));
             let chunks = across.fold(bands, |chunks, (&dim, &chunk)| chunks.saturating_mul(dim.div_ceil(chunk.max(1))));
+            growth = chunks.saturating_mul(filter_count as u64 * FILTER_GROWTH_LEN_BYTES);
             chunks.saturating_mul(product(chunk_shape))
         }
     };
     let stored = stored.saturating_mul(class.len_bytes());
-    // What does not compress grows: by a thousandth and a few bytes per chunk.
-    let stored = stored.saturating_add(stored / 512);
+    let stored = stored.saturating_add(stored / 512).saturating_add(growth);
     if class.is_file_local() { stored.saturating_add(heap_len_bytes(canonical_len_bytes, count)) } else { stored }
 }
 
@@ -124,8 +129,8 @@ pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64
     // bytes by name. Objects above 4 KiB get room of their own and a record of 24 bytes.
     let before = in_header(&attributes[..attributes.len().min(MAX_COMPACT_COUNT as usize)]);
     let (small, large): (Vec<u64>, Vec<u64>) = attributes.iter().partition(|&&len| len <= 4096);
-    let records = tree_v2_len_bytes(512, 17, count, false);
-    let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, true) };
+    let records = tree_v2_len_bytes(512, 17, count, Fill::NoOrder);
+    let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, Fill::InOrder) };
     before
         .saturating_add(fractal_heap_len_bytes(1024, sum(&small)))
         .saturating_add(sum(&large))
