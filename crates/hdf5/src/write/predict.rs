@@ -25,8 +25,7 @@ use super::{AttributeSpec, Compat, DatasetSpec, OutputLayout};
 use crate::model::{CreationOrder, TypeClass};
 use chunk_index::IndexModel;
 use messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use objects::{attributes_len_bytes, dataset_header, group_len_bytes};
-use structures::heap_len_bytes;
+use objects::{attributes_len_bytes, dataset_header, group_len_bytes, heap_values_len_bytes};
 
 /// Superblock (96 bytes in version 0, 48 in 2 and 3) and an empty root group: at most 800 bytes were measured.
 const FILE_LEN_BYTES: u64 = 1024;
@@ -118,7 +117,7 @@ impl AttributeSpec<'_> {
         };
         let count = self.dataspace.element_count().unwrap_or(u64::MAX);
         let values = count.saturating_mul(class.len_bytes());
-        let heap = if class.is_file_local() { heap_len_bytes(self.value.len() as u64, count) } else { 0 };
+        let heap = heap_values_len_bytes(class, self.value.len() as u64, count);
         // Version, flags, three sizes, character set, the header of the message; in version 1, the parts are padded.
         let (name, dataspace) = (self.name.len() as u64 + 1, dataspace_len_bytes(compat, self.dataspace));
         let fixed = match compat {

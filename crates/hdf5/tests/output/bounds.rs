@@ -267,3 +267,47 @@ fn what_is_cached_has_room_when_the_dataset_is_closed() {
     }
     assert!(written > 20, "only {written} regions had room for the values");
 }
+
+/// Values in the global heap: of all lengths around those of its collections, several in an element, within others.
+#[test]
+fn no_value_takes_more_than_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let text = Arc::new(TypeClass::VariableString { padding: 0, charset: 0, len_bytes: 16 });
+    let many = Arc::new(TypeClass::Array { base: Arc::clone(&text), dims: vec![7] });
+    let bytes = Arc::new(TypeClass::Sequence { base: integer(1, false), len_bytes: 16 });
+    let nested = Arc::new(TypeClass::Sequence { base: bytes, len_bytes: 16 });
+    let value = |len: usize| [&(len as u64).to_le_bytes()[..], &vec![b'x'; len]].concat();
+    for compat in ALL_BOUNDS {
+        for len in [0, 1, 7, 8, 9, 100, 1300, 1340, 2020, 2030, 2100, 4040, 4070, 4100, 9000] {
+            let one = value(len);
+            let cases = [
+                (&text, one.repeat(40)),
+                (&many, one.repeat(7 * 40)),
+                (&nested, [&30_u64.to_le_bytes()[..], &one.repeat(30)].concat().repeat(40)),
+            ];
+            for (class, values) in cases {
+                for layout in [OutputLayout::Contiguous, OutputLayout::Chunked { chunk_shape: vec![3] }] {
+                    let mut out = create(&path, compat, 256 << 20);
+                    let spec = spec(Arc::clone(class), &[40], &[40], layout);
+                    let mut dataset = out.create_dataset(b"/values", &spec).unwrap();
+                    dataset.write(&values).unwrap();
+                    drop(dataset);
+                    out.finish().unwrap();
+                }
+                if values.len() > 60_000 {
+                    continue;
+                }
+                let mut out = create(&path, compat, 256 << 20);
+                let datatype = TypeRef::Own(Arc::clone(class));
+                let dataspace = Dataspace::Simple { dims: vec![40], max_dims: vec![40] };
+                for name in [b"first", b"other"] {
+                    let (datatype, dataspace, value) = (&datatype, &dataspace, values.as_slice());
+                    out.write_attribute(b"/", &AttributeSpec { name, utf8: false, datatype, dataspace, value })
+                        .unwrap();
+                }
+                out.finish().unwrap();
+            }
+        }
+    }
+}

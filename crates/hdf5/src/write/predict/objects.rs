@@ -3,7 +3,7 @@
 use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
 use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
-use crate::model::{CreationOrder, Dataspace, TypeClass};
+use crate::model::{CreationOrder, Dataspace, ReferenceKind, TypeClass};
 use crate::write::TypeRef;
 
 pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
@@ -108,7 +108,39 @@ pub(in crate::write) fn values_len_bytes(
     };
     let stored = stored.saturating_mul(class.len_bytes());
     let stored = stored.saturating_add(stored / 512).saturating_add(growth);
-    if class.is_file_local() { stored.saturating_add(heap_len_bytes(canonical_len_bytes, count)) } else { stored }
+    stored.saturating_add(heap_values_len_bytes(class, canonical_len_bytes, count))
+}
+
+/// What `count` elements of `class`, so long in canonical form, keep in the global heap.
+pub(super) fn heap_values_len_bytes(class: &TypeClass, canonical_len_bytes: u64, count: u64) -> u64 {
+    if !class.is_file_local() {
+        return 0;
+    }
+    // Each value has a header of 16 bytes, and up to 7 of padding; its length stands in 8 canonical bytes, which do not
+    // come along. One that lies within another takes 16 bytes there.
+    let (values, each_len_bytes) = match heap_values(class) {
+        Some(values) => (values.saturating_mul(count), 16),
+        None => (canonical_len_bytes / 8, 32),
+    };
+    heap_len_bytes(canonical_len_bytes.saturating_add(values.saturating_mul(each_len_bytes)), values)
+}
+
+/// How many values one element keeps in the global heap; `None` where values lie within values.
+fn heap_values(class: &TypeClass) -> Option<u64> {
+    match class {
+        TypeClass::VariableString { .. } => Some(1),
+        TypeClass::Sequence { base, .. } => (heap_values(base) == Some(0)).then_some(1),
+        TypeClass::Compound { members, .. } => {
+            members.iter().try_fold(0_u64, |sum, member| Some(sum.saturating_add(heap_values(&member.class)?)))
+        }
+        TypeClass::Array { base, dims } => {
+            heap_values(base).map(|values| dims.iter().fold(values, |product, &dim| product.saturating_mul(dim.into())))
+        }
+        // The addresses of a region's dataset and its selection; an object reference is an address.
+        TypeClass::Reference(ReferenceKind::Object) => Some(0),
+        TypeClass::Reference(_) => None,
+        _ => Some(0),
+    }
 }
 
 /// Attributes of these lengths, `free` bytes of which fit into the object's header as it is.

@@ -54,11 +54,13 @@ pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_byt
     246_u64.saturating_add(blocks_len_bytes).saturating_add(list)
 }
 
-/// Values in global heap collections: 16 bytes and padding per value; a collection of 4 KiB is closed when the next
-/// value does not fit.
-pub(super) fn heap_len_bytes(canonical_len_bytes: u64, value_count: u64) -> u64 {
-    let content = canonical_len_bytes.saturating_add(value_count.saturating_mul(16));
-    4096_u64.saturating_add(content.saturating_mul(9) / 8)
+/// Values in global heap collections, which come to so much with their headers (16 bytes) and padding.
+///
+/// A collection of 4 KiB is given up when the next value does not fit into what is left of it; one that is longer than
+/// a collection gets one of its length. So each collection but the last holds, with the first value of the next, more
+/// than its length: all take at most twice what the values do.
+pub(super) fn heap_len_bytes(content_len_bytes: u64, value_count: u64) -> u64 {
+    content_len_bytes.saturating_mul(2).saturating_add(value_count.saturating_mul(16)).saturating_add(4096)
 }
 
 /// Levels of a tree whose nodes have at least `children` children.
