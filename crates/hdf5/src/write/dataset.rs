@@ -56,8 +56,11 @@ pub struct OutputDataset<'f> {
     class: Arc<TypeClass>,
     dataspace: Dataspace,
     layout: OutputLayout,
+    filter_count: usize,
     element_count: u64,
     index: predict::IndexRoom,
+    /// What chunks in libhdf5's cache may take when they leave it: at the latest when the dataset is closed.
+    cached_len_bytes: u64,
 }
 
 /// Values of file-local types and small values are written a run of rows at a time through the chunk cache. It must
@@ -101,7 +104,8 @@ impl OutputFile {
             Ok((handle, element_count))
         });
         let (handle, element_count) = self.settle(result)?;
-        self.opened(link.path, spec, handle, element_count)
+        let index = predict::IndexRoom::of_created(self.compat(), spec);
+        self.opened(link.path, spec, handle, element_count, index)
     }
 
     /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values
@@ -118,7 +122,8 @@ impl OutputFile {
             call.handle("H5Dopen2", id)
         };
         let handle = self.settle(handle)?;
-        self.opened(path, spec, handle, spec.dataspace.element_count().unwrap_or(u64::MAX))
+        let index = predict::IndexRoom::of_opened(self.compat(), spec);
+        self.opened(path, spec, handle, spec.dataspace.element_count().unwrap_or(u64::MAX), index)
     }
 
     fn opened(
@@ -127,6 +132,7 @@ impl OutputFile {
         spec: &DatasetSpec,
         handle: Handle,
         element_count: u64,
+        index: predict::IndexRoom,
     ) -> Result<OutputDataset<'_>> {
         // The type in which values are given. Bytes of fixed types must arrive as they are, so no other than what the
         // dataset itself has will do: libhdf5 does not read every type as it was made (VAX byte order), and would
@@ -147,8 +153,10 @@ impl OutputFile {
             class,
             dataspace: spec.dataspace.clone(),
             layout: spec.layout.clone(),
+            filter_count: spec.filters.len(),
             element_count,
-            index: predict::IndexRoom::new(self.compat(), spec),
+            index,
+            cached_len_bytes: 0,
             file: self,
         })
     }
@@ -174,24 +182,16 @@ impl Drop for OutputDataset<'_> {
     }
 }
 
-/// Chunks of the whole extent.
-fn chunk_count(dataspace: &Dataspace, layout: &OutputLayout) -> u64 {
-    let OutputLayout::Chunked { chunk_shape } = layout else { return 0 };
-    let along = dataspace.dims().iter().zip(chunk_shape);
-    along.fold(1_u64, |count, (&dim, &chunk)| count.saturating_mul(dim.div_ceil(chunk.max(1))))
-}
-
 impl OutputDataset<'_> {
     /// Keeps metadata room free for `count` chunks that will be inserted in order of their origins, or fails with
     /// [`Hdf5Error::MetadataRegionFull`]. None of them is refused then; without this, each is bounded by the most
     /// that a single chunk can take, and the last pages of the region stay unused.
     pub fn expect_chunks(&mut self, count: u64) -> Result<()> {
         let _library = Library::lock();
-        self.file.ledger.promise(0);
-        let positions = chunk_count(&self.dataspace, &self.layout);
-        self.file.require(self.index.for_first(count, positions))?;
-        self.index.expect(count, positions);
-        self.file.ledger.promise(self.index.promised_len_bytes());
+        self.file.ledger.promise(self.cached_len_bytes);
+        self.file.require(self.index.for_expected(count))?;
+        self.index.promise(count);
+        self.keep_promises();
         Ok(())
     }
 
@@ -205,10 +205,12 @@ impl OutputDataset<'_> {
         if self.dataspace.dims().len() != origin.len() {
             return Err(self.not_writable(format!("a chunk origin of {} numbers does not fit it", origin.len())));
         }
-        let unexpected_len_bytes = self.index.for_chunk(origin);
-        if unexpected_len_bytes > 0 {
-            self.file.require(unexpected_len_bytes)?;
+        if self.index.is_promised(origin) {
+            self.file.allow(self.index.promised_len_bytes());
+        } else {
+            self.file.require(self.index.for_chunk(origin))?;
         }
+        let before = self.file.front_left_bytes();
         let plan = self.file.plan(call)?;
         plan.claim(address, len_bytes);
         let placeholder = plan.placeholder();
@@ -219,8 +221,8 @@ impl OutputDataset<'_> {
         };
         let result = call.status("H5Dwrite_chunk", status).map(drop);
         self.taken(call, address, len_bytes, result)?;
-        self.index.inserted(origin);
-        self.file.ledger.promise(self.index.promised_len_bytes());
+        self.index.inserted(origin, before.saturating_sub(self.file.front_left_bytes()));
+        self.keep_promises();
         Ok(())
     }
 
@@ -283,12 +285,34 @@ impl OutputDataset<'_> {
         if count == 0 {
             return Ok(());
         }
-        let stored_len_bytes =
-            predict::values_len_bytes(&self.class, &self.layout, &self.dataspace, start_row, rows, value.len() as u64);
-        self.file
-            .require(stored_len_bytes.saturating_add(self.index.for_all(chunk_count(&self.dataspace, &self.layout))))?;
+        let (class, dataspace) = (&self.class, &self.dataspace);
+        let stored_len_bytes = predict::values_len_bytes(
+            class,
+            &self.layout,
+            self.filter_count,
+            dataspace,
+            start_row,
+            rows,
+            value.len() as u64,
+        );
+        // What is in the cache is already promised, with the index.
+        let index_len_bytes = if self.cached_len_bytes == 0 { self.index.for_all() } else { 0 };
+        let needed_len_bytes = stored_len_bytes.saturating_add(index_len_bytes);
+        self.file.require(needed_len_bytes)?;
+        let before = self.file.front_left_bytes();
         let result = self.write_image(call, &image, selection.as_ref());
-        self.file.settle(result)
+        self.file.settle(result)?;
+        if self.class.is_file_local() && matches!(self.layout, OutputLayout::Chunked { .. }) {
+            let taken_len_bytes = before.saturating_sub(self.file.front_left_bytes());
+            let promised_len_bytes = self.cached_len_bytes.saturating_add(needed_len_bytes);
+            self.cached_len_bytes = promised_len_bytes.saturating_sub(taken_len_bytes);
+            self.keep_promises();
+        }
+        Ok(())
+    }
+
+    fn keep_promises(&mut self) {
+        self.file.ledger.promise(self.index.promised_len_bytes().saturating_add(self.cached_len_bytes));
     }
 
     fn write_image(

@@ -218,7 +218,7 @@ impl OutputFile {
     /// Operations that may need more fail with [`Hdf5Error::MetadataRegionFull`] before they change anything.
     pub fn metadata_left_bytes(&self) -> u64 {
         let _library = Library::lock();
-        self.plan.as_ref().map_or(0, Plan::front_left_bytes)
+        self.front_left_bytes()
     }
 
     /// Tells that all raw data lies below `raw_end`: from now on metadata that does not fit in front goes behind it,
@@ -405,6 +405,16 @@ impl OutputFile {
             return Ok(());
         }
         Err(Hdf5Error::MetadataRegionFull { path: self.path.to_path_buf(), needed_len_bytes, left_len_bytes })
+    }
+
+    /// The next operation may take this much, which has been promised to it: it is not refused.
+    pub(super) fn allow(&mut self, len_bytes: u64) {
+        self.bound = Some((self.front_left_bytes(), len_bytes));
+    }
+
+    /// Bytes left in front; the caller holds the lock.
+    pub(super) fn front_left_bytes(&self) -> u64 {
+        self.plan.as_ref().map_or(0, Plan::front_left_bytes)
     }
 
     /// What a new link may take in its group; `target_len` is that of the text it leads to.

@@ -11,6 +11,7 @@
 //! All lengths are for 8-byte addresses and lengths, which is what outputs have.
 
 mod chunk_index;
+mod extensible_array;
 mod ledger;
 mod messages;
 mod objects;
@@ -24,8 +25,7 @@ use super::{AttributeSpec, Compat, DatasetSpec, OutputLayout};
 use crate::model::{CreationOrder, TypeClass};
 use chunk_index::IndexModel;
 use messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use objects::{attributes_len_bytes, dataset_header, group_len_bytes};
-use structures::heap_len_bytes;
+use objects::{attributes_len_bytes, dataset_header, group_len_bytes, heap_values_len_bytes};
 
 /// Superblock (96 bytes in version 0, 48 in 2 and 3) and an empty root group: at most 800 bytes were measured.
 const FILE_LEN_BYTES: u64 = 1024;
@@ -84,8 +84,9 @@ impl MetadataPrediction {
     /// of [`MetadataPrediction::add_dataset`], whose chunk count must cover the chunks of these values.
     pub fn add_values(&mut self, spec: &DatasetSpec, canonical_len_bytes: u64) {
         let rows = spec.dataspace.dims().first().copied().unwrap_or(1);
-        let (class, layout) = (spec.datatype.class(), &spec.layout);
-        self.add(values_len_bytes(class, layout, &spec.dataspace, 0, rows, canonical_len_bytes));
+        let (class, filter_count) = (spec.datatype.class(), spec.filters.len());
+        let (layout, dataspace) = (&spec.layout, &spec.dataspace);
+        self.add(values_len_bytes(class, layout, filter_count, dataspace, 0, rows, canonical_len_bytes));
     }
 
     /// Adds a committed datatype.
@@ -116,7 +117,7 @@ impl AttributeSpec<'_> {
         };
         let count = self.dataspace.element_count().unwrap_or(u64::MAX);
         let values = count.saturating_mul(class.len_bytes());
-        let heap = if class.is_file_local() { heap_len_bytes(self.value.len() as u64, count) } else { 0 };
+        let heap = heap_values_len_bytes(class, self.value.len() as u64, count);
         // Version, flags, three sizes, character set, the header of the message; in version 1, the parts are padded.
         let (name, dataspace) = (self.name.len() as u64 + 1, dataspace_len_bytes(compat, self.dataspace));
         let fixed = match compat {

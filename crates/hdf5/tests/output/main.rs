@@ -1,5 +1,6 @@
 //! Outputs written through the planning driver, read back with libhdf5's default driver.
 
+mod bounds;
 mod chunks;
 mod objects;
 mod prediction;

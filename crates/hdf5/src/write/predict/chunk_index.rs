@@ -1,8 +1,12 @@
 //! What the index of a dataset's chunks takes: as a whole, and while chunks are inserted.
 
-use super::structures::{levels, tree_v2_len_bytes};
+use super::extensible_array::ExtensibleArray;
+use super::structures::{Fill, levels, tree_v2_capacity, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, OutputLayout};
 use crate::model::Dataspace;
+
+/// Length of the nodes of version 2 B-trees of chunks.
+const NODE_V2_LEN_BYTES: u64 = 2048;
 
 /// The index of a dataset's chunks.
 #[derive(Debug, Clone)]
@@ -16,7 +20,7 @@ pub(super) enum IndexModel {
     /// Fixed array with this many slots.
     FixedArray { slots: u64, slot_len_bytes: u64 },
     /// Extensible array.
-    ExtensibleArray { slot_len_bytes: u64 },
+    ExtensibleArray(ExtensibleArray),
     /// Version 2 B-tree.
     BtreeV2 { record_len_bytes: u64 },
 }
@@ -50,138 +54,172 @@ impl IndexModel {
                     .fold(1_u64, |slots, (&max, &chunk)| slots.saturating_mul(max.div_ceil(chunk.max(1))));
                 if slots <= 1 && dims == max_dims { Self::Single } else { Self::FixedArray { slots, slot_len_bytes } }
             }
-            1 => Self::ExtensibleArray { slot_len_bytes },
+            1 => Self::ExtensibleArray(ExtensibleArray::new(&spec.dataspace, chunk_shape, slot_len_bytes)),
             _ => Self::BtreeV2 { record_len_bytes: slot_len_bytes + 8 * rank },
         }
     }
 
-    /// Length with `count` chunks inserted in order.
+    /// Length with `count` chunks inserted in order of their origins.
     pub fn len_bytes(&self, count: u64) -> u64 {
         if count == 0 {
             return 0;
         }
-        match *self {
+        match self {
             Self::None | Self::Single => 0,
             // libhdf5 splits the last node 9:1 when it overflows, so nodes hold 57 of 64 when all come in order.
             Self::BtreeV1 { node_len_bytes } => {
-                let mut nodes = 0_u64;
-                let mut level = count;
-                loop {
-                    level = if level <= 64 { 1 } else { (level - 64).div_ceil(57) + 1 };
-                    nodes = nodes.saturating_add(level);
-                    if level == 1 {
-                        return nodes.saturating_mul(node_len_bytes);
-                    }
-                }
+                tree_v1_nodes(count, |entries| (entries - 64).div_ceil(57) + 1).saturating_mul(*node_len_bytes)
             }
             // Header 28, block 18; beyond 1,024 slots, pages with checksums and a bit map of them.
             Self::FixedArray { slots, slot_len_bytes } => {
                 let pages = slots.div_ceil(1024);
-                slots.saturating_mul(slot_len_bytes).saturating_add(64 + pages.saturating_mul(5))
+                slots.saturating_mul(*slot_len_bytes).saturating_add(64 + pages.saturating_mul(5))
             }
-            Self::ExtensibleArray { slot_len_bytes } => extensible_array_len_bytes(count, slot_len_bytes),
-            Self::BtreeV2 { record_len_bytes } => tree_v2_len_bytes(2048, record_len_bytes, count, true),
+            Self::ExtensibleArray(array) => array.len_bytes(count),
+            Self::BtreeV2 { record_len_bytes } => {
+                tree_v2_len_bytes(NODE_V2_LEN_BYTES, *record_len_bytes, count, Fill::InOrder)
+            }
         }
     }
 
-    /// What inserting one more chunk may allocate, in any order.
-    fn step_len_bytes(&self, count: u64) -> u64 {
-        match *self {
-            Self::None | Self::Single => 0,
-            // One node per level splits, and the root moves; nodes are at least half full.
-            Self::BtreeV1 { node_len_bytes } => node_len_bytes * (levels(count, 32) + 1),
-            Self::FixedArray { .. } => {
-                if count == 0 {
-                    self.len_bytes(1)
-                } else {
-                    0
-                }
+    /// Length with `count` chunks inserted in any order.
+    fn len_bytes_in_any_order(&self, count: u64) -> u64 {
+        match self {
+            // Nodes split in halves, but for the first and the last of each level, which keep or pass on a tenth.
+            Self::BtreeV1 { node_len_bytes } if count > 0 => {
+                tree_v1_nodes(count, |entries| entries.div_ceil(32) + 1).saturating_mul(*node_len_bytes)
             }
-            // The inserted position may lie in any block of the array; blocks grow with the position's square root.
-            Self::ExtensibleArray { .. } => 4096_u64.saturating_add(self.len_bytes(count.saturating_mul(2)) / 4),
-            Self::BtreeV2 { .. } => 2048 * (levels(count, 10) + 2),
+            Self::BtreeV2 { record_len_bytes } if count > 0 => {
+                tree_v2_len_bytes(NODE_V2_LEN_BYTES, *record_len_bytes, count, Fill::Least)
+            }
+            _ => self.len_bytes(count),
         }
+    }
+
+    /// What inserting the chunk at `origin` may allocate, in any order, into an index that holds at most `count`.
+    fn chunk_len_bytes(&self, origin: &[u64], is_first: bool, count: u64) -> u64 {
+        match self {
+            Self::None | Self::Single => 0,
+            Self::FixedArray { .. } if is_first => self.len_bytes(1),
+            Self::FixedArray { .. } => 0,
+            Self::ExtensibleArray(array) => {
+                array.chunk_len_bytes(origin).saturating_add(if is_first { array.head_len_bytes() } else { 0 })
+            }
+            Self::BtreeV1 { .. } | Self::BtreeV2 { .. } => self.split_len_bytes(count),
+        }
+    }
+
+    /// What one more chunk may make a tree of at most `count` chunks grow by: one node per level splits, and the root
+    /// moves. Nodes are at least half full.
+    fn split_len_bytes(&self, count: u64) -> u64 {
+        match *self {
+            Self::BtreeV1 { node_len_bytes } => node_len_bytes.saturating_mul(levels(count, 32) + 1),
+            // The header comes with the first.
+            Self::BtreeV2 { record_len_bytes } => {
+                let (leaf, inner) = tree_v2_capacity(NODE_V2_LEN_BYTES, record_len_bytes);
+                NODE_V2_LEN_BYTES * (levels(count, (leaf.min(inner) / 2).max(2)) + 1) + 38
+            }
+            _ => 0,
+        }
+    }
+
+    fn is_tree(&self) -> bool {
+        matches!(self, Self::BtreeV1 { .. } | Self::BtreeV2 { .. })
     }
 }
 
-/// Header 72 and index block with 4 slots, 6 addresses of data blocks and 25 of super blocks; then super blocks of
-/// growing numbers of data blocks: super block `k` has `2^(k / 2)` blocks of `16 * 2^((k + 1) / 2)` slots, each 22
-/// bytes and its slots (in pages of 1,024 with 4 bytes of checksum beyond). The first four need no block of their own.
-fn extensible_array_len_bytes(count: u64, slot_len_bytes: u64) -> u64 {
-    let mut len_bytes = 72 + 18 + 4 * slot_len_bytes + 8 * (6 + 25);
-    let mut reached = 4_u64;
-    for k in 0..58_u32 {
-        if reached >= count {
-            break;
+/// Nodes of 64 entries of a version 1 B-tree; `nodes` of more entries than one holds.
+fn tree_v1_nodes(count: u64, nodes: impl Fn(u64) -> u64) -> u64 {
+    let (mut sum, mut level) = (0_u64, count);
+    loop {
+        level = if level <= 64 { 1 } else { nodes(level) };
+        sum = sum.saturating_add(level);
+        if level == 1 {
+            return sum;
         }
-        let (blocks, slots) = (1_u64 << (k / 2), 16_u64 << k.div_ceil(2));
-        if k >= 4 {
-            let page_bits = if slots > 1024 { blocks.saturating_mul(slots / 1024 / 8 + 1) } else { 0 };
-            len_bytes = len_bytes.saturating_add(22 + blocks * 8 + page_bits);
-        }
-        let used = (count - reached).div_ceil(slots).min(blocks);
-        let pages = if slots > 1024 { slots / 1024 } else { 0 };
-        let block = slots.saturating_mul(slot_len_bytes).saturating_add(22 + pages * 4);
-        len_bytes = len_bytes.saturating_add(used.saturating_mul(block));
-        reached = reached.saturating_add(blocks.saturating_mul(slots));
     }
-    len_bytes
 }
 
 /// The room that one dataset's chunks and values take as they come.
 #[derive(Debug)]
 pub(in crate::write) struct IndexRoom {
     model: IndexModel,
+    /// Chunks of the whole extent.
+    chunk_count: u64,
+    /// Chunks that the index may have held from the start.
+    held: u64,
     inserted: u64,
-    /// Promised to be free for chunks that come in order, and what they take.
-    expected: u64,
-    expected_len_bytes: u64,
+    /// Chunks that are still promised to have room, and the room that is left for them.
+    promised: u64,
+    promised_len_bytes: u64,
     last_origin: Vec<u64>,
 }
 
 impl IndexRoom {
-    pub fn new(compat: Compat, spec: &DatasetSpec) -> Self {
-        Self {
-            model: IndexModel::new(compat, spec),
-            inserted: 0,
-            expected: 0,
-            expected_len_bytes: 0,
-            last_origin: Vec::new(),
+    /// Of a dataset with no chunk yet.
+    pub fn of_created(compat: Compat, spec: &DatasetSpec) -> Self {
+        let chunk_count = match &spec.layout {
+            OutputLayout::Chunked { chunk_shape } => {
+                let along = spec.dataspace.dims().iter().zip(chunk_shape);
+                along.fold(1_u64, |count, (&dim, &chunk)| count.saturating_mul(dim.div_ceil(chunk.max(1))))
+            }
+            _ => 0,
+        };
+        let model = IndexModel::new(compat, spec);
+        Self { model, chunk_count, held: 0, inserted: 0, promised: 0, promised_len_bytes: 0, last_origin: Vec::new() }
+    }
+
+    /// Of a dataset that may hold any chunks.
+    pub fn of_opened(compat: Compat, spec: &DatasetSpec) -> Self {
+        let created = Self::of_created(compat, spec);
+        Self { held: created.chunk_count, ..created }
+    }
+
+    /// What `count` more chunks take that come in order. Of those that are there the order is not known, and makes
+    /// trees emptier.
+    pub fn for_expected(&self, count: u64) -> u64 {
+        if (self.held == 0 && self.inserted == 0) || !self.model.is_tree() {
+            return self.model.len_bytes(count);
         }
+        let each = self.model.split_len_bytes(self.chunk_count);
+        each.saturating_mul(count).min(self.model.len_bytes_in_any_order(self.chunk_count))
     }
 
-    /// What `count` chunks take in an index that is empty, of an extent of `positions` chunks: the others are fill
-    /// value and not stored, but an extensible array reaches up to the last that is.
-    pub fn for_first(&self, count: u64, positions: u64) -> u64 {
-        match self.model {
-            IndexModel::ExtensibleArray { .. } if count > 0 => self.model.len_bytes(positions.max(count)),
-            _ => self.model.len_bytes(count),
-        }
+    /// `count` more chunks are promised to have room.
+    pub fn promise(&mut self, count: u64) {
+        self.promised_len_bytes = self.for_expected(count);
+        self.promised = count;
     }
 
-    /// `count` chunks of so many positions are promised to have room.
-    pub fn expect(&mut self, count: u64, positions: u64) {
-        self.expected = count;
-        self.expected_len_bytes = self.for_first(count, positions);
-    }
-
-    /// What is still promised of it.
+    /// What is left of the promise.
     pub fn promised_len_bytes(&self) -> u64 {
-        self.expected_len_bytes.saturating_sub(self.model.len_bytes(self.inserted.min(self.expected)))
+        self.promised_len_bytes
     }
 
-    /// What any further chunks up to `count` in all may take.
-    pub fn for_all(&self, count: u64) -> u64 {
-        self.model.len_bytes(count).saturating_add(self.model.step_len_bytes(count))
+    /// What any chunks of the extent may take.
+    pub fn for_all(&self) -> u64 {
+        self.model.len_bytes_in_any_order(self.chunk_count)
     }
 
-    /// What the chunk at `origin` may take beyond the promise: nothing for an expected one in order.
-    pub fn for_chunk(&self, origin: &[u64]) -> u64 {
+    /// Whether there is room for the chunk at `origin` by promise. In arrays, order does not matter.
+    pub fn is_promised(&self, origin: &[u64]) -> bool {
         let in_order = self.last_origin.is_empty() || self.last_origin.as_slice() < origin;
-        if in_order && self.inserted < self.expected { 0 } else { self.model.step_len_bytes(self.inserted) }
+        self.promised > 0 && (in_order || !self.model.is_tree())
     }
 
-    pub fn inserted(&mut self, origin: &[u64]) {
+    /// What the chunk at `origin` may take, in any order.
+    pub fn for_chunk(&self, origin: &[u64]) -> u64 {
+        let count = self.held.max(self.inserted);
+        self.model.chunk_len_bytes(origin, self.inserted == 0, count)
+    }
+
+    /// The chunk at `origin` was inserted, and took so much.
+    pub fn inserted(&mut self, origin: &[u64], taken_len_bytes: u64) {
+        if self.is_promised(origin) {
+            self.promised -= 1;
+            let left = if self.promised == 0 { 0 } else { self.promised_len_bytes.saturating_sub(taken_len_bytes) };
+            self.promised_len_bytes = left;
+        }
         self.inserted += 1;
         if self.last_origin.as_slice() < origin {
             self.last_origin.clear();

@@ -1,9 +1,9 @@
 //! What groups, datasets, attributes and values that libhdf5 writes itself take.
 
 use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use super::structures::{fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
+use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
-use crate::model::{CreationOrder, Dataspace, TypeClass};
+use crate::model::{CreationOrder, Dataspace, ReferenceKind, TypeClass};
 use crate::write::TypeRef;
 
 pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
@@ -25,8 +25,8 @@ pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u
         return links.saturating_add(header + 6 * link_count + 48 * link_count.div_ceil(4));
     }
     // The index of names has records of 11 bytes in no order, that of creation order 15 in order.
-    let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, true) } else { 0 };
-    let records = tree_v2_len_bytes(512, 11, link_count, false).saturating_add(by_order);
+    let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, Fill::InOrder) } else { 0 };
+    let records = tree_v2_len_bytes(512, 11, link_count, Fill::NoOrder).saturating_add(by_order);
     // The first eight links stood in the header, and leave the room free.
     let header = header + 48 * 2;
     fractal_heap_len_bytes(512, links).saturating_add(header).saturating_add(records)
@@ -76,10 +76,14 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     (header.max(least), least.saturating_sub(header))
 }
 
+/// What one filter may add to a chunk that does not compress, beside a thousandth of it: deflate 12 bytes, others less.
+const FILTER_GROWTH_LEN_BYTES: u64 = 32;
+
 /// What `rows` rows from `start_row` take when libhdf5 itself writes them: whole chunks, and variable-length values.
 pub(in crate::write) fn values_len_bytes(
     class: &TypeClass,
     layout: &OutputLayout,
+    filter_count: usize,
     dataspace: &Dataspace,
     start_row: u64,
     rows: u64,
@@ -88,6 +92,7 @@ pub(in crate::write) fn values_len_bytes(
     let product = |dims: &[u64]| dims.iter().fold(1_u64, |product, &dim| product.saturating_mul(dim));
     let rest = dataspace.dims().get(1..).unwrap_or(&[]);
     let count = if *dataspace == Dataspace::Null { 0 } else { rows.saturating_mul(product(rest)) };
+    let mut growth = 0;
     let stored = match layout {
         OutputLayout::Compact => 0,
         // Allocated as a whole with the first value.
@@ -97,13 +102,45 @@ pub(in crate::write) fn values_len_bytes(
             let bands = start_row.saturating_add(rows).div_ceil(chunk_rows).saturating_sub(start_row / chunk_rows);
             let across = rest.iter().zip(chunk_shape.iter().skip(1));
             let chunks = across.fold(bands, |chunks, (&dim, &chunk)| chunks.saturating_mul(dim.div_ceil(chunk.max(1))));
+            growth = chunks.saturating_mul(filter_count as u64 * FILTER_GROWTH_LEN_BYTES);
             chunks.saturating_mul(product(chunk_shape))
         }
     };
     let stored = stored.saturating_mul(class.len_bytes());
-    // What does not compress grows: by a thousandth and a few bytes per chunk.
-    let stored = stored.saturating_add(stored / 512);
-    if class.is_file_local() { stored.saturating_add(heap_len_bytes(canonical_len_bytes, count)) } else { stored }
+    let stored = stored.saturating_add(stored / 512).saturating_add(growth);
+    stored.saturating_add(heap_values_len_bytes(class, canonical_len_bytes, count))
+}
+
+/// What `count` elements of `class`, so long in canonical form, keep in the global heap.
+pub(super) fn heap_values_len_bytes(class: &TypeClass, canonical_len_bytes: u64, count: u64) -> u64 {
+    if !class.is_file_local() {
+        return 0;
+    }
+    // Each value has a header of 16 bytes, and up to 7 of padding; its length stands in 8 canonical bytes, which do not
+    // come along. One that lies within another takes 16 bytes there.
+    let (values, each_len_bytes) = match heap_values(class) {
+        Some(values) => (values.saturating_mul(count), 16),
+        None => (canonical_len_bytes / 8, 32),
+    };
+    heap_len_bytes(canonical_len_bytes.saturating_add(values.saturating_mul(each_len_bytes)), values)
+}
+
+/// How many values one element keeps in the global heap; `None` where values lie within values.
+fn heap_values(class: &TypeClass) -> Option<u64> {
+    match class {
+        TypeClass::VariableString { .. } => Some(1),
+        TypeClass::Sequence { base, .. } => (heap_values(base) == Some(0)).then_some(1),
+        TypeClass::Compound { members, .. } => {
+            members.iter().try_fold(0_u64, |sum, member| Some(sum.saturating_add(heap_values(&member.class)?)))
+        }
+        TypeClass::Array { base, dims } => {
+            heap_values(base).map(|values| dims.iter().fold(values, |product, &dim| product.saturating_mul(dim.into())))
+        }
+        // The addresses of a region's dataset and its selection; an object reference is an address.
+        TypeClass::Reference(ReferenceKind::Object) => Some(0),
+        TypeClass::Reference(_) => None,
+        _ => Some(0),
+    }
 }
 
 /// Attributes of these lengths, `free` bytes of which fit into the object's header as it is.
@@ -124,8 +161,8 @@ pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64
     // bytes by name. Objects above 4 KiB get room of their own and a record of 24 bytes.
     let before = in_header(&attributes[..attributes.len().min(MAX_COMPACT_COUNT as usize)]);
     let (small, large): (Vec<u64>, Vec<u64>) = attributes.iter().partition(|&&len| len <= 4096);
-    let records = tree_v2_len_bytes(512, 17, count, false);
-    let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, true) };
+    let records = tree_v2_len_bytes(512, 17, count, Fill::NoOrder);
+    let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, Fill::InOrder) };
     before
         .saturating_add(fractal_heap_len_bytes(1024, sum(&small)))
         .saturating_add(sum(&large))

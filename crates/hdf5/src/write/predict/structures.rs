@@ -1,18 +1,35 @@
 //! Lengths of the structures that hold many entries: B-trees of version 2, fractal heaps, global heaps.
 
+/// How full the nodes of a version 2 B-tree are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fill {
+    /// Records came in order: measured, libhdf5 shifts records to the left neighbour before it splits a node, so that
+    /// nodes are nine tenths full.
+    InOrder,
+    /// Records came in no order: measured, two thirds.
+    NoOrder,
+    /// At least: a node splits in halves, one of whose records goes up.
+    Least,
+}
+
+/// Records of a leaf and of an inner node. Beside a record, an inner node stores an address and up to three bytes of
+/// counts.
+pub(super) fn tree_v2_capacity(node_len_bytes: u64, record_len_bytes: u64) -> (u64, u64) {
+    ((node_len_bytes - 10) / record_len_bytes, (node_len_bytes - 10) / (record_len_bytes + 11))
+}
+
 /// Version 2 B-tree: header 38, nodes of `node_len_bytes`, records of `record_len_bytes`.
-///
-/// Measured: nodes are two thirds full when records come in no order, and libhdf5 shifts records to the left
-/// neighbour before it splits a node, so that they are nine tenths full when records come in order.
-pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, count: u64, in_order: bool) -> u64 {
-    let fill = |capacity: u64| (if in_order { capacity * 9 / 10 } else { capacity * 6 / 10 }).max(1);
-    let leaf = (node_len_bytes - 10) / record_len_bytes;
-    // Beside a record, an inner node stores an address and up to three bytes of counts.
-    let inner = (node_len_bytes - 10) / (record_len_bytes + 11);
-    let mut level = if count <= leaf { 1 } else { count.div_ceil(fill(leaf)) };
+pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, count: u64, fill: Fill) -> u64 {
+    let filled = |capacity: u64| match fill {
+        Fill::InOrder => capacity * 9 / 10,
+        Fill::NoOrder => capacity * 6 / 10,
+        Fill::Least => (capacity / 2).saturating_sub(1),
+    };
+    let (leaf, inner) = tree_v2_capacity(node_len_bytes, record_len_bytes);
+    let mut level = if count <= leaf { 1 } else { count.div_ceil(filled(leaf).max(1)) };
     let mut nodes = level;
     while level > 1 {
-        level = if level <= inner { 1 } else { level.div_ceil(fill(inner)) };
+        level = if level <= inner { 1 } else { level.div_ceil(filled(inner).max(2)) };
         nodes = nodes.saturating_add(level);
     }
     38_u64.saturating_add(nodes.saturating_mul(node_len_bytes))
@@ -37,11 +54,13 @@ pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_byt
     246_u64.saturating_add(blocks_len_bytes).saturating_add(list)
 }
 
-/// Values in global heap collections: 16 bytes and padding per value; a collection of 4 KiB is closed when the next
-/// value does not fit.
-pub(super) fn heap_len_bytes(canonical_len_bytes: u64, value_count: u64) -> u64 {
-    let content = canonical_len_bytes.saturating_add(value_count.saturating_mul(16));
-    4096_u64.saturating_add(content.saturating_mul(9) / 8)
+/// Values in global heap collections, which come to so much with their headers (16 bytes) and padding.
+///
+/// A collection of 4 KiB is given up when the next value does not fit into what is left of it; one that is longer than
+/// a collection gets one of its length. So each collection but the last holds, with the first value of the next, more
+/// than its length: all take at most twice what the values do.
+pub(super) fn heap_len_bytes(content_len_bytes: u64, value_count: u64) -> u64 {
+    content_len_bytes.saturating_mul(2).saturating_add(value_count.saturating_mul(16)).saturating_add(4096)
 }
 
 /// Levels of a tree whose nodes have at least `children` children.
