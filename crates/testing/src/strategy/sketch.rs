@@ -371,7 +371,13 @@ impl DatasetSketch {
         });
         let rows = dataspace.dims().first().copied();
         let elements = dataspace.element_count().unwrap_or(0);
-        let written_rows = if rows.is_some() { storage.rows * storage.written / 256 } else { u64::MAX };
+        // Without a fill value libhdf5 leaves storage that it allocates at once as it finds it: nothing to compare with.
+        let unwritten_is_zero = fill.is_some() || (chunked && !storage.early_allocation);
+        let written_rows = match rows {
+            Some(_) if unwritten_is_zero => storage.rows * storage.written / 256,
+            Some(_) => storage.rows,
+            None => u64::MAX,
+        };
         let written_elements = match rows {
             Some(rows) if rows > 0 => elements / rows * written_rows,
             Some(_) => 0,
