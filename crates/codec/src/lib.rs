@@ -28,6 +28,7 @@ mod pattern;
 mod pipeline;
 mod scaleoffset;
 pub mod shuffle;
+mod small_inflate;
 mod szip;
 mod zero_run;
 mod zstd;

@@ -8,6 +8,7 @@ use libdeflate_sys as ffi;
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
+use crate::small_inflate::SmallInflater;
 
 const FILTER: KnownFilter = KnownFilter::Deflate;
 
@@ -21,6 +22,8 @@ pub(crate) struct Inflater {
     /// Room around small chunks: see [`Inflater::inflate_small`].
     padded_input: Vec<u8>,
     padded_output: Vec<u8>,
+    /// Made for the first small chunk.
+    small: Option<Box<SmallInflater>>,
 }
 
 /// Chunks up to this length, stored and inflated, are inflated with room around them.
@@ -40,7 +43,7 @@ impl Inflater {
         // SAFETY: no preconditions; null means that memory is short.
         let handle = unsafe { ffi::libdeflate_alloc_decompressor() };
         let handle = NonNull::new(handle).ok_or(CodecError::OutOfMemory { filter: FILTER })?;
-        Ok(Self { handle, padded_input: Vec::new(), padded_output: Vec::new() })
+        Ok(Self { handle, padded_input: Vec::new(), padded_output: Vec::new(), small: None })
     }
 
     /// Inflates one zlib stream from the front of `stored` into the front of `out`; returns the bytes written.
@@ -49,14 +52,18 @@ impl Inflater {
     /// returned has been verified by the sum, and refusing would make data unreadable that every other reader reads.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if stored.len() <= SMALL_LEN_BYTES && out.len() <= SMALL_LEN_BYTES {
-            return self.inflate_small(stored, out);
+            let small = self.small.get_or_insert_with(SmallInflater::new);
+            return match small.inflate(stored, out) {
+                Some(produced) => Ok(produced),
+                None => self.inflate_small(stored, out),
+            };
         }
         self.inflate_exact(stored, out).map(|(_, produced)| produced)
     }
 
-    /// Inflates a small stream with room behind input and output, so that none of it is decoded byte by byte. The copies
+    /// Inflates a small stream by libdeflate, with room behind input and output, so that none of it is decoded byte by byte. The copies
     /// cost a hundredth of what that saves.
-    fn inflate_small(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    pub(crate) fn inflate_small(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let (mut input, mut output) = (std::mem::take(&mut self.padded_input), std::mem::take(&mut self.padded_output));
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
         output.resize(SMALL_LEN_BYTES + OUTPUT_ROOM_LEN_BYTES, 0);

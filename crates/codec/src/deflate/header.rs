@@ -5,9 +5,10 @@ use super::huffman::Code;
 use super::symbols::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS};
 
 /// Order in which the lengths of the code for lengths are written: likely unused ones last, so that they can be cut.
-const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-const PRECODE_SYMBOLS: usize = 19;
-const PRECODE_LIMIT_BITS: usize = 7;
+pub(crate) const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] =
+    [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+pub(crate) const PRECODE_SYMBOLS: usize = 19;
+pub(crate) const PRECODE_LIMIT_BITS: usize = 7;
 /// Repeats the length before, 3 to 6 times.
 const REPEAT: u16 = 16;
 /// 3 to 10 zeros.

@@ -1,0 +1,279 @@
+//! A Huffman code for decoding: its words by length, gathered as they are read, and a table of the short ones.
+//!
+//! Not for reading lengths from a stream. Invariant: after `build` returned true, every window of bits leads to an entry.
+
+use std::array;
+
+use crate::deflate::symbols::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_symbol, length_symbol};
+
+/// Words up to this length are looked up; the few longer ones that 4 KiB can afford are searched by length. A table of
+/// 2^10 entries is filled only if there are words of 10 bits.
+pub(super) const TABLE_LIMIT_BITS: u32 = 10;
+const TABLE_ENTRIES: usize = 1 << TABLE_LIMIT_BITS;
+/// Entries are written several at a time.
+const TABLE_ROOM_ENTRIES: usize = 8;
+
+/// The longest word of any code for data.
+pub(super) const WORD_LIMIT_BITS: usize = 15;
+
+/// What a word says: in the lowest 6 bits its length and that of its extra bits together, in bits 8 to 11 its length
+/// alone, from bit 16 on the literal, or the match length or distance without extra bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry(pub(super) u32);
+
+/// The upper half is a literal.
+pub(super) const LITERAL: Entry = Entry(1 << 31);
+/// Neither a literal nor a match length. (Distances have no flags; theirs may reach into these bits.)
+pub(super) const EXCEPTION: Entry = Entry(1 << 30);
+/// The end of the block.
+pub(super) const END: Entry = Entry(EXCEPTION.0 | 1 << 16);
+/// A word longer than the table: see [`Code::long_entry`]. Equal to no distance's entry, the least of which in this
+/// range is 16385, 0x4001 in the upper half.
+pub(super) const LONG: Entry = Entry(EXCEPTION.0 | 2 << 16);
+/// A symbol that may not occur.
+const NONE: Entry = Entry(EXCEPTION.0 | 4 << 16);
+/// A distance farther back than any output reaches, for symbols that may not occur.
+const TOO_FAR: Entry = Entry(0x7fff << 16);
+
+/// Entries before the length of the word is added, by symbol; a power of two of them, so that no index is checked.
+pub(super) type Templates = [Entry; TEMPLATES];
+const TEMPLATES: usize = 512;
+
+pub(super) static LITLEN_TEMPLATES: Templates = {
+    let mut templates = [NONE; TEMPLATES];
+    let mut literal = 0;
+    while literal < 256 {
+        templates[literal] = Entry(LITERAL.0 | (literal as u32) << 16);
+        literal += 1;
+    }
+    templates[END_OF_BLOCK] = END;
+    // Downwards: the shortest length of a symbol is the one without extra bits set, and stays.
+    let mut length = MAX_MATCH;
+    while length >= MIN_MATCH {
+        let symbol = length_symbol(length);
+        templates[symbol.symbol as usize] = Entry((length as u32) << 16 | symbol.extra_bits as u32);
+        length -= 1;
+    }
+    templates
+};
+
+pub(super) static DISTANCE_TEMPLATES: Templates = {
+    let mut templates = [TOO_FAR; TEMPLATES];
+    // Distances with no extra bit set: those up to 4, and 2^e + 1 and 3 · 2^(e-1) + 1.
+    let mut power = 1;
+    while power < MAX_DISTANCE {
+        let mut distance = power + 1;
+        while distance <= MAX_DISTANCE && distance <= 2 * power {
+            let symbol = distance_symbol(distance);
+            templates[symbol.symbol as usize] = Entry((distance as u32) << 16 | symbol.extra_bits as u32);
+            distance += if power < 2 { 1 } else { power / 2 };
+        }
+        power *= 2;
+    }
+    templates[0] = Entry(1 << 16);
+    templates
+};
+
+impl Entry {
+    #[inline(always)]
+    pub(super) fn has(self, flags: Entry) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// Bits of the word and its extra bits.
+    #[inline(always)]
+    pub(super) fn total_bits(self) -> u32 {
+        self.0 & 63
+    }
+
+    /// Match length or distance; `low` begins with the word.
+    #[inline(always)]
+    pub(super) fn value(self, low: u64) -> usize {
+        let extra = (low & ((1 << self.total_bits()) - 1)) >> (self.0 >> 8 & 15);
+        ((self.0 >> 16) as usize).wrapping_add(extra as usize)
+    }
+
+    #[inline(always)]
+    fn with_word(self, word_bits: u32) -> Self {
+        Self(self.0.wrapping_add(word_bits.wrapping_mul(0x101)))
+    }
+}
+
+/// Room for all symbols of a code in each list; a power of two.
+const LIST_ENTRIES_LOG2: usize = 9;
+const LIST_ENTRIES: usize = 1 << LIST_ENTRIES_LOG2;
+const LISTS_ENTRIES: usize = (WORD_LIMIT_BITS + 1) * LIST_ENTRIES;
+/// Symbols are appended so many at a time; a repeat is of at most 6.
+const RUN_ENTRIES: usize = 8;
+
+/// Symbols by the length of their word, ascending. Length 0 has a list, too, with anything in it.
+pub(super) struct Lengths {
+    lists: [u16; LISTS_ENTRIES + RUN_ENTRIES],
+    counts: [u16; WORD_LIMIT_BITS + 1],
+}
+
+impl Lengths {
+    pub(super) fn clear(&mut self) {
+        self.counts = [0; WORD_LIMIT_BITS + 1];
+    }
+
+    /// Appends `repeat` symbols from `first` on.
+    #[inline(always)]
+    pub(super) fn append(&mut self, first: usize, word_bits: usize, repeat: usize) {
+        let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
+        let at = (word_bits << LIST_ENTRIES_LOG2).wrapping_add(usize::from(*count)) & (LISTS_ENTRIES - 1);
+        let run: [u16; RUN_ENTRIES] = array::from_fn(|step| (first as u16).wrapping_add(step as u16));
+        self.lists[at..at + RUN_ENTRIES].copy_from_slice(&run);
+        *count = count.wrapping_add(repeat as u16);
+    }
+
+    /// Takes the last symbols of a length away again.
+    pub(super) fn shorten(&mut self, word_bits: usize, symbols: usize) {
+        let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
+        *count = count.wrapping_sub(symbols as u16);
+    }
+}
+
+pub(super) struct Code {
+    table: [Entry; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
+    /// 64 less the bits that the table is indexed with.
+    shift: u32,
+    pub(super) lengths: Lengths,
+}
+
+impl Code {
+    pub(super) fn new() -> Self {
+        Self {
+            table: [NONE; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
+            shift: 63,
+            lengths: Lengths { lists: [0; LISTS_ENTRIES + RUN_ENTRIES], counts: [0; WORD_LIMIT_BITS + 1] },
+        }
+    }
+
+    /// Makes the table from the lengths; false if they are not those of a complete code.
+    ///
+    /// With `may_be_single`, one word of one bit, or none, will do: either bit then stands for that symbol or for
+    /// symbol 0, as with libdeflate.
+    #[inline(always)]
+    pub(super) fn build(&mut self, templates: &Templates, may_be_single: bool) -> bool {
+        let Self { table, shift, lengths: Lengths { lists, counts } } = self;
+        let (mut space, mut used) = (0u32, 0u32);
+        for (word_bits, &count) in counts.iter().enumerate().skip(1) {
+            space = space.wrapping_add(u32::from(count) << (WORD_LIMIT_BITS - word_bits));
+            used |= u32::from(count != 0) << word_bits;
+        }
+        if space != 1 << WORD_LIMIT_BITS {
+            let is_single = used == 1 << 1 && counts[1] == 1;
+            let symbol = if is_single { lists[LIST_ENTRIES] } else { 0 };
+            *shift = 63;
+            table[..2].fill(templates[usize::from(symbol) % TEMPLATES].with_word(1));
+            return may_be_single && (is_single || used == 0);
+        }
+        let max_bits = 31 - used.leading_zeros();
+        let table_bits = max_bits.min(TABLE_LIMIT_BITS);
+        *shift = 64 - table_bits;
+        let mut at = 0usize;
+        used &= (2 << table_bits) - 1;
+        while used != 0 {
+            let word_bits = used.trailing_zeros();
+            used &= used.wrapping_sub(1);
+            let start = (word_bits as usize) << LIST_ENTRIES_LOG2 & (LISTS_ENTRIES - 1);
+            let count = usize::from(counts[word_bits as usize & WORD_LIMIT_BITS]) % LIST_ENTRIES;
+            let span = 1usize << (table_bits.wrapping_sub(word_bits) & 15);
+            // Too many entries are written for each word; the words behind it overwrite them.
+            for &symbol in &lists[start..start + count] {
+                let entry = templates[usize::from(symbol) % TEMPLATES].with_word(word_bits);
+                let end = at.wrapping_add(span);
+                if span <= 4 {
+                    let place = at % TABLE_ENTRIES;
+                    table[place..place + 4].copy_from_slice(&[entry; 4]);
+                } else {
+                    while at < end {
+                        let place = at % TABLE_ENTRIES;
+                        table[place..place + 8].copy_from_slice(&[entry; 8]);
+                        at = at.wrapping_add(8);
+                    }
+                }
+                at = end;
+            }
+        }
+        let end = 1usize << table_bits;
+        if at < end {
+            table[at..end].fill(LONG);
+        }
+        true
+    }
+
+    /// The entry of the word that `window` begins with, or [`LONG`].
+    #[inline(always)]
+    pub(super) fn entry(&self, window: u64) -> Entry {
+        self.table[(window >> (self.shift & 63)) as usize % TABLE_ENTRIES]
+    }
+
+    /// The entry of any word: the words of each length are consecutive numbers, above those of all shorter ones.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> Entry {
+        let word = (window >> (64 - WORD_LIMIT_BITS)) as u32;
+        let mut first = 0;
+        for word_bits in 1..=WORD_LIMIT_BITS {
+            let unused_bits = WORD_LIMIT_BITS - word_bits;
+            let end = first + (u32::from(self.lengths.counts[word_bits]) << unused_bits);
+            if word < end {
+                let index = (word - first) as usize >> unused_bits;
+                let symbol = self.lengths.lists[word_bits * LIST_ENTRIES + index];
+                return templates[usize::from(symbol) % TEMPLATES].with_word(word_bits as u32);
+            }
+            first = end;
+        }
+        NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_distance_is_its_template_and_extra_bits() {
+        for distance in 1..=MAX_DISTANCE {
+            let symbol = distance_symbol(distance);
+            let entry = DISTANCE_TEMPLATES[usize::from(symbol.symbol)].with_word(7);
+            assert_eq!(entry.total_bits(), 7 + u32::from(symbol.extra_bits));
+            assert_eq!(entry.value(u64::from(symbol.extra) << 7 | 0x55), distance);
+            assert!(entry != LONG);
+        }
+        assert!(DISTANCE_TEMPLATES[30] == TOO_FAR && DISTANCE_TEMPLATES[31] == TOO_FAR);
+    }
+
+    #[test]
+    fn every_length_is_its_template_and_extra_bits() {
+        for length in MIN_MATCH..=MAX_MATCH {
+            let symbol = length_symbol(length);
+            let entry = LITLEN_TEMPLATES[usize::from(symbol.symbol)].with_word(9);
+            assert!(!entry.has(LITERAL) && !entry.has(EXCEPTION));
+            assert_eq!(entry.total_bits(), 9 + u32::from(symbol.extra_bits));
+            assert_eq!(entry.value(u64::from(symbol.extra) << 9 | 0x155), length);
+        }
+        assert!(LITLEN_TEMPLATES[286] == NONE && LITLEN_TEMPLATES[287] == NONE);
+    }
+
+    #[test]
+    fn words_longer_than_the_table_are_found() {
+        let mut code = Code::new();
+        for (symbol, word_bits) in (1..=15).chain([15]).enumerate() {
+            code.lengths.append(symbol, word_bits, 1);
+        }
+        assert!(code.build(&LITLEN_TEMPLATES, false));
+        for symbol in 0..16u32 {
+            // Ones, as many as the symbol's number, and a zero (but for the last).
+            let window = !(u64::MAX >> symbol);
+            let mut entry = code.entry(window);
+            assert_eq!(entry == LONG, symbol >= TABLE_LIMIT_BITS);
+            if entry == LONG {
+                entry = code.long_entry(&LITLEN_TEMPLATES, window);
+            }
+            assert!(entry == LITLEN_TEMPLATES[symbol as usize].with_word((symbol + 1).min(15)));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Reading the code lengths of a block (RFC 1951, 3.2.6 and 3.2.7) straight into lists by length.
+//!
+//! Not for the words that follow. Nothing here walks over all symbols: small blocks use a few dozen of 318.
+
+use super::buffer::Bits;
+use super::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
+use crate::deflate::header::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
+
+/// The codes that are fixed by the format.
+pub(super) fn fixed_codes() -> (Code, Code) {
+    let (mut litlen, mut distance) = (Code::new(), Code::new());
+    for symbol in 0..288 {
+        let word_bits = match symbol {
+            0..144 => 8,
+            144..256 => 9,
+            256..280 => 7,
+            _ => 8,
+        };
+        litlen.lengths.append(symbol, word_bits, 1);
+    }
+    for symbol in 0..32 {
+        distance.lengths.append(symbol, 5, 1);
+    }
+    let complete = litlen.build(&LITLEN_TEMPLATES, false) && distance.build(&DISTANCE_TEMPLATES, false);
+    debug_assert!(complete);
+    (litlen, distance)
+}
+
+const PRECODE_ENTRIES: usize = 1 << PRECODE_LIMIT_BITS;
+const PRECODE_RUN_ENTRIES: usize = 8;
+
+/// What a precode word says: in bits 0 to 2 its length, 8 to 11 that with its extra bits, 16 to 19 the repeats without
+/// extra bits, 24 to 27 the length repeated; bit 28 if that is the previous one.
+type PrecodeTable = [u32; PRECODE_ENTRIES + PRECODE_RUN_ENTRIES];
+
+const PREVIOUS: u32 = 1 << 28;
+
+/// Entries without the length of the word.
+const PRECODE_TEMPLATES: [u32; PRECODE_SYMBOLS] = {
+    let mut templates = [0; PRECODE_SYMBOLS];
+    let mut length_bits = 0;
+    while length_bits < 16 {
+        templates[length_bits] = 1 << 16 | (length_bits as u32) << 24;
+        length_bits += 1;
+    }
+    templates[16] = PREVIOUS | 3 << 16 | 2 << 8;
+    templates[17] = 3 << 16 | 3 << 8;
+    templates[18] = 11 << 16 | 7 << 8;
+    templates
+};
+
+/// Where in the header the length of a symbol's word stands.
+const PRECODE_PLACES: [usize; PRECODE_SYMBOLS] = {
+    let mut places = [0; PRECODE_SYMBOLS];
+    let mut place = 0;
+    while place < PRECODE_SYMBOLS {
+        places[PRECODE_ORDER[place]] = place;
+        place += 1;
+    }
+    places
+};
+
+/// Makes both codes from the header at `at_bit`; returns the bit behind it.
+#[inline(always)]
+pub(super) fn read_codes(bits: &Bits, at_bit: usize, litlen: &mut Code, distance: &mut Code) -> Option<usize> {
+    let head = bits.low_first(at_bit);
+    let litlen_count = 257 + (head >> 3 & 31) as usize;
+    let distance_count = 1 + (head >> 8 & 31) as usize;
+    let precode_count = 4 + (head >> 13 & 15) as usize;
+    let at_bit = at_bit.wrapping_add(17);
+    // 57 bits at most, which is what a window holds.
+    let precode_lengths = bits.low_first(at_bit) & ((1 << (3 * precode_count)) - 1);
+    let mut table = [0; PRECODE_ENTRIES + PRECODE_RUN_ENTRIES];
+    let table_bits = build_precode(precode_lengths, &mut table)?;
+
+    let at_bit = at_bit.wrapping_add(3 * precode_count);
+    let mut reader = LengthReader { bits, table: &table, shift: 64 - table_bits, at_bit, previous_bits: 0 };
+    if reader.entry(bits.high_first(at_bit)) & PREVIOUS != 0 {
+        return None;
+    }
+    litlen.lengths.clear();
+    distance.lengths.clear();
+    let symbol = reader.read(&mut litlen.lengths, 0, litlen_count);
+    // A repeat may go on from one code into the other.
+    let overrun = symbol.wrapping_sub(litlen_count);
+    let overrun_bits = reader.previous_bits;
+    litlen.lengths.shorten(overrun_bits, overrun);
+    distance.lengths.append(0, overrun_bits, overrun);
+    if reader.read(&mut distance.lengths, overrun, distance_count) != distance_count {
+        return None;
+    }
+    let is_code = litlen.build(&LITLEN_TEMPLATES, false) && distance.build(&DISTANCE_TEMPLATES, true);
+    is_code.then_some(reader.at_bit)
+}
+
+/// Fills the table of the code for lengths, of which there are 19 of 3 bits; returns the bits it is indexed with, or
+/// `None` if the code is not complete.
+#[inline(always)]
+fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
+    // Counters and places by length, a byte each: 19 symbols fit.
+    let mut counts = 0u64;
+    for place in 0..PRECODE_SYMBOLS {
+        let word_bits = lengths >> (3 * place) & 7;
+        counts = counts.wrapping_add(1 << (8 * word_bits));
+    }
+    counts &= !0xff;
+    let mut space = 0;
+    for word_bits in 1..=PRECODE_LIMIT_BITS {
+        space += (counts >> (8 * word_bits) & 0xff) << (PRECODE_LIMIT_BITS - word_bits);
+    }
+    if space != 1 << PRECODE_LIMIT_BITS {
+        return None;
+    }
+    let table_bits = (63 - counts.leading_zeros()) >> 3;
+    // The product sums, in each byte, the counts up to that length.
+    let sums = counts.wrapping_mul(0x0101_0101_0101_0101);
+    let used = (sums >> 56) as usize;
+    // A symbol's place is behind all of shorter words; unused symbols go behind the 19 that there can be.
+    const UNUSED_PLACE: u64 = 32;
+    let mut places = sums << 8 | UNUSED_PLACE;
+    let mut sorted = [0u32; 64];
+    for symbol in 0..PRECODE_SYMBOLS {
+        let word_bits = lengths >> (3 * PRECODE_PLACES[symbol]) & 7;
+        let place = (places >> (8 * word_bits)) as usize % 64;
+        places = places.wrapping_add(1 << (8 * word_bits));
+        sorted[place] = PRECODE_TEMPLATES[symbol].wrapping_add(word_bits as u32 * 0x101);
+    }
+    let mut at = 0usize;
+    for &entry in &sorted[..used % 32] {
+        let end = at.wrapping_add(1 << (table_bits.wrapping_sub(entry & 7) & 7));
+        while at < end {
+            let place = at % PRECODE_ENTRIES;
+            table[place..place + PRECODE_RUN_ENTRIES].copy_from_slice(&[entry; PRECODE_RUN_ENTRIES]);
+            at = at.wrapping_add(PRECODE_RUN_ENTRIES);
+        }
+        at = end;
+    }
+    Some(table_bits)
+}
+
+struct LengthReader<'a> {
+    bits: &'a Bits,
+    table: &'a PrecodeTable,
+    /// 64 less the bits that the table is indexed with.
+    shift: u32,
+    at_bit: usize,
+    previous_bits: usize,
+}
+
+impl LengthReader<'_> {
+    #[inline(always)]
+    fn entry(&self, window: u64) -> u32 {
+        self.table[(window >> (self.shift & 63)) as usize % PRECODE_ENTRIES]
+    }
+
+    /// Appends the lengths of the symbols from `symbol` to `count`; returns the symbol behind the last, which is beyond
+    /// `count` if a repeat is.
+    ///
+    /// A length and the three kinds of repeats go one way, without branches: which it will be cannot be guessed.
+    #[inline(always)]
+    fn read(&mut self, lengths: &mut Lengths, mut symbol: usize, count: usize) -> usize {
+        while symbol < count {
+            let mut window = self.bits.high_first(self.at_bit);
+            // Four words with their extra bits are 56 bits at most.
+            for _ in 0..4 {
+                let entry = self.entry(window);
+                let total_bits = (entry >> 8 & 15) as usize;
+                let extra = (self.bits.low_first(self.at_bit) & ((1 << total_bits) - 1)) >> (entry & 7);
+                window <<= total_bits;
+                self.at_bit = self.at_bit.wrapping_add(total_bits);
+                let repeat = ((entry >> 16 & 15) as usize).wrapping_add(extra as usize);
+                let word_bits = if entry & PREVIOUS != 0 { self.previous_bits } else { (entry >> 24) as usize & 15 };
+                self.previous_bits = word_bits;
+                lengths.append(symbol, word_bits, repeat);
+                symbol = symbol.wrapping_add(repeat);
+                if symbol >= count {
+                    break;
+                }
+            }
+        }
+        symbol
+    }
+}

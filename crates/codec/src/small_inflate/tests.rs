@@ -1,0 +1,242 @@
+//! The small inflater against libdeflate: on good streams, and on every kind of damage.
+//!
+//! Damage nearly always shows in the sum, which would hide what the decoder itself lets pass. So damaged streams get
+//! the sum of what was made of them, and libdeflate must then make the same of them.
+
+use proptest::prelude::*;
+
+use super::{ADLER_LEN_BYTES, LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallInflater};
+use crate::libdeflate::{Deflater, Inflater, adler32};
+
+/// Numbers without a visible law.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Columns of 4-byte numbers such as detectors give, and bytes of other kinds.
+fn columns(rows: usize) -> Vec<Vec<u8>> {
+    let mut noise = Noise(rows as u64);
+    let mut column = |value: &mut dyn FnMut(usize, &mut Noise) -> u32| -> Vec<u8> {
+        (0..rows).flat_map(|row| value(row, &mut noise).to_le_bytes()).collect()
+    };
+    let float = |value: u64| (value as f32 / 7.0).to_bits();
+    vec![
+        column(&mut |_, _| 11_043),
+        column(&mut |_, _| 0),
+        column(&mut |row, _| row as u32),
+        column(&mut |row, _| 7000 + (row / 5) as u32 * 59),
+        column(&mut |_, noise| noise.below(2) as u32),
+        column(&mut |_, noise| noise.below(30) as u32),
+        column(&mut |_, noise| noise.below(900) as u32),
+        column(&mut |_, noise| if noise.below(10) == 0 { noise.below(1000) as u32 } else { -5i32 as u32 }),
+        column(&mut |_, noise| float(noise.below(5))),
+        column(&mut |_, noise| float(noise.below(200))),
+        column(&mut |row, noise| if row % 3 == 0 { float(noise.below(1 << 20)) } else { 0 }),
+        column(&mut |_, noise| noise.below(1 << 32) as u32),
+        // Words of all lengths: each byte half as frequent as the one before.
+        column(&mut |_, noise| u32::from_le_bytes([(); 4].map(|()| noise.below(1 << 30).leading_zeros() as u8))),
+        b"the same words, the same words again, and then again the same words. ".repeat(rows.div_ceil(17)),
+    ]
+}
+
+/// All columns by all encoders, with what they hold.
+fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut streams = Vec::new();
+    for raw in columns(rows) {
+        for level in 0..=9 {
+            streams.push((miniz_oxide::deflate::compress_to_vec_zlib(&raw, level), raw.clone()));
+        }
+        for level in [0, 1, 3, 6, 9, 12] {
+            let mut stored = Vec::new();
+            assert!(Deflater::new(level).unwrap().deflate(&raw, &mut stored, 2 * raw.len() + 64));
+            streams.push((stored, raw.clone()));
+        }
+    }
+    streams
+}
+
+/// Both inflaters, and what they must agree on.
+struct Pair {
+    small: Box<SmallInflater>,
+    reference: Inflater,
+    shipped: Inflater,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let inflater = || Inflater::new().unwrap();
+        Self { small: SmallInflater::new(), reference: inflater(), shipped: inflater() }
+    }
+
+    /// Compares on one stream; true if the small inflater took it.
+    fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool {
+        let [mut expected, mut actual, mut shipped] = [(); 3].map(|()| vec![0xee; limit_len_bytes]);
+        let verdict = self.reference.inflate_small(stored, &mut expected);
+        let small = self.small.inflate(stored, &mut actual);
+        if let Some(produced) = small {
+            assert_eq!(verdict, Ok(produced), "{stored:02x?}");
+            assert_eq!(actual[..produced], expected[..produced], "{stored:02x?}");
+        }
+        // What is wrong with a cut stream depends on what libdeflate finds in the room behind it; that it is wrong, not.
+        assert_eq!(self.shipped.inflate(stored, &mut shipped).ok(), verdict.clone().ok(), "{stored:02x?}");
+        if let Ok(produced) = verdict {
+            assert_eq!(shipped[..produced], expected[..produced], "{stored:02x?}");
+        }
+        small.is_some()
+    }
+
+    /// Compares on a damaged stream, and once more with a sum that hides the damage; true if that was inflated.
+    fn compare_damaged(&mut self, damaged: &mut [u8], limit_len_bytes: usize) -> bool {
+        self.compare(damaged, limit_len_bytes);
+        let Some((produced, sum_at)) = self.small.inflate_unsummed(damaged, limit_len_bytes) else { return false };
+        let (Some(inflated), Some(sum)) = (
+            self.small.out.get(..produced),
+            damaged.get_mut(sum_at..).and_then(|rest| rest.get_mut(..ADLER_LEN_BYTES)),
+        ) else {
+            return false;
+        };
+        sum.copy_from_slice(&adler32(inflated).to_be_bytes());
+        self.compare(damaged, limit_len_bytes)
+    }
+}
+
+#[test]
+fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
+    let mut pair = Pair::new();
+    for rows in [1, 2, 3, 8, 31, 64, 128, 200, 512, 1024] {
+        for (stored, raw) in streams(rows) {
+            if stored.len() > LIMIT_LEN_BYTES || raw.len() > LIMIT_LEN_BYTES {
+                continue;
+            }
+            let first_block_is_stored = stored[2] >> 1 & 3 == 0;
+            let fits = (MIN_STREAM_LEN_BYTES..=STREAM_LIMIT_LEN_BYTES).contains(&stored.len());
+            let taken = pair.compare(&stored, raw.len());
+            if first_block_is_stored || !fits {
+                assert!(!taken);
+            } else {
+                // Nothing that an encoder writes goes the long way.
+                assert!(taken, "{rows} rows, {} bytes: {stored:02x?}", stored.len());
+                assert_eq!(pair.small.out[..raw.len()], raw);
+            }
+            // Too little room, and more than enough.
+            pair.compare(&stored, raw.len() - 1);
+            pair.compare(&stored, raw.len() / 2);
+            pair.compare(&stored, (raw.len() + 100).min(LIMIT_LEN_BYTES));
+            pair.compare(&stored, 0);
+            let padded: Vec<u8> = stored.iter().copied().chain([0xa5; 9]).collect();
+            assert_eq!(pair.compare(&padded, raw.len()), taken && padded.len() <= STREAM_LIMIT_LEN_BYTES);
+        }
+    }
+}
+
+#[test]
+fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
+    let mut pair = Pair::new();
+    let mut inflated_anyway = 0;
+    let (mut damages, mut last) = (0, Vec::new());
+    for (stored, raw) in streams(40) {
+        if stored[2] >> 1 & 3 == 0 || stored == last {
+            continue;
+        }
+        for at in 0..stored.len() {
+            let value = stored[at];
+            for damaged_value in (0..8).map(|bit| value ^ 1 << bit).chain([
+                0,
+                0xff,
+                !value,
+                value.wrapping_add(1),
+                value.wrapping_sub(1),
+            ]) {
+                let mut damaged = stored.clone();
+                damaged[at] = damaged_value;
+                damages += 1;
+                inflated_anyway += usize::from(pair.compare_damaged(&mut damaged, raw.len()));
+                // With room for a damaged length.
+                damaged[at] = damaged_value;
+                pair.compare_damaged(&mut damaged, raw.len() + 300);
+            }
+            let mut cut = stored[..at].to_vec();
+            assert!(!pair.compare(&cut, raw.len()));
+            pair.compare_damaged(&mut cut, raw.len());
+        }
+        last = stored;
+    }
+    // Or the sum would have hidden everything.
+    assert!(inflated_anyway * 20 > damages, "{inflated_anyway} of {damages}");
+}
+
+#[test]
+fn headers_of_random_codes_end_as_with_libdeflate() {
+    // Bits that are hardly ever a code, but often nearly one: lengths of the code for lengths that make it complete,
+    // and anything behind.
+    let mut noise = Noise(5);
+    let mut pair = Pair::new();
+    for _ in 0..20_000 {
+        let mut stored = vec![0x78, 0x9c];
+        let mut bits: Vec<bool> = vec![true, false, true];
+        let mut put = |value: u64, count: usize| bits.extend((0..count).map(|bit| value >> bit & 1 == 1));
+        put(noise.below(3), 5);
+        put(noise.below(32) * noise.below(2), 5);
+        put(15, 4);
+        // In the order of the header; every length is right for 16 of the 19, none for three.
+        let unused = noise.below(19);
+        let used = 1 + noise.below(4);
+        for place in 0..19 {
+            let word_bits = match used {
+                1 => u64::from(place == unused || place == (unused + 1) % 19),
+                2 => 2 * u64::from((place + 19 - unused) % 19 < 4),
+                3 => 3 * u64::from((place + 19 - unused) % 19 < 8),
+                _ => 4 * u64::from((place + 19 - unused) % 19 < 16),
+            };
+            put(word_bits, 3);
+        }
+        for _ in 0..noise.below(2000) {
+            put(noise.below(2), 1);
+        }
+        stored.extend(bits.chunks(8).map(|byte| byte.iter().rev().fold(0, |value, &bit| value << 1 | u8::from(bit))));
+        stored.extend([0; 8]);
+        pair.compare_damaged(&mut stored, 64);
+    }
+}
+
+#[test]
+fn processors_without_wide_shifts_inflate_the_same() {
+    let (mut wide, mut plain) = (SmallInflater::new(), SmallInflater::new());
+    for (stored, raw) in streams(128) {
+        let expected = wide.inflate_unsummed(&stored, raw.len());
+        assert_eq!(plain.inflate_anywhere(&stored, raw.len()), expected);
+        if let Some((produced, _)) = expected {
+            assert_eq!(plain.out[..produced], wide.out[..produced]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_bytes_survive(
+        raw in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..900),
+            prop::collection::vec(0u8..4, 0..2000),
+            prop::collection::vec(prop_oneof![9 => Just(0u8), 1 => any::<u8>()], 0..4096),
+        ],
+        level in 0u8..=10,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut stored = miniz_oxide::deflate::compress_to_vec_zlib(&raw, level);
+        prop_assume!(stored.len() <= LIMIT_LEN_BYTES);
+        let mut pair = Pair::new();
+        pair.compare(&stored, raw.len());
+        for (at, value) in damage {
+            let at = at.index(stored.len());
+            stored[at] = value;
+        }
+        pair.compare_damaged(&mut stored, raw.len());
+    }
+}
