@@ -61,8 +61,8 @@ impl Inflater {
         self.inflate_exact(stored, out).map(|(_, produced)| produced)
     }
 
-    /// Inflates a small stream by libdeflate, with room behind input and output, so that none of it is decoded byte by byte. The copies
-    /// cost a hundredth of what that saves.
+    /// Inflates a small stream by libdeflate, with room behind input and output, so that none of it is decoded byte by
+    /// byte.
     pub(crate) fn inflate_small(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let (mut input, mut output) = (std::mem::take(&mut self.padded_input), std::mem::take(&mut self.padded_output));
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
