@@ -276,6 +276,21 @@ mod tests {
     }
 
     #[test]
+    fn what_tiles_added_can_be_added_again_by_a_later_run() {
+        let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
+        let first = StoredTiles::new(&array);
+        let parts: Vec<BlockPart> =
+            (0..6).map(|tile| first.add(tile, (tile != 4).then_some((tile as u32, b"chunk".as_slice())))).collect();
+        let later = Gathering::Stored(StoredTiles::new(&array));
+        for part in parts {
+            assert!(later.takes_part(part));
+            later.add_part(part).unwrap();
+        }
+        assert!(!later.takes_part(BlockPart { block: 6, linear: 0, len_bytes: 0 }));
+        assert_eq!(later.finish().unwrap(), first.finish());
+    }
+
+    #[test]
     fn stored_tiles_are_told_from_missing_ones() {
         let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
         let digests = |last: Option<(u32, &[u8])>| {
