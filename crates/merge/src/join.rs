@@ -4,6 +4,7 @@
 //! bridge is a [`Difference`] and all of them are reported together; differing attributes are warnings.
 //! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
 
+use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
@@ -192,8 +193,8 @@ impl Joiner {
         }
     }
 
-    /// Adds the next input, in input order.
-    pub fn add(&mut self, scanned: Vec<ScannedEntry>) {
+    /// Adds the next input, in input order: what it has at each of `paths`.
+    pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>) {
         let input = self.inputs;
         self.inputs += 1;
         if input == 0 {
@@ -202,26 +203,26 @@ impl Joiner {
         }
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
-        for entry in scanned {
+        for (path, entry) in paths.iter().zip(scanned) {
             for (attribute, count) in &entry.dangling {
-                let (path, kind, name) = (entry.path.clone(), DifferenceKind::Dangling, display_path(attribute));
+                let (path, kind, name) = (path.to_vec(), DifferenceKind::Dangling, display_path(attribute));
                 let found = format!("{count} in attribute {name}, written as null");
                 let found = Found { path, kind, expected: "references to objects".to_owned(), found };
                 self.found.entry(found).or_default().push(input);
             }
-            let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == entry.path);
-            let index = if hit { Some(expected) } else { self.by_path.get(&entry.path).copied() };
+            let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == path);
+            let index = if hit { Some(expected) } else { self.by_path.get(path).copied() };
             match index {
                 Some(index) => {
                     expected = index + 1;
                     self.compare(index, entry, input);
                 }
-                None => self.insert(entry, input),
+                None => self.insert(path, entry, input),
             }
         }
     }
 
-    fn insert(&mut self, scanned: ScannedEntry, input: u32) {
+    fn insert(&mut self, path: &[u8], scanned: ScannedEntry, input: u32) {
         let mut kept = None;
         let (role, column) = match scanned.role {
             ScannedRole::Column { template, fact, committed, kept: digest } => {
@@ -235,14 +236,14 @@ impl Joiner {
             ScannedRole::Other(role) => (role, None),
         };
         let entry = Entry {
-            path: scanned.path,
+            path: path.to_vec(),
             utf8: scanned.utf8,
             role,
             attributes: scanned.attributes,
             attribute_order: scanned.attribute_order,
             comment: scanned.comment,
         };
-        self.by_path.insert(entry.path.clone(), self.entries.len());
+        self.by_path.insert(path.to_vec(), self.entries.len());
         self.entries.push(JoinedEntry {
             entry,
             column,

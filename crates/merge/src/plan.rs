@@ -169,7 +169,7 @@ pub(crate) fn plan_carrying(
             userblock_len_bytes: scanned.userblock_len_bytes,
         });
         input_chunk_count += scanned.chunk_count;
-        joiner.add(scanned.entries);
+        joiner.add(&scanned.paths, scanned.entries);
     })?;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });

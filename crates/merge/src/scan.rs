@@ -6,34 +6,34 @@
 
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
+use crate::paths::Paths;
 use crate::readers::InputReader;
 use crate::scan_ahead::{ScanAhead, StopOnPanic};
 use crate::schema::{
-    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, child_path, display_path, split,
+    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split,
 };
+use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
 use raddle_core::CoreError;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
-use raddle_hdf5::model::form::{self, DatasetForm, FormedDataset};
+use raddle_hdf5::model::form::{DatasetForm, FormedDataset};
 use raddle_hdf5::model::{
-    Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
+    Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, Link, LinkTarget,
     ObjectIndex, ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::{Encoding, Forms};
-use raddle_hdf5::read::{ChunkSummary, check_chunks, check_listed};
+use raddle_hdf5::read::check_listed;
 use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView, ViewBuffers};
 use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An object or link of one input.
+/// An object or link of one input; its path is in [`ScannedInput::paths`].
 #[derive(Debug)]
 pub struct ScannedEntry {
-    /// Absolute path.
-    pub path: Vec<u8>,
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
     /// What is there.
@@ -69,7 +69,9 @@ pub enum ScannedRole {
 /// One input, scanned.
 #[derive(Debug)]
 pub struct ScannedInput {
-    /// Objects and links, parents before children.
+    /// Absolute paths of objects and links, parents before children.
+    pub paths: Paths,
+    /// What is at each path.
     pub entries: Vec<ScannedEntry>,
     /// Identity at the time of the scan.
     pub identity: FileIdentity,
@@ -82,7 +84,7 @@ pub struct ScannedInput {
 }
 
 /// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
-/// of its 20 MB, and they are read twice: objects in breadth-first order, then chunk indexes.
+/// of its 20 MB, and they are read twice: objects, then chunk indexes, each level in the order of the file.
 const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Largest value of a scalar dataset or attribute that is kept while planning.
@@ -177,6 +179,7 @@ impl InputScanner<'_> {
     fn scan_through(&self, file: &InputFile, view: &mut MetadataView<'_>) -> raddle_hdf5::Result<ScannedInput> {
         let tree = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
+        let chunks = FormedChunks::check(view, encoding, &tree);
         let visits = walk(&tree);
         let mut scanner = Scanner {
             view,
@@ -185,36 +188,41 @@ impl InputScanner<'_> {
             visits: &visits,
             by_address: OnceCell::new(),
             of_forms: HashMap::default(),
+            chunks,
             reader: &self.reader,
             encoding,
             chunk_count: 0,
         };
-        let mut entries = Vec::with_capacity(visits.paths.len());
-        for at in 0..visits.paths.len() {
-            let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(&visits.paths[at].path)))?;
+        let mut entries = Vec::with_capacity(visits.found.len());
+        for at in 0..visits.found.len() {
+            let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
         }
         let chunk_count = scanner.chunk_count;
         file.check_unchanged()?;
-        for (entry, visit) in entries.iter_mut().zip(visits.paths) {
-            entry.path = visit.path;
-        }
-        let identity = file.identity();
-        Ok(ScannedInput { entries, identity, encoding, userblock_len_bytes: tree.userblock_len_bytes, chunk_count })
+        Ok(ScannedInput {
+            paths: visits.paths,
+            entries,
+            identity: file.identity(),
+            encoding,
+            userblock_len_bytes: tree.userblock_len_bytes,
+            chunk_count,
+        })
     }
 }
 
 /// All paths of a file.
 struct Visits<'t> {
     /// Depth first in link order.
-    paths: Vec<Visit<'t>>,
+    paths: Paths,
+    /// What is at each path.
+    found: Vec<Visit<'t>>,
     /// The first path of each object.
     of_objects: Vec<usize>,
 }
 
-/// A path found by the walk.
+/// What the walk found at a path.
 struct Visit<'t> {
-    path: Vec<u8>,
     utf8: bool,
     what: Visited<'t>,
 }
@@ -231,37 +239,38 @@ const UNSEEN: usize = usize::MAX;
 /// Lists all paths depth first in link order, without following a link to an object twice. The provenance group that
 /// raddle left in an input is not an object of the experiment and is left out.
 fn walk(tree: &FileTree) -> Visits<'_> {
-    let mut visits =
-        Visits { paths: Vec::with_capacity(tree.objects.len()), of_objects: vec![UNSEEN; tree.objects.len()] };
-    let mut stack = vec![Visit { path: b"/".to_vec(), utf8: false, what: Visited::Object(0) }];
-    while let Some(mut visit) = stack.pop() {
+    let count = tree.objects.len();
+    let (mut paths, mut found) = (Paths::with_capacity(count), Vec::with_capacity(count));
+    let mut of_objects = vec![UNSEEN; count];
+    // Links to follow, each with the number of its group's path.
+    let mut stack: Vec<(usize, &Link)> = Vec::new();
+    let mut visit = Visit { utf8: false, what: Visited::Object(0) };
+    paths.push_root();
+    loop {
+        let at = found.len();
         if let Visited::Object(index) = visit.what {
-            let object = &tree.objects[index as usize];
-            let first = &mut visits.of_objects[index as usize];
+            let first = &mut of_objects[index as usize];
             if *first != UNSEEN {
                 visit.what = Visited::Alias(index);
             } else {
-                *first = visits.paths.len();
-                if let ObjectKind::Group(group) = &object.kind {
-                    let at_root = visit.path == b"/";
-                    stack.extend(
-                        group.links.iter().rev().filter(|link| !(at_root && link.name == PROVENANCE_GROUP)).map(
-                            |link| Visit {
-                                path: child_path(&visit.path, &link.name),
-                                utf8: link.utf8,
-                                what: match &link.target {
-                                    LinkTarget::Hard(index) => Visited::Object(*index),
-                                    other => Visited::Link(other),
-                                },
-                            },
-                        ),
-                    );
+                *first = at;
+                if let ObjectKind::Group(group) = &tree.objects[index as usize].kind {
+                    let at_root = paths.get(at) == b"/";
+                    let inside = group.links.iter().rev().filter(|link| !(at_root && link.name == PROVENANCE_GROUP));
+                    stack.extend(inside.map(|link| (at, link)));
                 }
             }
         }
-        visits.paths.push(visit);
+        found.push(visit);
+        let Some((group, link)) = stack.pop() else { break };
+        paths.push_child(group, &link.name);
+        let what = match &link.target {
+            LinkTarget::Hard(index) => Visited::Object(*index),
+            other => Visited::Link(other),
+        };
+        visit = Visit { utf8: link.utf8, what };
     }
-    visits
+    Visits { paths, found, of_objects }
 }
 
 struct Scanner<'a, 'f> {
@@ -272,7 +281,8 @@ struct Scanner<'a, 'f> {
     /// Objects by header address; made when first asked for.
     by_address: OnceCell<HashMap<u64, ObjectIndex>>,
     /// What the entries of a form share, by the form's address in memory.
-    of_forms: HashMap<*const DatasetForm, OfForm>,
+    of_forms: HashMap<*const DatasetForm, Arc<[AttributeValue]>>,
+    chunks: FormedChunks,
     reader: &'a InputReader,
     encoding: Encoding,
     chunk_count: u64,
@@ -282,9 +292,8 @@ impl Scanner<'_, '_> {
     /// The entry number `at`, but for its path.
     fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
         let visits = self.visits;
-        let visit = &visits.paths[at];
+        let (visit, path) = (&visits.found[at], visits.paths.get(at));
         let mut entry = ScannedEntry {
-            path: Vec::new(),
             utf8: visit.utf8,
             role: ScannedRole::Other(Role::SoftLink(Vec::new())),
             attributes: Arc::default(),
@@ -295,7 +304,7 @@ impl Scanner<'_, '_> {
         let index = match &visit.what {
             Visited::Object(index) => *index,
             Visited::Alias(index) => {
-                let target = visits.paths[visits.of_objects[*index as usize]].path.clone();
+                let target = visits.paths.get(visits.of_objects[*index as usize]).to_vec();
                 entry.role = ScannedRole::Other(Role::HardLink { target });
                 return Ok(entry);
             }
@@ -307,13 +316,13 @@ impl Scanner<'_, '_> {
         let object = &self.tree.objects[index as usize];
         entry.attribute_order = object.attribute_order;
         if let ObjectKind::Formed(formed) = &object.kind {
-            entry.role = self.formed(formed, at)?;
+            entry.role = self.formed(formed, index, at)?;
             if let ScannedRole::Column { kept, .. } = &mut entry.role
-                && self.reader.keeps(&visit.path)
+                && self.reader.keeps(path)
             {
                 *kept = Some(fragment(&self.constant(&formed.dataset(), at)?));
             }
-            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)].attributes);
+            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)]);
             entry.comment.clone_from(&formed.form.comment);
             return Ok(entry);
         }
@@ -332,7 +341,7 @@ impl Scanner<'_, '_> {
         entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
-            && (is_trailing_scale(&entry.attributes) || self.reader.keeps(&visit.path))
+            && (is_trailing_scale(&entry.attributes) || self.reader.keeps(path))
         {
             *kept = Some(fragment(&self.constant(dataset, at)?));
         }
@@ -340,22 +349,18 @@ impl Scanner<'_, '_> {
     }
 
     /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
-    fn formed(&mut self, formed: &FormedDataset, at: usize) -> raddle_hdf5::Result<ScannedRole> {
+    fn formed(&mut self, formed: &FormedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         let form = Arc::as_ptr(&formed.form);
         if !self.of_forms.contains_key(&form) {
             // None of these holds a reference.
             let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
-            self.of_forms.insert(form, OfForm { attributes, current: formed.dataset() });
+            self.of_forms.insert(form, attributes);
         }
         let mut fact = ColumnFact::at(formed.place, 0);
-        if let Some(of_form) = self.of_forms.get_mut(&form)
-            && formed.place.address.is_some()
-        {
-            form::close(&mut of_form.current, formed.place);
-            let (stored_len_bytes, chunk_count) = stored(self.view, self.encoding, &of_form.current)?;
-            fact.stored_len_bytes = stored_len_bytes;
-            self.chunk_count += chunk_count;
-            form::open(&mut of_form.current);
+        if let Some(stored) = self.chunks.take(index) {
+            let stored = stored?;
+            fact.stored_len_bytes = stored.len_bytes;
+            self.chunk_count += stored.chunk_count;
         }
         let template = Arc::clone(&formed.form.dataset);
         Ok(ScannedRole::Column { template, fact, committed: None, kept: None })
@@ -370,7 +375,7 @@ impl Scanner<'_, '_> {
     ) -> raddle_hdf5::Result<Arc<[AttributeValue]>> {
         let mut values = Vec::with_capacity(attributes.len());
         for attribute in attributes {
-            let (value, count) = self.attribute(attribute, &self.visits.paths[at].path)?;
+            let (value, count) = self.attribute(attribute, self.visits.paths.get(at))?;
             if count > 0 {
                 dangling.push((value.name.clone(), count));
             }
@@ -407,11 +412,14 @@ impl Scanner<'_, '_> {
         let (stored_len_bytes, chunk_count) = match &dataset.layout {
             Layout::Chunked { index: ChunkIndex::ThroughLibrary, .. } => {
                 let file = self.view.file();
-                let path = &self.visits.paths[at].path;
+                let path = self.visits.paths.get(at);
                 let summary = check_listed(file, &self.reader.read_chunks(file.path(), path)?)?;
                 (summary.stored_len_bytes, summary.count)
             }
-            _ => stored(self.view, self.encoding, dataset)?,
+            _ => {
+                let stored = Stored::of(self.view, self.encoding, dataset)?;
+                (stored.len_bytes, stored.chunk_count)
+            }
         };
         self.chunk_count += chunk_count;
         let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes);
@@ -445,7 +453,7 @@ impl Scanner<'_, '_> {
             return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
         }
         let mut source = crate::values::ValueSource::new(self.view.file(), self.encoding, self.reader);
-        source.all_values(dataset, &self.visits.paths[at].path, &mut self.resolver)
+        source.all_values(dataset, self.visits.paths.get(at), &mut self.resolver)
     }
 
     /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
@@ -471,7 +479,7 @@ impl Scanner<'_, '_> {
     fn committed_path(&self, datatype: &Datatype) -> Option<Vec<u8>> {
         let index = self.by_address().get(&datatype.committed?)?;
         let first = self.visits.of_objects[*index as usize];
-        self.visits.paths.get(first).map(|visit| visit.path.clone())
+        (first != UNSEEN).then(|| self.visits.paths.get(first).to_vec())
     }
 
     fn by_address(&self) -> &HashMap<u64, ObjectIndex> {
@@ -492,31 +500,6 @@ impl Scanner<'_, '_> {
 
     fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
-    }
-}
-
-/// What the entries of one form share.
-struct OfForm {
-    attributes: Arc<[AttributeValue]>,
-    /// A dataset of the form, opened; closed with the place of each in turn.
-    current: Dataset,
-}
-
-/// Bytes stored for a dataset's values, and in how many chunks; fails unless all of them lie in the file.
-fn stored(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<(u64, u64)> {
-    match &dataset.layout {
-        Layout::Chunked { .. } => {
-            let summary: ChunkSummary = check_chunks(view, encoding, dataset)?;
-            Ok((summary.stored_len_bytes, summary.count))
-        }
-        Layout::Contiguous { address: Some(data), .. } => {
-            let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
-            let len_bytes = elements.saturating_mul(dataset.datatype.class.len_bytes());
-            view.file().check_range(*data, len_bytes, "contiguous data")?;
-            Ok((len_bytes, 0))
-        }
-        Layout::Compact(data) => Ok((data.bytes().len() as u64, 0)),
-        _ => Ok((0, 0)),
     }
 }
 

@@ -8,6 +8,7 @@
 use super::cursor::Encoding;
 use super::object_header::{Message, ObjectHeader};
 use super::shared::kind;
+use super::stencil::{Stencil, messages_of_version_1};
 use crate::model::form::{self, DatasetForm, FormedDataset, Place};
 use crate::model::{Attribute, ChunkIndex, Dataspace, Datatype, Layout, Object, ObjectKind};
 use foldhash::HashMap;
@@ -18,6 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// of its own must not fill the memory.
 const REMEMBERED_FORMS: usize = 1 << 15;
 const REMEMBERED_KEY_LEN_BYTES: usize = 2048;
+
+/// Whole headers remembered per file: each is tried in turn, and with more it would be cheaper to list the messages.
+const REMEMBERED_STENCILS: usize = 16;
 
 /// Times of an object; they are not read.
 const TIMES: [u16; 2] = [0x0e, 0x12];
@@ -65,11 +69,14 @@ pub(crate) struct FormReader<'s> {
     /// Those met in this file, found without the lock.
     met: Known,
     key: Vec<u8>,
+    /// The one that fitted last comes first.
+    stencils: Vec<Stencil>,
+    longest_stencil_len_bytes: usize,
 }
 
 impl<'s> FormReader<'s> {
     pub fn new(shared: &'s Forms) -> Self {
-        Self { shared, met: Known::default(), key: Vec::new() }
+        Self { shared, met: Known::default(), key: Vec::new(), stencils: Vec::new(), longest_stencil_len_bytes: 0 }
     }
 
     /// The dataset with this header, if its form is known.
@@ -83,15 +90,51 @@ impl<'s> FormReader<'s> {
                 form
             }
         };
-        // What the parsers check of the blanked bytes.
-        let dataset = &form.dataset;
-        let trailing =
-            dataset.dataspace.dims()[1..].iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
-        let needed = stored.place.rows.checked_mul(trailing)?.checked_mul(dataset.datatype.class.len_bytes())?;
-        if stored.len_bytes.is_some_and(|len_bytes| len_bytes < needed) {
-            return None;
+        self.learn(header, encoding, &form);
+        stored.of_form(form)
+    }
+
+    /// The dataset whose header is at the beginning of `header`, and the header's length, if the whole of it is known.
+    pub fn recognise(&mut self, header: &[u8], encoding: &Encoding) -> Option<(FormedDataset, usize)> {
+        let messages = messages_of_version_1(header)?;
+        let key = &mut self.key;
+        for at in 0..self.stencils.len() {
+            let stencil = &self.stencils[at];
+            if !stencil.fits(messages) {
+                continue;
+            }
+            key.clear();
+            let (dataspace, layout) = (&messages[stencil.dataspace.clone()], &messages[stencil.layout.clone()]);
+            let stored = push_blanked(key, dataspace, layout, encoding)?;
+            // Datasets with and without storage have the same stencil, but not the same form.
+            if *key == stencil.blanked_key {
+                let known = (stored.of_form(Arc::clone(&stencil.form))?, stencil.header_len_bytes());
+                self.stencils.swap(0, at);
+                return Some(known);
+            }
         }
-        Some(FormedDataset { form, place: stored.place })
+        None
+    }
+
+    /// Length of the longest header that [`FormReader::recognise`] may know.
+    pub fn longest_stencil_len_bytes(&self) -> usize {
+        self.longest_stencil_len_bytes
+    }
+
+    /// Remembers a whole header of `form`.
+    fn learn(&mut self, header: &ObjectHeader, encoding: &Encoding, form: &Arc<DatasetForm>) {
+        let (Some(dataspace), Some(layout)) = (header.find(kind::DATASPACE), header.find(kind::LAYOUT)) else { return };
+        if self.stencils.len() >= REMEMBERED_STENCILS {
+            return;
+        }
+        let mut key = Vec::new();
+        if push_blanked(&mut key, header.body(dataspace), header.body(layout), encoding).is_none() {
+            return;
+        }
+        if let Some(stencil) = Stencil::new(header, [dataspace, layout], &TIMES, key, Arc::clone(form)) {
+            self.longest_stencil_len_bytes = self.longest_stencil_len_bytes.max(stencil.header_len_bytes());
+            self.stencils.push(stencil);
+        }
     }
 
     /// Remembers the form of an object that was just parsed because [`FormReader::find`] did not know it.
@@ -109,6 +152,7 @@ impl<'s> FormReader<'s> {
             comment: object.comment.clone(),
         };
         if let Some(form) = self.shared.add(&self.key, form) {
+            self.learn(header, encoding, &form);
             self.met.insert(self.key.as_slice().into(), form);
         }
     }
@@ -155,6 +199,27 @@ struct Stored {
     place: Place,
     /// Length of contiguous data, where it is stored.
     len_bytes: Option<u64>,
+}
+
+impl Stored {
+    /// A dataset of `form` with these, unless a parser would refuse them.
+    fn of_form(self, form: Arc<DatasetForm>) -> Option<FormedDataset> {
+        let dataset = &form.dataset;
+        let trailing =
+            dataset.dataspace.dims()[1..].iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
+        let needed = self.place.rows.checked_mul(trailing)?.checked_mul(dataset.datatype.class.len_bytes())?;
+        if self.len_bytes.is_some_and(|len_bytes| len_bytes < needed) {
+            return None;
+        }
+        Some(FormedDataset { form, place: self.place })
+    }
+}
+
+/// Adds dataspace and layout without their blanks, which it returns.
+fn push_blanked(key: &mut Vec<u8>, dataspace: &[u8], layout: &[u8], encoding: &Encoding) -> Option<Stored> {
+    let rows = push_dataspace(key, dataspace, encoding)?;
+    let (address, len_bytes) = push_layout(key, layout, encoding)?;
+    Some(Stored { place: Place { rows, address }, len_bytes })
 }
 
 /// Whether a dataset means the same in every file whose header has the same key.

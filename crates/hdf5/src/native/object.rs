@@ -12,8 +12,10 @@ use super::shared::kind;
 use super::superblock::Superblock;
 use super::{ReadLimits, attributes, dataspace, fill, filters};
 use crate::error::{Hdf5Error, Result};
+use crate::model::form::FormedDataset;
 use crate::model::{
-    Dataset, Dataspace, Datatype, FillValue, Group, Layout, Link, LinkTarget, Object, ObjectIndex, ObjectKind,
+    CreationOrder, Dataset, Dataspace, Datatype, FillValue, Group, Layout, Link, LinkTarget, Object, ObjectIndex,
+    ObjectKind,
 };
 use crate::source::MetadataView;
 
@@ -53,11 +55,13 @@ pub fn read_object(
 
 /// Reads one object; a group comes without links in it, and with its links beside it, in their order.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
+    if let Some(formed) = reader.recognise(address)? {
+        return Ok((formed_object(address, CreationOrder::default(), formed), Vec::new()));
+    }
     reader.with_header(address, |reader, header| {
         let encoding = reader.encoding();
         if let Some(formed) = reader.forms.as_mut().and_then(|forms| forms.find(header, encoding)) {
-            let (attribute_order, kind) = (header.attribute_order, ObjectKind::Formed(formed));
-            return Ok((Object { address, kind, attributes: Vec::new(), attribute_order, comment: None }, Vec::new()));
+            return Ok((formed_object(address, header.attribute_order, formed), Vec::new()));
         }
         let attributes = attributes::read(reader, header, address)?;
         let comment = match header.find(kind::COMMENT) {
@@ -75,6 +79,10 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object,
         }
         Ok((object, links))
     })
+}
+
+fn formed_object(address: u64, attribute_order: CreationOrder, formed: FormedDataset) -> Object {
+    Object { address, kind: ObjectKind::Formed(formed), attributes: Vec::new(), attribute_order, comment: None }
 }
 
 fn read_kind(

@@ -10,6 +10,7 @@ use super::shared::kind;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{CreationOrder, TypeClass};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,6 +50,13 @@ pub(crate) struct Message {
     address: u64,
 }
 
+impl Message {
+    /// Where the body lies among the messages of its header.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+}
+
 /// The messages of one object; a buffer that is used again for the next.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectHeader {
@@ -56,6 +64,7 @@ pub(crate) struct ObjectHeader {
     pub messages: Vec<Message>,
     /// Whether the order of attributes is kept.
     pub attribute_order: CreationOrder,
+    version: u8,
     bytes: Vec<u8>,
     seen_blocks: HashSet<u64>,
     pending_blocks: Vec<(u64, u64)>,
@@ -93,6 +102,7 @@ impl ObjectHeader {
         let prefix = parse_prefix(Cursor::new(stored_prefix, address, "object header")).in_file(path)?;
         self.attribute_order = prefix.attribute_order;
         let framing = prefix.framing;
+        self.version = framing.version;
         let (start, len) = match framing.version {
             1 => (prefix.len, prefix.block_len),
             _ => (0, prefix.block_len.saturating_add(prefix.len + 4)),
@@ -169,9 +179,14 @@ impl ObjectHeader {
         Ok(())
     }
 
+    /// All messages as they are stored, of a version 1 header that is one block.
+    pub fn only_block_of_version_1(&self) -> Option<&[u8]> {
+        (self.version == 1 && self.pending_blocks.is_empty()).then_some(&self.bytes)
+    }
+
     /// Bytes of a message of this header.
     pub fn body(&self, message: &Message) -> &[u8] {
-        &self.bytes[message.start..message.start + message.len]
+        &self.bytes[message.range()]
     }
 
     /// Body of a message of this header.

@@ -11,6 +11,7 @@ use super::object_header::ObjectHeader;
 use super::shared::{self, SharedHeaps, SharedPointer, kind};
 use super::superblock::Superblock;
 use crate::error::{Hdf5Error, Result};
+use crate::model::form::FormedDataset;
 use crate::model::{Datatype, TypeClass};
 use crate::source::MetadataView;
 use std::collections::HashMap;
@@ -103,6 +104,21 @@ impl<'v, 'f> Reader<'v, 'f> {
     pub fn note(&mut self, address: u64, len_bytes: u64) -> Result<()> {
         self.view.note(address, len_bytes);
         self.spend(len_bytes)
+    }
+
+    /// The dataset whose header is at `address`, if its form is known by a whole header.
+    pub fn recognise(&mut self, address: u64) -> Result<Option<FormedDataset>> {
+        let left = self.file_len_bytes().saturating_sub(address);
+        let Some(forms) = &mut self.forms else { return Ok(None) };
+        let len = left.min(forms.longest_stencil_len_bytes() as u64);
+        if len == 0 {
+            return Ok(None);
+        }
+        let header = self.view.peek(address, len as usize, "object header")?;
+        let Some((formed, len)) = forms.recognise(header, &self.superblock.encoding) else { return Ok(None) };
+        self.note(address, len as u64)?;
+        self.spend(2 * ACCESS_COST_BYTES)?;
+        Ok(Some(formed))
     }
 
     /// Like [`Reader::bytes`], into a buffer that replaces its content; for structures that point at others.

@@ -1,6 +1,7 @@
 //! From the root group to every reachable object.
 //!
-//! Invariants: an object is read once, by its address, whatever leads to it; the walk keeps its own queue.
+//! Invariants: an object is read once, by its address, whatever leads to it; numbers follow from the links alone, not from
+//! where objects lie; the walk does not recurse.
 
 use super::ReadLimits;
 use super::forms::Forms;
@@ -12,7 +13,6 @@ use crate::error::{Hdf5Error, Result};
 use crate::model::{CreationOrder, FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use crate::source::{InputFile, MetadataView};
 use foldhash::HashMap;
-use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
 /// Address given to the object behind links that lead nowhere.
@@ -54,8 +54,8 @@ fn walk(reader: Reader<'_, '_>, limits: &ReadLimits, expected_objects: usize) ->
         reader,
         limits,
         objects: Vec::with_capacity(expected_objects),
+        addresses: Vec::with_capacity(expected_objects),
         by_address: HashMap::with_capacity_and_hasher(expected_objects, foldhash::fast::RandomState::default()),
-        queue: VecDeque::new(),
         link_count: 0,
     };
     walk.run()?;
@@ -72,59 +72,84 @@ fn walk(reader: Reader<'_, '_>, limits: &ReadLimits, expected_objects: usize) ->
 /// A group whose links are to be followed.
 struct Frame {
     group: ObjectIndex,
-    depth: u64,
     links: Vec<StoredLink>,
 }
 
 struct Walk<'w, 'v, 'f> {
     reader: Reader<'v, 'f>,
     limits: &'w ReadLimits,
+    /// Those that were read: the first ones of `addresses`.
     objects: Vec<Object>,
+    /// Of all objects that have a number.
+    addresses: Vec<u64>,
     by_address: HashMap<u64, ObjectIndex>,
-    queue: VecDeque<Frame>,
     link_count: u64,
 }
 
 impl Walk<'_, '_, '_> {
+    /// Reads level by level: the objects of a level lie in many groups, but often one behind the other in the file.
     fn run(&mut self) -> Result<()> {
-        self.visit(self.reader.superblock().root, 0)?;
-        while let Some(Frame { group, depth, links }) = self.queue.pop_front() {
-            let mut resolved = Vec::with_capacity(links.len());
-            for StoredLink { name, utf8, creation_order, target } in links {
-                let target = match target {
-                    StoredTarget::Hard(address) => LinkTarget::Hard(self.visit(address.unwrap_or(NOWHERE), depth)?),
-                    StoredTarget::Other(target) => target,
-                };
-                resolved.push(Link { name, utf8, creation_order, target });
+        self.number(self.reader.superblock().root)?;
+        for depth in 1.. {
+            let groups = self.read_numbered()?;
+            if groups.is_empty() {
+                break;
             }
-            if let ObjectKind::Group(group) = &mut self.objects[group as usize].kind {
-                group.links = resolved;
+            self.check_limit("depth of groups", depth, self.limits.depth)?;
+            for Frame { group, links } in groups {
+                let mut resolved = Vec::with_capacity(links.len());
+                for StoredLink { name, utf8, creation_order, target } in links {
+                    let target = match target {
+                        StoredTarget::Hard(address) => LinkTarget::Hard(self.number(address.unwrap_or(NOWHERE))?),
+                        StoredTarget::Other(target) => target,
+                    };
+                    resolved.push(Link { name, utf8, creation_order, target });
+                }
+                if let ObjectKind::Group(group) = &mut self.objects[group as usize].kind {
+                    group.links = resolved;
+                }
             }
         }
         Ok(())
     }
 
-    /// Index of the object at `address`; on the first visit it is read, and a group is queued.
-    fn visit(&mut self, address: u64, depth: u64) -> Result<ObjectIndex> {
-        let count = self.objects.len() as u64;
+    /// Index of the object at `address`, which has a number from now on.
+    fn number(&mut self, address: u64) -> Result<ObjectIndex> {
+        let count = self.addresses.len() as u64;
         let index = match self.by_address.entry(address) {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(new) => *new.insert(count as ObjectIndex),
         };
         // One less than an index holds, whatever the caller allows.
         self.check_limit("number of objects", count + 1, self.limits.objects.min(ObjectIndex::MAX.into()))?;
-        let (object, links) = match object::read(&mut self.reader, address) {
-            Ok(read) => read,
-            Err(error) => (unreadable(address, error)?, Vec::new()),
-        };
-        self.link_count += links.len() as u64;
-        self.check_limit("number of links", self.link_count, self.limits.links)?;
-        self.objects.push(object);
-        if !links.is_empty() {
-            self.check_limit("depth of groups", depth + 1, self.limits.depth)?;
-            self.queue.push_back(Frame { group: index, depth: depth + 1, links });
-        }
+        self.addresses.push(address);
         Ok(index)
+    }
+
+    /// Reads the objects that have a number and were not read, in the order of the file. Returns the groups among them,
+    /// in the order of numbers, with their links.
+    fn read_numbered(&mut self) -> Result<Vec<Frame>> {
+        let first = self.objects.len();
+        let mut in_file_order: Vec<(u64, usize)> = self.addresses[first..].iter().copied().zip(0..).collect();
+        in_file_order.sort_unstable();
+        let mut read: Vec<Option<Object>> = Vec::new();
+        read.resize_with(in_file_order.len(), || None);
+        let mut groups = Vec::new();
+        for (address, at) in in_file_order {
+            let (object, links) = match object::read(&mut self.reader, address) {
+                Ok(read) => read,
+                Err(error) => (unreadable(address, error)?, Vec::new()),
+            };
+            self.link_count += links.len() as u64;
+            self.check_limit("number of links", self.link_count, self.limits.links)?;
+            read[at] = Some(object);
+            if !links.is_empty() {
+                groups.push(Frame { group: (first + at) as ObjectIndex, links });
+            }
+        }
+        self.objects.extend(read.into_iter().flatten());
+        groups.sort_unstable_by_key(|frame| frame.group);
+        Ok(groups)
     }
 
     fn check_limit(&self, what: &str, value: u64, limit: u64) -> Result<()> {

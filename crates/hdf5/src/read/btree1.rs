@@ -28,6 +28,11 @@ pub(super) fn walk(
     walk.node(reader, root, 0, None)
 }
 
+/// A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
+fn key_len(rank: usize) -> usize {
+    8 + 8 * (rank + 1)
+}
+
 struct Walk<'a, 'v> {
     grid: &'a ChunkGrid<'a>,
     range: &'a ChunkRange,
@@ -60,8 +65,7 @@ impl Walk<'_, '_> {
         let rank = self.grid.rank();
         let address_len = reader.encoding.address_len();
         let header_len = 8 + 2 * address_len;
-        // A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
-        let key_len = 8 + 8 * (rank + 1);
+        let key_len = key_len(rank);
         let entry_len = key_len + address_len;
         // Nodes of one depth share a slot, and have one level: a child never has its parent's slot.
         let slot = depth;
@@ -90,7 +94,14 @@ impl Walk<'_, '_> {
             }
         }
         if level == 0 {
-            return self.leaf(reader, slot, address, entries, header_len, key_len);
+            // The usual ranks as constants: the loops over axes vanish.
+            let bytes = reader.nodes.bytes(slot);
+            let entries = bytes[header_len..].chunks_exact(entry_len).take(entries);
+            return match rank {
+                1 => self.leaf(reader, address, entries, 1),
+                2 => self.leaf(reader, address, entries, 2),
+                _ => self.leaf(reader, address, entries, rank),
+            };
         }
         for entry in 0..entries {
             let at = header_len + entry * entry_len;
@@ -111,22 +122,20 @@ impl Walk<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn leaf(
+    /// Visits the chunks of a leaf's `entries`.
+    #[inline(always)]
+    fn leaf<'b>(
         &mut self,
         reader: &IndexReader<'_>,
-        slot: usize,
         address: u64,
-        entries: usize,
-        header_len: usize,
-        key_len: usize,
+        entries: impl Iterator<Item = &'b [u8]>,
+        rank: usize,
     ) -> Result<ControlFlow<()>> {
-        let rank = self.grid.rank();
-        let entry_len = key_len + reader.encoding.address_len();
-        let bytes = reader.nodes.bytes(slot);
+        let key_len = key_len(rank);
         let (mut origin, mut scaled) = ([0; MAX_RANK], [0; MAX_RANK]);
         let (grid, bounds) = (self.grid, reader.chunk_bounds());
-        for entry in bytes[header_len..].chunks_exact(entry_len).take(entries) {
-            for (axis, (&shape, &max_dim)) in grid.chunk_shape.iter().zip(grid.max_dims).enumerate() {
+        for entry in entries {
+            for (axis, (&shape, &max_dim)) in grid.chunk_shape[..rank].iter().zip(&grid.max_dims[..rank]).enumerate() {
                 let coordinate = uint(entry, 8 + 8 * axis, 8);
                 origin[axis] = coordinate;
                 scaled[axis] = coordinate / shape;

@@ -1,0 +1,77 @@
+//! How much of a dataset is stored, with the proof that all of it lies in the file and no two chunks overlap.
+//!
+//! Datasets of a known form are checked together, in the order in which their chunk indexes lie in the file, and asked for
+//! later by their numbers.
+
+use foldhash::HashMap;
+use raddle_hdf5::model::form::{self, DatasetForm, FormedDataset};
+use raddle_hdf5::model::{Dataset, FileTree, Layout, ObjectIndex, ObjectKind};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::read::{ChunkSummary, check_chunks};
+use raddle_hdf5::source::MetadataView;
+use std::sync::Arc;
+
+/// What a dataset has in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Bytes stored for its values.
+    pub len_bytes: u64,
+    /// In how many chunks.
+    pub chunk_count: u64,
+}
+
+impl Stored {
+    /// What `dataset` has in the file of `view`; fails unless all of it lies in the file.
+    pub fn of(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<Self> {
+        match &dataset.layout {
+            Layout::Chunked { .. } => {
+                let summary: ChunkSummary = check_chunks(view, encoding, dataset)?;
+                Ok(Self { len_bytes: summary.stored_len_bytes, chunk_count: summary.count })
+            }
+            Layout::Contiguous { address: Some(data), .. } => {
+                let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
+                let len_bytes = elements.saturating_mul(dataset.datatype.class.len_bytes());
+                view.file().check_range(*data, len_bytes, "contiguous data")?;
+                Ok(Self { len_bytes, chunk_count: 0 })
+            }
+            Layout::Compact(data) => Ok(Self { len_bytes: data.bytes().len() as u64, chunk_count: 0 }),
+            _ => Ok(Self::default()),
+        }
+    }
+}
+
+/// What the datasets of known forms of one file have.
+pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<Stored>>);
+
+impl FormedChunks {
+    /// Checks those of `tree`, the tree of the file of `view`.
+    pub fn check(view: &mut MetadataView<'_>, encoding: Encoding, tree: &FileTree) -> Self {
+        let mut in_file_order: Vec<(u64, ObjectIndex, &FormedDataset)> = (tree.objects.iter().zip(0..))
+            .filter_map(|(object, index)| match &object.kind {
+                ObjectKind::Formed(formed) => Some((formed.place.address?, index, formed)),
+                _ => None,
+            })
+            .collect();
+        in_file_order.sort_unstable_by_key(|&(address, index, _)| (address, index));
+        let mut checked = HashMap::default();
+        checked.reserve(in_file_order.len());
+        // A dataset of each form, opened; closed with the place of each in turn.
+        let mut of_forms: HashMap<*const DatasetForm, Dataset> = HashMap::default();
+        for (_, index, formed) in in_file_order {
+            let dataset = of_forms.entry(Arc::as_ptr(&formed.form)).or_insert_with(|| {
+                let mut dataset = formed.dataset();
+                form::open(&mut dataset);
+                dataset
+            });
+            form::close(dataset, formed.place);
+            checked.insert(index, Stored::of(view, encoding, dataset));
+            form::open(dataset);
+        }
+        Self(checked)
+    }
+
+    /// What the dataset with this number has, once; `None` where it has no storage.
+    pub fn take(&mut self, index: ObjectIndex) -> Option<raddle_hdf5::Result<Stored>> {
+        self.0.remove(&index)
+    }
+}
