@@ -24,6 +24,9 @@ pub enum Join {
     Inner,
     /// Keep every object; where an input lacks a column of a table, its rows hold the fill value.
     Outer,
+    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups of the same path
+    /// become one, with the attributes of all.
+    Union,
 }
 
 /// What to do with attributes that differ between inputs.
@@ -74,6 +77,8 @@ pub enum DifferenceKind {
     Value,
     /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
     Scale,
+    /// More than one input has the dataset, and none is to be concatenated.
+    Repeated,
     /// Attributes differ.
     Attributes,
     /// References lead to no object of their file.
@@ -95,6 +100,7 @@ impl DifferenceKind {
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
             Self::Scale => "other values of what is kept once",
+            Self::Repeated => "in more than one input",
             Self::Attributes => "other attributes",
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",
@@ -263,7 +269,16 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
         };
-        if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
+        if self.options.join == Join::Union && matches!(joined.entry.role, Role::Group { .. }) {
+            let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
+            let in_both: Vec<AttributeValue> = known.iter().filter(|known| !lacks(found, known)).cloned().collect();
+            let added: Vec<AttributeValue> = found.iter().filter(|found| lacks(known, found)).cloned().collect();
+            let of_both: Vec<AttributeValue> = found.iter().filter(|found| !lacks(known, found)).cloned().collect();
+            compare_attributes(&in_both, &of_both, &mut joined.dropped_attributes, &mut report);
+            if !added.is_empty() {
+                *known = known.iter().cloned().chain(added).collect();
+            }
+        } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report);
         }
@@ -279,6 +294,8 @@ impl Joiner {
                         report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
                     }
                     fact.rows = 0;
+                } else if self.options.join == Join::Union {
+                    report(DifferenceKind::Repeated, "a dataset in one input".to_owned(), "another".to_owned());
                 }
                 // By address first: datasets of one form share it.
                 let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
@@ -372,6 +389,9 @@ impl Joiner {
 
     /// Reports objects that some inputs lack. Children of an absent group are not listed one by one.
     fn report_absences(&mut self) {
+        if self.options.join == Join::Union {
+            return;
+        }
         let absent_parents: HashSet<&[u8]> = self
             .entries
             .iter()
@@ -472,6 +492,11 @@ impl TableRows {
     }
 }
 
+/// Whether `list` has no attribute of this name.
+fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
+    !list.iter().any(|other| other.name == attribute.name)
+}
+
 fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
@@ -485,8 +510,6 @@ fn compare_attributes(
         let names: Vec<String> = names.iter().map(|attribute| display_path(&attribute.name)).collect();
         if names.is_empty() { "the same names".to_owned() } else { names.join(", ") }
     };
-    let lacks =
-        |list: &[AttributeValue], attribute: &AttributeValue| !list.iter().any(|other| other.name == attribute.name);
     let differing: Vec<&AttributeValue> = expected.iter().filter(|attribute| !found.contains(attribute)).collect();
     let added: Vec<&AttributeValue> = found.iter().filter(|attribute| lacks(expected, attribute)).collect();
     if differing.is_empty() && added.is_empty() {

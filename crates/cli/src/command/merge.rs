@@ -8,6 +8,7 @@ use crate::options::{
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
+    placing::PlacingArgs,
     running::RunningArgs,
     schema::SchemaArgs,
 };
@@ -42,6 +43,8 @@ pub struct MergeArgs {
     #[command(flatten)]
     making: KeyMakingArgs,
     #[command(flatten)]
+    placing: PlacingArgs,
+    #[command(flatten)]
     running: RunningArgs,
 }
 
@@ -52,6 +55,8 @@ Examples:
   raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
   find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
   raddle merge run11981/ -o run11981.h5 --dry-run          only say what would be done
+  raddle merge tracks.h5 hits.h5 -o run.h5 --union         datasets of distinct names, chunks moved as stored
+  raddle merge run11981/ -o view.h5 --link virtual         no copy: a file that reads as the merged one
   raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
 
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
@@ -67,6 +72,7 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     if !arguments.keys.is_empty() {
         options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
     }
+    arguments.placing.apply(&mut options);
     arguments.running.apply(&mut options);
     merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
