@@ -269,15 +269,10 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
         };
-        if self.options.join == Join::Union && matches!(joined.entry.role, Role::Group { .. }) {
+        let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
+        if self.options.join == Join::Union && is_shared {
             let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
-            let in_both: Vec<AttributeValue> = known.iter().filter(|known| !lacks(found, known)).cloned().collect();
-            let added: Vec<AttributeValue> = found.iter().filter(|found| lacks(known, found)).cloned().collect();
-            let of_both: Vec<AttributeValue> = found.iter().filter(|found| !lacks(known, found)).cloned().collect();
-            compare_attributes(&in_both, &of_both, &mut joined.dropped_attributes, &mut report);
-            if !added.is_empty() {
-                *known = known.iter().cloned().chain(added).collect();
-            }
+            unite_attributes(known, found, &mut joined.dropped_attributes, &mut report);
         } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report);
@@ -489,6 +484,44 @@ impl TableRows {
             Self::All(known) if known == rows => self,
             _ => Self::Differing,
         }
+    }
+}
+
+/// Adds to `known` what `found` has besides, for an object that several inputs of a union share.
+fn unite_attributes(
+    known: &mut Arc<[AttributeValue]>,
+    found: &[AttributeValue],
+    dropped: &mut HashSet<Vec<u8>>,
+    report: &mut impl FnMut(DifferenceKind, String, String),
+) {
+    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
+    let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
+        list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
+    };
+    compare_attributes(&in_both(known, found), &in_both(found, known), dropped, report);
+    let mut united = known.to_vec();
+    for attribute in found {
+        match united.iter_mut().find(|other| other.name == attribute.name) {
+            None => united.push(attribute.clone()),
+            Some(list) if list.name == REFERENCE_LIST && list.datatype == attribute.datatype => {
+                append_elements(list, attribute);
+            }
+            Some(_) => {}
+        }
+    }
+    *known = united.into();
+}
+
+/// Where a dimension scale is attached: in a union, to datasets of all inputs.
+const REFERENCE_LIST: &[u8] = b"REFERENCE_LIST";
+
+fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
+    if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())
+        && let [own] = dims.as_mut_slice()
+    {
+        *own += count;
+        max_dims.clone_from(dims);
+        list.value.extend_from_slice(&more.value);
     }
 }
 

@@ -12,7 +12,7 @@ use raddle_merge::{
 };
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, numbers};
-use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec, What};
 use raddle_testing::split::split;
 use raddle_testing::strategy::{SchemaOptions, file};
 use std::path::{Path, PathBuf};
@@ -111,4 +111,18 @@ fn a_dataset_that_two_inputs_have_is_refused_unless_it_is_kept() {
     let found = plain::read(&output).unwrap();
     let first = plain::read(&inputs[0]).unwrap();
     assert_eq!(found.dataset(b"/c").unwrap(), first.dataset(b"/c").unwrap());
+}
+
+#[test]
+fn a_hard_link_may_come_before_its_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let alias = ObjectSpec::link("/g/alias", What::HardLink(b"/a/object".to_vec()));
+    let first = vec![ObjectSpec::group("/g"), table("/g/x", 1)];
+    let second = vec![ObjectSpec::group("/a"), ObjectSpec::group("/g"), table("/a/object", 2), alias];
+    let inputs = files(folder.path(), [first, second]);
+    // In the union /g comes first, for the first input has it, and /a behind all that is in it.
+    let output = folder.path().join("union.h5");
+    run(&inputs, &output, &union()).unwrap();
+    let found = plain::read(&output).unwrap();
+    assert_eq!(found.nodes[&b"/g/alias"[..]], Node::Alias(b"/a/object".to_vec()));
 }

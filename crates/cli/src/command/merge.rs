@@ -17,6 +17,7 @@ use crate::render::{differences, keys, quantity, report};
 use crate::watching::Watching;
 use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
+use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -73,6 +74,9 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
         options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
     }
     arguments.placing.apply(&mut options);
+    if options.link == Link::External && !options.made.is_empty() {
+        return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
+    }
     arguments.running.apply(&mut options);
     merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
