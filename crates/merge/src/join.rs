@@ -290,7 +290,7 @@ impl Joiner {
                     }
                     fact.rows = 0;
                 } else if self.options.join == Join::Union {
-                    report(DifferenceKind::Repeated, "a dataset in one input".to_owned(), "another".to_owned());
+                    report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
                 }
                 // By address first: datasets of one form share it.
                 let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
@@ -348,7 +348,13 @@ impl Joiner {
             fill_absent_rows(&mut self.entries, inputs);
         }
         let (mut differences, mut warnings) = (Vec::new(), Vec::new());
-        for (found, inputs) in std::mem::take(&mut self.found) {
+        for (found, mut inputs) in std::mem::take(&mut self.found) {
+            if found.kind == DifferenceKind::Repeated
+                && let Some(&index) = self.by_path.get(&found.path)
+                && let Some(first) = self.entries[index].present.first()
+            {
+                inputs.insert(0, first.start); // none of them is the right one
+            }
             let difference = Difference {
                 path: display_path(&found.path),
                 kind: found.kind,

@@ -5,7 +5,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Silent, Stage};
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
+use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, MergeReport, Watch, merge, plan, predict};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, numbers};
@@ -124,5 +124,30 @@ fn external_links_lead_to_the_inputs() {
         let file = input.file_name().unwrap().as_encoded_bytes().to_vec();
         let expected = raddle_testing::content::Node::ExternalLink { file, path: b"/".to_vec() };
         assert_eq!(found.nodes[&path], expected);
+    }
+}
+
+#[test]
+fn room_for_mappings_is_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = |number: u8| {
+        DatasetSpec::plain(numbers::u8(), &[3], vec![number; 3]).at(&format!("/a_dataset_of_some_name_{number}"))
+    };
+    for (files, datasets) in [(3, 100), (30, 30), (100, 4)] {
+        let spec = FileSpec { objects: (0..datasets).map(dataset).collect(), ..FileSpec::default() };
+        let inputs = plain::make_all(folder.path(), &vec![spec; files]).unwrap();
+        let output = folder.path().join("virtual.h5");
+        let options = MergeOptions { output: output.clone(), provenance: false, force: true, ..link(Link::Virtual) };
+        let cancel = CancelToken::new();
+        let watch = Watch { observer: &Silent, cancel: &cancel };
+        let plan = plan(&inputs, &options, &watch).unwrap();
+        let predicted = predict(&plan, 0).unwrap().metadata_len_bytes as f64;
+        let written = merge(&plan, &watch).unwrap().output_len_bytes as f64;
+        // The region is reserved whole: what is written is at least that long, and no longer where it was enough.
+        let page = 4096.0;
+        assert!(written <= predicted + page, "{files} files of {datasets}: {written} written, {predicted} predicted");
+        let content = (files * usize::from(datasets)) as f64 * 100.0;
+        assert!(predicted < 2.5 * content + 20.0 * page, "{files} files of {datasets}: {predicted} for {content}");
+        assert_eq!(plain::read(&output).unwrap().nodes.len(), usize::from(datasets) + 1);
     }
 }
