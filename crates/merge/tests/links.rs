@@ -92,8 +92,9 @@ fn a_tree_can_be_moved() {
     std::fs::rename(&old, &new).unwrap();
     let [expected, found] = ["plain.h5", "virtual.h5"].map(|name| plain::read(&new.join(name)).unwrap());
     let (expected, found) = (expected.without(b"/_raddle"), found.without(b"/_raddle"));
-    expected.assert_equals(&found);
-    assert_eq!(found.dataset(b"/table").unwrap().values.len(), 600);
+    let (expected, found) = (expected.dataset(b"/table").unwrap(), found.dataset(b"/table").unwrap());
+    assert_eq!((found.dataspace.dims(), &found.values), (expected.dataspace.dims(), &expected.values));
+    assert_eq!(found.values.len(), 600);
 }
 
 #[test]
@@ -129,11 +130,11 @@ fn external_links_lead_to_the_inputs() {
 
 #[test]
 fn room_for_mappings_is_predicted() {
-    let folder = tempfile::tempdir().unwrap();
     let dataset = |number: u8| {
         DatasetSpec::plain(numbers::u8(), &[3], vec![number; 3]).at(&format!("/a_dataset_of_some_name_{number}"))
     };
     for (files, datasets) in [(3, 100), (30, 30), (100, 4)] {
+        let folder = tempfile::tempdir().unwrap();
         let spec = FileSpec { objects: (0..datasets).map(dataset).collect(), ..FileSpec::default() };
         let inputs = plain::make_all(folder.path(), &vec![spec; files]).unwrap();
         let output = folder.path().join("virtual.h5");
