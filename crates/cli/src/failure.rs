@@ -107,7 +107,9 @@ impl Failure {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
-                    .hint(if differences.iter().any(|difference| is_absence(difference.kind)) {
+                    .hint(if differences.iter().any(|difference| difference.kind == DifferenceKind::Repeated) {
+                        "rename or --exclude all but one of each, --keep those that are equal, or merge without a union to concatenate"
+                    } else if differences.iter().any(|difference| is_absence(difference.kind)) {
                         "leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)"
                     } else {
                         "leave out the files that differ, or the objects with --exclude"

@@ -10,7 +10,7 @@ use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::plan::{MergePlan, Route, Storage};
 use crate::provenance::{self, Provenance};
-use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
+use crate::schema::{ABSENT, AttributeValue, Entry, EntryIndex, Role, display_path};
 use crate::tiles::MergeWork;
 use crate::values::ColumnReader;
 use raddle_core::cancel::CancelToken;
@@ -18,10 +18,10 @@ use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, FillValue, Layout, TypeClass};
 use raddle_hdf5::write::{
-    AttributeSpec, DatasetSpec, MetadataPrediction, NewLink, OutputFile, OutputLayout, OutputOptions, TypeRef,
+    AttributeSpec, DatasetSpec, Mapping, MetadataPrediction, NewLink, OutputFile, OutputLayout, OutputOptions, TypeRef,
     WrittenFile,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Committer<'p> {
     waiting: Vec<(u32, Vec<Claim>)>,
     /// Committed datatypes that do not exist yet, by path.
     missing_types: HashMap<&'p [u8], EntryIndex>,
+    /// Hard links to objects that come after them in the order of creation.
+    late_links: HashSet<EntryIndex>,
     /// Entries whose values are written at the end.
     late_values: Vec<EntryIndex>,
     /// Entries whose attributes are written at the end.
@@ -81,6 +83,7 @@ impl<'p> Committer<'p> {
                 .filter(|(_, entry)| matches!(entry.role, Role::CommittedDatatype(_)))
                 .map(|(index, entry)| (entry.path.as_slice(), index))
                 .collect(),
+            late_links: late_links(&plan.schema.entries),
             late_values: Vec::new(),
             late_attributes: Vec::new(),
             digests: Vec::new(),
@@ -115,6 +118,12 @@ impl<'p> Committer<'p> {
             self.commit_now(array, &claims)?;
         }
         self.create_until(self.plan.schema.entries.len() as EntryIndex, &[])?;
+        let mut late_links: Vec<EntryIndex> = std::mem::take(&mut self.late_links).into_iter().collect();
+        late_links.sort_unstable();
+        for entry in late_links {
+            self.at.entry = entry;
+            self.make_other(&self.plan.schema.entries[entry as usize])?;
+        }
         for entry in std::mem::take(&mut self.late_values) {
             self.write_late_values(entry)?;
         }
@@ -126,6 +135,11 @@ impl<'p> Committer<'p> {
         }
         for (column, of_column) in std::mem::take(&mut self.digests) {
             digests.columns[column as usize] = Some(of_column);
+        }
+        for (planned, digests) in self.plan.columns.iter().zip(&mut digests.columns) {
+            if let Route::Linked = planned.route {
+                *digests = Some(ColumnDigests { form: Form::Linked, block_rows: 1, whole: 0, blocks: Vec::new() });
+            }
         }
         for (column, digests) in (0..).zip(&mut digests.columns) {
             if let Some(carried) = carried(self.plan, column) {
@@ -216,6 +230,7 @@ impl<'p> Committer<'p> {
                     created.write(value)?;
                 }
             }
+            Role::HardLink { .. } if self.late_links.contains(&self.at.entry) => {}
             Role::HardLink { target } => self.output.hard_link(link, target)?,
             Role::SoftLink(target) => self.output.soft_link(link, target)?,
             Role::ExternalLink { file, path } => self.output.external_link(link, file, path)?,
@@ -259,7 +274,7 @@ impl<'p> Committer<'p> {
                 self.late_values.push(self.at.entry);
                 self.at.inserted = 1;
             }
-            Route::Direct | Route::FileLocal | Route::Empty => {}
+            Route::Direct | Route::FileLocal | Route::Empty | Route::Linked => {}
         }
         drop(dataset);
         match &entry.comment {
@@ -337,6 +352,25 @@ impl<'p> Committer<'p> {
     }
 }
 
+/// The hard links that lead to an object that is made after them. Inputs that hold different objects can have them in such
+/// an order: the object comes with a group that another input had not. Hard links never lead to one another: what is a
+/// link in one input and the object in another is a difference.
+fn late_links(entries: &[Entry]) -> HashSet<EntryIndex> {
+    let target = |entry: &'_ Entry| match &entry.role {
+        Role::HardLink { target } => Some(target.clone()),
+        _ => None,
+    };
+    let targets: HashSet<Vec<u8>> = entries.iter().filter_map(target).collect();
+    let places: HashMap<&[u8], EntryIndex> = (0..)
+        .zip(entries)
+        .filter(|(_, entry)| targets.contains(&entry.path))
+        .map(|(at, entry)| (&*entry.path, at))
+        .collect();
+    let is_late = |link: EntryIndex, target: &[u8]| places.get(target).is_some_and(|&place| place > link);
+    let links = (0..).zip(entries).filter_map(|(link, entry)| Some((link, target(entry)?)));
+    links.filter(|(link, target)| is_late(*link, target)).map(|(link, _)| link).collect()
+}
+
 fn is_region_full(error: &MergeError) -> bool {
     match error {
         MergeError::Hdf5(Hdf5Error::MetadataRegionFull { .. }) => true,
@@ -388,12 +422,26 @@ fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
             Storage::Compact => OutputLayout::Compact,
             Storage::Contiguous => OutputLayout::Contiguous,
             Storage::Chunked(chunk_shape) => OutputLayout::Chunked { chunk_shape: chunk_shape.clone() },
+            Storage::Virtual => OutputLayout::Virtual(mappings(plan, &entry.path, column)),
         },
         filters: planned.filters.clone(),
         fill: scanned.model().fill.clone(),
         attribute_order: entry.attribute_order,
         has_attributes: !entry.attributes.is_empty(),
     }
+}
+
+/// The mappings of a virtual dataset: all rows that an input has of it, input by input.
+fn mappings(plan: &MergePlan, path: &[u8], column: u32) -> Vec<Mapping> {
+    let mut start_row = 0;
+    let mut mappings = Vec::new();
+    for (fact, file) in plan.schema.columns[column as usize].facts.iter().zip(&plan.link_names) {
+        if fact.template != ABSENT && fact.rows > 0 {
+            mappings.push(Mapping { start_row, rows: fact.rows, file: file.clone(), dataset: path.to_vec() });
+        }
+        start_row += fact.rows;
+    }
+    mappings
 }
 
 /// Settings of the output file, with a metadata region sized for the plan.

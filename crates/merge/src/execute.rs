@@ -51,6 +51,8 @@ pub struct MergeReport {
     pub logical_len_bytes: u64,
     /// Datasets in the output, those of scalar and null kind not counted.
     pub datasets: u64,
+    /// Virtual datasets and external links that lead to the inputs.
+    pub linked: u64,
     /// Datasets without an element.
     pub empty_datasets: u64,
     /// Rows of the longest dataset.
@@ -153,6 +155,7 @@ fn make(
         metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes),
         logical_len_bytes: plan.logical_len_bytes(),
         datasets: columns.len() as u64,
+        linked: plan.linked(),
         empty_datasets: columns.iter().filter(|column| column.dims.contains(&0)).count() as u64,
         longest_rows: columns.iter().filter_map(|column| column.dims.first().copied()).max().unwrap_or(0),
         elapsed_s: plan.elapsed_s + started.elapsed().as_secs_f64(),

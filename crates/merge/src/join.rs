@@ -25,6 +25,9 @@ pub enum Join {
     Inner,
     /// Keep every object; where an input lacks a column of a table, its rows hold the fill value.
     Outer,
+    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups of the same path
+    /// become one, with the attributes of all.
+    Union,
 }
 
 /// What to do with attributes that differ between inputs.
@@ -75,6 +78,8 @@ pub enum DifferenceKind {
     Value,
     /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
     Scale,
+    /// More than one input has the dataset, and none is to be concatenated.
+    Repeated,
     /// Attributes differ.
     Attributes,
     /// References lead to no object of their file.
@@ -96,6 +101,7 @@ impl DifferenceKind {
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
             Self::Scale => "other values of what is kept once",
+            Self::Repeated => "in more than one input",
             Self::Attributes => "other attributes",
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",
@@ -264,7 +270,11 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.entry(found).or_default().push(input);
         };
-        if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
+        let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
+        if self.options.join == Join::Union && is_shared {
+            let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
+            unite_attributes(known, found, &mut joined.dropped_attributes, &mut report);
+        } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report);
         }
@@ -280,6 +290,8 @@ impl Joiner {
                         report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
                     }
                     fact.rows = 0;
+                } else if self.options.join == Join::Union {
+                    report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
                 }
                 // By address first: datasets of one form share it.
                 let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
@@ -337,7 +349,13 @@ impl Joiner {
             fill_absent_rows(&mut self.entries, inputs);
         }
         let (mut differences, mut warnings) = (Vec::new(), Vec::new());
-        for (found, inputs) in std::mem::take(&mut self.found) {
+        for (found, mut inputs) in std::mem::take(&mut self.found) {
+            if found.kind == DifferenceKind::Repeated
+                && let Some(&index) = self.by_path.get(&found.path)
+                && let Some(first) = self.entries[index].present.first()
+            {
+                inputs.insert(0, first.start); // none of them is the right one
+            }
             let difference = Difference {
                 path: display_path(&found.path),
                 kind: found.kind,
@@ -373,6 +391,9 @@ impl Joiner {
 
     /// Reports objects that some inputs lack. Children of an absent group are not listed one by one.
     fn report_absences(&mut self) {
+        if self.options.join == Join::Union {
+            return;
+        }
         let absent_parents: HashSet<&[u8]> = self
             .entries
             .iter()
@@ -473,6 +494,49 @@ impl TableRows {
     }
 }
 
+/// Adds to `known` what `found` has besides, for an object that several inputs of a union share.
+fn unite_attributes(
+    known: &mut Arc<[AttributeValue]>,
+    found: &[AttributeValue],
+    dropped: &mut HashSet<Vec<u8>>,
+    report: &mut impl FnMut(DifferenceKind, String, String),
+) {
+    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
+    let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
+        list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
+    };
+    compare_attributes(&in_both(known, found), &in_both(found, known), dropped, report);
+    let mut united = known.to_vec();
+    for attribute in found {
+        match united.iter_mut().find(|other| other.name == attribute.name) {
+            None => united.push(attribute.clone()),
+            Some(list) if list.name == REFERENCE_LIST && list.datatype == attribute.datatype => {
+                append_elements(list, attribute);
+            }
+            Some(_) => {}
+        }
+    }
+    *known = united.into();
+}
+
+/// Where a dimension scale is attached: in a union, to datasets of all inputs.
+const REFERENCE_LIST: &[u8] = b"REFERENCE_LIST";
+
+fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
+    if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())
+        && let [own] = dims.as_mut_slice()
+    {
+        *own += count;
+        max_dims.clone_from(dims);
+        list.value.extend_from_slice(&more.value);
+    }
+}
+
+/// Whether `list` has no attribute of this name.
+fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
+    !list.iter().any(|other| other.name == attribute.name)
+}
+
 fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
@@ -486,8 +550,6 @@ fn compare_attributes(
         let names: Vec<String> = names.iter().map(|attribute| display_path(&attribute.name)).collect();
         if names.is_empty() { "the same names".to_owned() } else { names.join(", ") }
     };
-    let lacks =
-        |list: &[AttributeValue], attribute: &AttributeValue| !list.iter().any(|other| other.name == attribute.name);
     let differing: Vec<&AttributeValue> = expected.iter().filter(|attribute| !found.contains(attribute)).collect();
     let added: Vec<&AttributeValue> = found.iter().filter(|attribute| lacks(expected, attribute)).collect();
     if differing.is_empty() && added.is_empty() {

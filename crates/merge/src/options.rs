@@ -3,6 +3,7 @@
 use crate::join::JoinOptions;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
+use crate::links::{Link, LinkPaths};
 use crate::selection::Selection;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
@@ -70,6 +71,13 @@ pub struct MergeOptions {
     pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
+    /// Decode chunks that are moved as stored, to digest their values. Otherwise the digests are of the stored bytes, and
+    /// a chunk that cannot be decoded is carried over as it is.
+    pub decode_moved: bool,
+    /// Whether the output leads to the inputs instead of holding their values.
+    pub link: Link,
+    /// How it names them.
+    pub link_paths: LinkPaths,
     /// Write `/_raddle`.
     pub provenance: bool,
     /// Datasets to be made beside those of the inputs.
@@ -106,6 +114,9 @@ impl MergeOptions {
             compat: Compat::default(),
             selection: Selection::default(),
             join: JoinOptions::default(),
+            decode_moved: true,
+            link: Link::default(),
+            link_paths: LinkPaths::default(),
             provenance: true,
             made: Vec::new(),
             skip_bad: false,

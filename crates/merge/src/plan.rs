@@ -6,12 +6,14 @@
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
-use crate::join::{Difference, Joiner};
+use crate::join::{Difference, Joined, Joiner};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
+use crate::links::{self, Link};
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::scan;
 use crate::schema::{ABSENT, Column, ColumnFact, ColumnIndex, Entry, Role, Schema, display_path};
+use crate::values::FillPattern;
 use raddle_codec::{Encoder, EncoderOptions, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Plan, Segment};
 use raddle_core::progress::{Event, Stage};
@@ -69,6 +71,8 @@ pub struct MergePlan {
     pub scan_s: f64,
     /// Columns that are made, not read.
     pub made: Made,
+    /// How the output names its inputs, where it leads to them.
+    pub link_names: Vec<Vec<u8>>,
     /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
     pub carried: Option<StoredDigests>,
     /// What the user asked for.
@@ -101,6 +105,8 @@ pub enum Storage {
     Contiguous,
     /// In chunks of this shape.
     Chunked(Vec<u64>),
+    /// In the inputs.
+    Virtual,
 }
 
 /// The way of a column's values into the output.
@@ -124,6 +130,8 @@ pub enum Route {
     Direct,
     /// Through libhdf5, row block by row block: elements hold addresses of their file.
     FileLocal,
+    /// Not at all: readers find them in the inputs.
+    Linked,
 }
 
 impl ColumnPlan {
@@ -169,11 +177,21 @@ pub(crate) fn plan_carrying(
             userblock_len_bytes: scanned.userblock_len_bytes,
         });
         input_chunk_count += scanned.chunk_count;
-        joiner.add(&scanned.paths, scanned.entries);
+        if options.link != Link::External {
+            joiner.add(&scanned.paths, scanned.entries);
+        }
     })?;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
-    let mut joined = joiner.finish();
+    let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
+    let link_names = match options.link {
+        Link::No => Vec::new(),
+        _ => links::names(&options.output, paths.iter().map(PathBuf::as_path), options.link_paths)?,
+    };
+    let mut joined = match options.link {
+        Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
+        _ => joiner.finish(),
+    };
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
         for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
@@ -183,7 +201,8 @@ pub(crate) fn plan_carrying(
     }
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
-    let mut planner = Planner { options, tiles: Vec::new(), column_of_array: Vec::new() };
+    let (tiles, column_of_array, link) = (Vec::new(), Vec::new(), options.link);
+    let mut planner = Planner { options, tiles, column_of_array, link };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
     for (index, column) in joined.schema.columns.iter().enumerate() {
@@ -206,6 +225,7 @@ pub(crate) fn plan_carrying(
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
         made: Made::new(options.made.clone(), replaced),
+        link_names,
         carried,
         options: options.clone(),
     };
@@ -233,7 +253,8 @@ impl MergePlan {
         let options = self.options.clone();
         let tiles = std::mem::take(&mut self.tiles.arrays);
         let column_of_array = std::mem::take(&mut self.column_of_array);
-        let mut planner = Planner { options: &options, tiles, column_of_array };
+        // No input has them to lead to.
+        let mut planner = Planner { options: &options, tiles, column_of_array, link: Link::No };
         let mut indices = Vec::with_capacity(new.len());
         for NewColumn { mut entry, template, rows } in new {
             let index = self.schema.columns.len() as ColumnIndex;
@@ -285,13 +306,14 @@ struct Planner<'o> {
     options: &'o MergeOptions,
     tiles: Vec<ArrayPlan>,
     column_of_array: Vec<ColumnIndex>,
+    link: Link,
 }
 
 impl Planner<'_> {
     fn column(&mut self, index: ColumnIndex, column: &Column, path: &[u8], table_rows: u64) -> Result<ColumnPlan> {
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
-        let (dims, max_dims) = output_dims(column);
+        let (dims, mut max_dims) = output_dims(column);
         let element_len_bytes = model.datatype.class.len_bytes();
         let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
@@ -321,7 +343,11 @@ impl Planner<'_> {
             _ => Storage::Chunked(chunk),
         };
         let mut filters = Vec::new();
-        let (storage, route) = if column.is_file_local() {
+        let (storage, route) = if self.link == Link::Virtual && !is_empty && can_be_virtual(column) {
+            // It has the rows that are mapped; a reader that grew it would only see the fill value.
+            max_dims[0] = dims[0];
+            (Storage::Virtual, Route::Linked)
+        } else if column.is_file_local() {
             if let Some(error) = unknown {
                 return Err(refuse(format!("{error}; its values cannot be read")));
             }
@@ -429,7 +455,15 @@ impl Planner<'_> {
     }
 }
 
-/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow if it could in an input.
+/// Whether readers of a virtual dataset find every value of a column. References lead nowhere in another file, and rows
+/// that no input has are shown only where readers show the fill value.
+fn can_be_virtual(column: &Column) -> bool {
+    let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
+    let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
+    !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
+}
+
+/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow without limit if it could in an input.
 fn output_dims(column: &Column) -> (Vec<u64>, Vec<u64>) {
     let raddle_hdf5::model::Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
         return (Vec::new(), Vec::new());
@@ -440,7 +474,12 @@ fn output_dims(column: &Column) -> (Vec<u64>, Vec<u64>) {
         raddle_hdf5::model::Dataspace::Simple { max_dims, .. } => max_dims[0] == u64::MAX,
         _ => false,
     });
-    max_dims[0] = if unlimited { u64::MAX } else { dims[0] };
+    let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
+    max_dims[0] = match (unlimited, holders) {
+        (true, _) => u64::MAX,
+        (false, 1) => max_dims[0], // as in the one input: chunks that are moved may be longer than the rows that there are
+        (false, _) => dims[0],
+    };
     for (max, dim) in max_dims.iter_mut().zip(&dims) {
         *max = (*max).max(*dim);
     }
@@ -474,6 +513,14 @@ impl MergePlan {
         columns.fold(0, |sum: u64, (plan, column)| {
             sum.saturating_add(plan.logical_len_bytes(column.model().datatype.class.len_bytes()))
         })
+    }
+
+    /// Virtual datasets and external links by which the output leads to its inputs.
+    pub fn linked(&self) -> u64 {
+        match self.options.link {
+            Link::External => self.link_names.len() as u64,
+            _ => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,
+        }
     }
 
     /// Bytes of all input files.

@@ -86,6 +86,7 @@ pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
         let stored = scanned.stored_len_bytes() as f64;
         stored_len_bytes += match planned.route {
             Route::Encoded { .. } => stored * gain,
+            Route::Linked => 0.0,
             _ => stored,
         };
     }

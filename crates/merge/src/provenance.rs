@@ -8,6 +8,7 @@
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
 //! | attribute `made` | string | how datasets were made that no input has, in JSON ([`crate::keys::MadeSpec`]); absent where none |
+//! | attribute `link` | string | that values lie in the inputs and how these are named, in JSON ([`crate::links`]); absent where they do not |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths as given |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
@@ -15,7 +16,7 @@
 //! | `objects/structure` | (o) u64 | digest of the object or link: see [`crate::digests::structure`] |
 //! | `datasets/path` | (m) string | paths of the concatenated datasets |
 //! | `datasets/structure` | (m) u64 | digest of everything but the values |
-//! | `datasets/form` | (m) u64 | what is digested: see [`crate::digests::Form`]; 0: nothing, there is no element |
+//! | `datasets/form` | (m) u64 | what is digested: see [`crate::digests::Form`]; 0: nothing, there is no element; 4: nothing, the dataset is virtual |
 //! | `datasets/digest` | (m) u64 | digest of all values in row-major order |
 //! | `datasets/row_starts` | (m) u32 | row of `row_starts` that holds for the dataset; 2³² − 1: its rows belong to no input |
 //! | `datasets/block_rows` | (m) u64 | rows per digest block |
@@ -27,6 +28,7 @@
 
 use crate::digests::structure::structure_digests;
 use crate::digests::{ColumnDigests, Digests};
+use crate::links::Link;
 use crate::plan::MergePlan;
 use crate::schema::{PROVENANCE_GROUP, Role};
 use raddle_core::digest::{ALGORITHM, Digest};
@@ -39,6 +41,8 @@ use std::sync::Arc;
 pub const FORMAT: u64 = 2;
 /// Name of the attribute that tells how datasets were made that no input has.
 pub const MADE: &str = "made";
+/// Name of the attribute that tells that the file leads to its inputs.
+pub const LINK: &str = "link";
 /// Row of `row_starts` of a dataset whose rows belong to no input.
 pub const OF_NO_INPUT: u32 = u32::MAX;
 /// Name of the attribute that seals the others and the tables.
@@ -147,6 +151,11 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
         // Cannot fail: plain values with text keys.
         let specs = serde_json::to_string(&plan.made.specs).unwrap_or_default();
         attributes.push(NamedValue { name: MADE, class: string(), value: text(&specs) });
+    }
+    if plan.options.link != Link::No {
+        // Cannot fail: names of variants.
+        let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
+        attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
     }
     let inputs: Vec<(&Path, u64)> = match &plan.carried {
         Some(carried) => carried.inputs.iter().map(|(path, len_bytes)| (path.as_path(), *len_bytes)).collect(),

@@ -8,6 +8,7 @@ use crate::error::{MergeError, Result};
 use crate::join::describe;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
+use crate::links::Link;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::parallel;
 use crate::plan::{MergePlan, Route, plan};
@@ -43,6 +44,9 @@ pub struct Mismatch {
 pub struct VerifyReport {
     /// Datasets compared value by value.
     pub datasets: u64,
+    /// Virtual datasets and external links whose files are there; the values in these were not compared.
+    #[serde(default)]
+    pub linked: u64,
     /// Other objects, links and attributes compared.
     pub objects: u64,
     /// Bytes of values compared, on each side.
@@ -80,8 +84,8 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
 /// Options under which datasets that raddle made for `output` are made from the inputs again. Only how they were made is
 /// taken from the output, not what they hold.
 fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
-    let mut made = match stored::read(output, options) {
-        Ok(stored) => stored.made,
+    let (mut made, link) = match stored::read(output, options) {
+        Ok(stored) => (stored.made, stored.link),
         // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
         // when it is planned.
         Err(
@@ -89,11 +93,13 @@ fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
             | MergeError::DigestsDamaged { .. }
             | MergeError::DigestsNewer { .. }
             | MergeError::Hdf5(_),
-        ) => Vec::new(),
+        ) => Default::default(),
         Err(error) => return Err(error),
     };
+    // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
+    let (link, link_paths) = if link.0 == Link::External { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
-    Ok(MergeOptions { made, output: output.to_path_buf(), ..options.clone() })
+    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..options.clone() })
 }
 
 /// Options under which the plan of one file is that file.
@@ -105,6 +111,7 @@ pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
         made: Vec::new(),
+        link: Link::No,
         selection: Selection::default(),
         ..options.clone()
     }

@@ -4,6 +4,7 @@
 //! - [`plain`]: writes specs and reads contents with ordinary libhdf5 calls, independent of raddle's own readers and
 //!   writer, so that a test never asks raddle whether raddle is right.
 //! - [`concatenation`]: what merging files must give, computed on contents.
+//! - [`split`]: a file cut into several of distinct objects, for unions.
 //! - [`faults`]: a disk that fails at a chosen call.
 //! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files, with what must happen.
 //!
@@ -28,4 +29,5 @@ pub mod hostile;
 #[allow(unsafe_code, reason = "calls libhdf5 directly; every block says why it may")]
 pub mod plain;
 pub mod spec;
+pub mod split;
 pub mod strategy;

@@ -8,6 +8,7 @@ use crate::options::{
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
+    placing::PlacingArgs,
     running::RunningArgs,
     schema::SchemaArgs,
 };
@@ -16,6 +17,7 @@ use crate::render::{differences, keys, quantity, report};
 use crate::watching::Watching;
 use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
+use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -42,6 +44,8 @@ pub struct MergeArgs {
     #[command(flatten)]
     making: KeyMakingArgs,
     #[command(flatten)]
+    placing: PlacingArgs,
+    #[command(flatten)]
     running: RunningArgs,
 }
 
@@ -52,6 +56,8 @@ Examples:
   raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
   find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
   raddle merge run11981/ -o run11981.h5 --dry-run          only say what would be done
+  raddle merge tracks.h5 hits.h5 -o run.h5 --union         datasets of distinct names, chunks moved as stored
+  raddle merge run11981/ -o view.h5 --link virtual         no copy: a file that reads as the merged one
   raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
 
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
@@ -66,6 +72,10 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     arguments.layout.apply(&mut options);
     if !arguments.keys.is_empty() {
         options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
+    }
+    arguments.placing.apply(&mut options);
+    if options.link == Link::External && !options.made.is_empty() {
+        return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
     }
     arguments.running.apply(&mut options);
     merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")

@@ -7,6 +7,7 @@ pub mod inputs;
 pub mod keys;
 pub mod layout;
 pub mod output;
+pub mod placing;
 pub mod reader;
 pub mod running;
 pub mod schema;

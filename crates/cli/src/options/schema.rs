@@ -11,7 +11,7 @@ use raddle_merge::selection::Selection;
 #[command(next_help_heading = "Where inputs differ")]
 pub struct SchemaArgs {
     /// Which datasets the output has when not every input has them
-    #[arg(long, value_enum, default_value_t = Join::Exact)]
+    #[arg(id = "join", long, value_enum, default_value_t = Join::Exact)]
     pub join: Join,
 
     /// Datasets of a single value (scalars) that differ between inputs
@@ -62,6 +62,7 @@ impl SchemaArgs {
             Join::Exact => JoinPolicy::Exact,
             Join::Inner => JoinPolicy::Inner,
             Join::Outer => JoinPolicy::Outer,
+            Join::Union => JoinPolicy::Union,
         };
         options.join.scalars = match self.scalars {
             Scalars::Equal => ScalarPolicy::Equal,
@@ -91,6 +92,8 @@ pub enum Join {
     Inner,
     /// Objects that any input has; missing rows get the fill value
     Outer,
+    /// Objects that any input has, each dataset in one input only: nothing is concatenated
+    Union,
 }
 
 /// What becomes of scalar datasets.

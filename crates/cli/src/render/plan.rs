@@ -313,6 +313,7 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
                     Storage::Compact => "compact",
                     Storage::Contiguous => "contiguous",
                     Storage::Chunked(_) => "chunked",
+                    Storage::Virtual => "virtual",
                 },
                 chunk_shape: match &planned.storage {
                     Storage::Chunked(shape) => Some(shape.clone()),
@@ -325,6 +326,7 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
                     Route::Verbatim { .. } => "verbatim",
                     Route::Direct => "direct",
                     Route::FileLocal => "file_local",
+                    Route::Linked => "linked",
                 },
                 logical_len_bytes: planned.logical_len_bytes(class.len_bytes()),
             }

@@ -26,8 +26,16 @@ pub fn merged(report: &MergeReport) -> String {
         0 => String::new(),
         kept => format!("\n  {} of it kept from an interrupted run", quantity::size(kept)),
     };
+    let linked = match report.linked {
+        0 => String::new(),
+        _ if report.datasets == 0 => "\n  leads to the inputs by external links: keep them where they are".to_owned(),
+        linked => format!(
+            "\n  {} virtual: their values stay in the inputs, keep these where they are",
+            quantity::counted(linked, "dataset")
+        ),
+    };
     format!(
-        "{}: {datasets}{empty} from {}\n  {}{compared}{resumed}\n  {} uncompressed in {} ({}){peak}\n",
+        "{}: {datasets}{empty} from {}\n  {}{compared}{linked}{resumed}\n  {} uncompressed in {} ({}){peak}\n",
         escape::path(&report.output),
         quantity::counted(report.inputs, "file"),
         quantity::size(stored),
@@ -48,8 +56,12 @@ pub fn checked(report: &VerifyReport) -> String {
 }
 
 fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String {
+    let linked = match report.linked {
+        0 => String::new(),
+        linked => format!(", {} found but not their values", quantity::counted(linked, "link")),
+    };
     let compared = format!(
-        "{} and {} {done}, {} of values, in {}\n",
+        "{} and {} {done}, {} of values{linked}, in {}\n",
         quantity::counted(report.datasets, "dataset"),
         quantity::counted(report.objects, "other object"),
         quantity::size(report.compared_len_bytes),

@@ -1,7 +1,8 @@
 //! Datasets of an output: creation, chunks at claimed addresses, values that go through libhdf5.
 
 use super::{
-    AttributeSpec, NewLink, OutputFile, TypeRef, dataspace, datatype, memory, not_writable, predict, properties,
+    AttributeSpec, Mapping, NewLink, OutputFile, TypeRef, dataspace, datatype, memory, not_writable, predict,
+    properties,
 };
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
@@ -44,6 +45,8 @@ pub enum OutputLayout {
         /// Chunk shape in elements.
         chunk_shape: Vec<u64>,
     },
+    /// In datasets of other files; rows without a mapping read as the fill value. Takes no values, chunks or filters.
+    Virtual(Vec<Mapping>),
 }
 
 /// A dataset of an output that is still open.

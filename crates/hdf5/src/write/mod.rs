@@ -19,6 +19,7 @@ mod datatype;
 mod driver;
 mod filters;
 mod links;
+mod mappings;
 mod memory;
 mod output;
 mod predict;
@@ -27,6 +28,7 @@ mod properties;
 pub use attribute::AttributeSpec;
 pub use dataset::{DatasetSpec, OutputDataset, OutputLayout};
 pub use links::NewLink;
+pub use mappings::Mapping;
 pub use output::{Compat, OutputFile, OutputOptions, WrittenFile};
 pub use predict::MetadataPrediction;
 

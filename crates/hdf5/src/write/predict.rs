@@ -25,7 +25,7 @@ use super::{AttributeSpec, Compat, DatasetSpec, OutputLayout};
 use crate::model::{CreationOrder, TypeClass};
 use chunk_index::IndexModel;
 use messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use objects::{attributes_len_bytes, dataset_header, group_len_bytes, heap_values_len_bytes};
+use objects::{attributes_len_bytes, dataset_header, group_len_bytes, heap_values_len_bytes, mappings_len_bytes};
 
 /// Superblock (96 bytes in version 0, 48 in 2 and 3) and an empty root group: at most 800 bytes were measured.
 const FILE_LEN_BYTES: u64 = 1024;
@@ -75,6 +75,7 @@ impl MetadataPrediction {
     pub fn add_dataset(&mut self, spec: &DatasetSpec, chunk_count: u64, attributes: &[u64]) {
         let (header, free) = dataset_header(self.compat, spec);
         self.add(header);
+        self.add(mappings_len_bytes(spec));
         self.add(IndexModel::new(self.compat, spec).len_bytes(chunk_count));
         self.add_attributes(attributes, free);
     }

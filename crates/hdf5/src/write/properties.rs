@@ -4,7 +4,7 @@ use super::dataset::{DatasetSpec, OutputLayout};
 use super::driver::Plan;
 use super::filters::StandIns;
 use super::output::{Compat, OutputOptions};
-use super::{datatype, memory, not_writable};
+use super::{datatype, mappings, memory, not_writable};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::{CreationOrder, InlineData};
@@ -121,6 +121,10 @@ pub(super) fn dataset_creation(
             OutputLayout::Chunked { chunk_shape } => {
                 let rank = chunk_shape.len() as i32;
                 call.status("H5Pset_chunk", H5Pset_chunk(list.id(), rank, chunk_shape.as_ptr()))?;
+                H5D_alloc_time_t::H5D_ALLOC_TIME_INCR
+            }
+            OutputLayout::Virtual(sources) => {
+                mappings::set(call, &list, &spec.dataspace, sources)?;
                 H5D_alloc_time_t::H5D_ALLOC_TIME_INCR
             }
         };

@@ -31,14 +31,17 @@ pub enum Form {
     Values = 1,
     /// Canonical bytes ([`raddle_hdf5::logical`]): elements hold addresses of their file.
     Canonical = 2,
-    /// Chunks as stored, each behind its filter mask and length: a filter is unknown, so values cannot be seen.
+    /// Chunks as stored, each behind its filter mask and length: a filter is unknown, so that values cannot be seen, or
+    /// chunks were moved without decoding them.
     Stored = 3,
+    /// Nothing: the dataset is virtual, its values lie in the inputs.
+    Linked = 4,
 }
 
 impl Form {
     /// The form with this number in a file; 0, no digest, has none.
     pub fn of_number(number: u64) -> Option<Self> {
-        [Self::Values, Self::Canonical, Self::Stored].into_iter().find(|form| *form as u64 == number)
+        [Self::Values, Self::Canonical, Self::Stored, Self::Linked].into_iter().find(|form| *form as u64 == number)
     }
 }
 
@@ -73,7 +76,9 @@ impl Digests {
 /// Digests of a column that its file holds already and that are to stay.
 pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
     let of_file = plan.carried.as_ref().filter(|_| !plan.made.has(column))?;
-    of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref()
+    let digests = of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref();
+    // A virtual dataset is filled when its file is rewritten.
+    digests.filter(|digests| digests.form != Form::Linked)
 }
 
 /// Digests of one column while its tiles are made.
@@ -98,7 +103,7 @@ impl Gathering {
         }
         let planned = &plan.columns[column as usize];
         match planned.route {
-            Route::Verbatim { array } if planned.is_undecodable() => {
+            Route::Verbatim { array } if planned.is_undecodable() || !plan.options.decode_moved => {
                 Some(Self::Stored(StoredTiles::new(&plan.tiles.arrays[array as usize])))
             }
             // Chunks that are moved as stored are decoded for the digest alone: not where nobody will see it.
@@ -109,7 +114,7 @@ impl Gathering {
                 let digests = RowBlockDigests::new(block_rows * row_len_bytes, row_len_bytes * planned.dims[0]);
                 Some(Self::Values { digests, block_rows })
             }
-            Route::Empty | Route::Direct | Route::FileLocal => None,
+            Route::Empty | Route::Direct | Route::FileLocal | Route::Linked => None,
         }
     }
 

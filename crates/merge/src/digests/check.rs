@@ -7,6 +7,7 @@ use crate::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::digests::stored::{self, StoredColumn, StoredDigests};
 use crate::digests::structure::structure_digests;
 use crate::error::{MergeError, Result};
+use crate::links::Link;
 use crate::options::{MergeOptions, Watch};
 use crate::parallel;
 use crate::plan::{MergePlan, Route, plan};
@@ -16,9 +17,12 @@ use crate::verify::{Mismatch, VerifyReport, as_it_is};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::model::Layout;
 use raddle_hdf5::source::InputPool;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +55,12 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
     let pool = open_pool(&found);
     let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
     let columns = check.structure();
-    check.values(&columns, watch)?;
+    let (linked, own): (Vec<_>, Vec<_>) = columns
+        .into_iter()
+        .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
+    check.linked(&linked, watch)?;
+    check.external(path);
+    check.values(&own, watch)?;
     let mut report = check.report;
     report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
     report.elapsed_s = started.elapsed().as_secs_f64();
@@ -120,6 +129,45 @@ impl<'a> Check<'a> {
             self.mismatch(path, "is missing");
         }
         comparable
+    }
+
+    /// Looks for the sources of virtual datasets; what they hold has no digest here.
+    fn linked(&mut self, columns: &[(u32, &'a StoredColumn)], watch: &Watch<'_>) -> Result<()> {
+        let mut reader = ColumnReader::new(self.found, self.pool);
+        for &(column, _) in columns {
+            watch.cancel.check()?;
+            let path = self.found.schema.column_path(column);
+            let scanned = &self.found.schema.columns[column as usize];
+            if scanned.model().layout != Layout::Virtual {
+                self.mismatch(path, "was virtual and is not any more");
+                continue;
+            }
+            // Before a row is read, all sources of the dataset are looked for.
+            let dims = &self.found.columns[column as usize].dims;
+            match reader.canonical_rows(column, 0, 0, 1, dims) {
+                Ok(_) => self.report.linked += 1,
+                Err(error) => {
+                    let what = readable(error)?;
+                    self.mismatch(path, what);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the files that the file at `path` links to, where such links are all that was written.
+    fn external(&mut self, path: &Path) {
+        if self.stored.link.0 != Link::External {
+            return;
+        }
+        for entry in &self.found.schema.entries {
+            let Role::ExternalLink { file, .. } = &entry.role else { continue };
+            let file = Path::new(OsStr::from_bytes(file));
+            match path.parent().unwrap_or(Path::new("")).join(file).is_file() {
+                true => self.report.linked += 1,
+                false => self.mismatch(&entry.path, format!("leads to {}, which is not there", file.display())),
+            }
+        }
     }
 
     fn values(&mut self, columns: &[(u32, &'a StoredColumn)], watch: &Watch<'_>) -> Result<()> {
@@ -280,8 +328,10 @@ impl BlockDigester<'_> {
     }
 
     fn of_stored(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
-        let Route::Verbatim { array } = self.found.columns[job.column as usize].route else {
-            return Ok(Vec::new()); // its filters changed: nothing fits
+        // A file as it is is cut into the chunks that it has, whether they could be moved or are decoded.
+        let planned = &self.found.columns[job.column as usize];
+        let (Route::Verbatim { array } | Route::Encoded { array, .. }) = planned.route else {
+            return Ok(Vec::new()); // it has no chunks any more: nothing fits
         };
         let array = &self.found.tiles.arrays[array as usize];
         let tiles = StoredTiles::new(array);

@@ -5,8 +5,9 @@
 use crate::digests::{ColumnDigests, Form};
 use crate::error::{MergeError, Result};
 use crate::keys::MadeSpec;
+use crate::links::{Link, LinkPaths};
 use crate::options::MergeOptions;
-use crate::provenance::{FORMAT, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
+use crate::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::readers::InputReader;
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -29,6 +30,8 @@ pub struct StoredDigests {
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
     /// How datasets were made that no input has.
     pub made: Vec<MadeSpec>,
+    /// Whether and how the file leads to its inputs.
+    pub link: (Link, LinkPaths),
 }
 
 /// A concatenated dataset.
@@ -207,11 +210,12 @@ impl Source<'_> {
         strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
     }
 
-    fn made(&self) -> Result<Vec<MadeSpec>> {
-        let Some(value) = self.attributes.get(MADE.as_bytes()) else { return Ok(Vec::new()) };
+    /// What the attribute `name` holds in JSON; the default where it is absent.
+    fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
+        let Some(value) = self.attributes.get(name.as_bytes()) else { return Ok(T::default()) };
         // A canonical string is its length and its bytes.
         let text = value.get(8..).unwrap_or_default();
-        serde_json::from_slice(text).map_err(|error| self.damaged(format!("attribute {MADE}: {error}")))
+        serde_json::from_slice(text).map_err(|error| self.damaged(format!("attribute {name}: {error}")))
     }
 
     fn into_stored(self) -> Result<StoredDigests> {
@@ -264,7 +268,8 @@ impl Source<'_> {
             inputs: inputs.into_iter().zip(len_bytes).collect(),
             objects: objects.into_iter().zip(structures).collect(),
             datasets,
-            made: self.made()?,
+            made: self.json(MADE)?,
+            link: self.json(LINK)?,
         })
     }
 }

@@ -35,6 +35,9 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
         let space = properties::dataspace(dataset, call)?;
         properties::dataspace_of(file, &space, call).map(|extent| extent.dims().to_vec())
     };
+    let (Some(file_name), Some(dataset_name)) = (literal(&file_name), literal(&dataset_name)) else {
+        return Err(properties::unsupported(call, "a virtual dataset with numbered sources".to_owned()));
+    };
     if file_name == b"." {
         return dims(&checks.open_dataset(file.file.id(), &file.path, &dataset_name)?);
     }
@@ -67,10 +70,10 @@ impl Checks<'_> {
         for number in 0..properties::mapping_count(list, self.call)? {
             let file_name = self.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
             let dataset_name = self.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
-            if is_pattern(&file_name) || is_pattern(&dataset_name) {
+            let (Some(file_name), Some(dataset_name)) = (literal(&file_name), literal(&dataset_name)) else {
                 let what = "a virtual dataset with numbered sources (%b in their names)".to_owned();
                 return Err(properties::unsupported(self.call, what));
-            }
+            };
             if file_name == b"." {
                 if self.seen.insert((holder.to_path_buf(), dataset_name.clone())) {
                     let file = opened.map_or(self.file.file.id(), Handle::id);
@@ -145,7 +148,28 @@ impl Checks<'_> {
     }
 }
 
-/// Whether a source name stands for a series: `%b` is a block number, `%%` a percent sign.
-fn is_pattern(name: &[u8]) -> bool {
-    name.contains(&b'%')
+/// The name that a source name stands for: `%%` is a percent sign. `None` where it stands for a series: `%b` is a block
+/// number.
+fn literal(name: &[u8]) -> Option<Vec<u8>> {
+    let mut literal = Vec::with_capacity(name.len());
+    let mut bytes = name.iter();
+    while let Some(&byte) = bytes.next() {
+        if byte == b'%' && bytes.next() != Some(&b'%') {
+            return None;
+        }
+        literal.push(byte);
+    }
+    Some(literal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_percent_signs_are_one() {
+        assert_eq!(literal(b"5%%b.h5"), Some(b"5%b.h5".to_vec()));
+        assert_eq!(literal(b"5%b.h5"), None);
+        assert_eq!(literal(b"5%"), None);
+    }
 }

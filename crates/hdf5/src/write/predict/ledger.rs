@@ -1,7 +1,7 @@
 //! Bounds of single operations, each told before it begins.
 
 use super::messages::datatype_len_bytes;
-use super::objects::{dataset_header, group_len_bytes};
+use super::objects::{dataset_header, group_len_bytes, mappings_len_bytes};
 use super::structures::{fractal_heap_len_bytes, levels};
 use super::{AttributeSpec, Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES};
 use crate::model::{CreationOrder, TypeClass};
@@ -78,7 +78,12 @@ impl Ledger {
     }
 
     pub fn dataset_room(&self, spec: &DatasetSpec) -> u64 {
-        dataset_header(self.compat, spec).0.saturating_add(256)
+        let header = dataset_header(self.compat, spec).0.saturating_add(256);
+        match mappings_len_bytes(spec) {
+            0 => header,
+            // At worst in a collection of its own.
+            mappings => header.saturating_add(mappings).saturating_add(4096),
+        }
     }
 
     /// A link of a group. `text_len_bytes` is that of its name and target.

@@ -4,7 +4,7 @@ use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes,
 use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
 use crate::model::{CreationOrder, Dataspace, ReferenceKind, TypeClass};
-use crate::write::TypeRef;
+use crate::write::{TypeRef, mappings};
 
 pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
     if compat == Compat::Earliest && !order.tracked {
@@ -59,6 +59,7 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
         OutputLayout::Contiguous => (18, 0),
         // Version 3: 4 bytes per size; version 4 and 5: as many as the largest needs, and the index's settings.
         OutputLayout::Chunked { .. } => (24 + 4 * (rank + 1), 0),
+        OutputLayout::Virtual(_) => (18, 0),
     };
     let filter_lens = spec.filters.iter().map(|filter| {
         let name =
@@ -74,6 +75,17 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     let least = if spec.has_attributes { compact_len_bytes.saturating_add(272) } else { 0 };
     // The reserve for a continuation message (24 and 20 bytes) is not free for attributes.
     (header.max(least), least.saturating_sub(header))
+}
+
+/// What the mappings of a virtual dataset take in the global heap, where those of others are about as long.
+pub(super) fn mappings_len_bytes(spec: &DatasetSpec) -> u64 {
+    let OutputLayout::Virtual(mappings) = &spec.layout else { return 0 };
+    // A header of 16 bytes, padding; a collection of 4 KiB, with a header of 16 and what is left at its end, is shared.
+    let len_bytes = mappings::stored_len_bytes(spec.dataspace.dims().len() as u64, mappings).saturating_add(24);
+    match 4064 / len_bytes {
+        0 => len_bytes.saturating_add(32),
+        sharing => 4096 / sharing,
+    }
 }
 
 /// What one filter may add to a chunk that does not compress, beside a thousandth of it: deflate 12 bytes, others less.
@@ -94,7 +106,7 @@ pub(in crate::write) fn values_len_bytes(
     let count = if *dataspace == Dataspace::Null { 0 } else { rows.saturating_mul(product(rest)) };
     let mut growth = 0;
     let stored = match layout {
-        OutputLayout::Compact => 0,
+        OutputLayout::Compact | OutputLayout::Virtual(_) => 0,
         // Allocated as a whole with the first value.
         OutputLayout::Contiguous => dataspace.element_count().unwrap_or(u64::MAX),
         OutputLayout::Chunked { chunk_shape } => {

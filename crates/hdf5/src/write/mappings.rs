@@ -1,0 +1,67 @@
+//! Virtual datasets of an output: which rows lie in which dataset of which file.
+//!
+//! Nothing is opened: whoever writes mappings has looked at the sources. Readers need HDF5 1.10, whatever format the rest
+//! of the file has.
+
+use super::{dataspace, not_writable};
+use crate::error::Result;
+use crate::ffi::{Call, Handle};
+use crate::model::Dataspace;
+use hdf5_metno_sys::h5p::H5Pset_virtual;
+
+/// Rows of a virtual dataset that are all rows of a dataset elsewhere, with the same other dimensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// First row.
+    pub start_row: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// The other file, as a path from the folder of this one or absolute.
+    pub file: Vec<u8>,
+    /// Path of the dataset in it.
+    pub dataset: Vec<u8>,
+}
+
+/// Puts the mappings of a dataset of this extent into its creation list. The caller holds the lock.
+pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &[Mapping]) -> Result<()> {
+    let own = dataspace::build(call, extent)?;
+    for mapping in mappings {
+        let (mut start, mut count) = (vec![0; extent.dims().len()], extent.dims().to_vec());
+        let (Some(first), Some(rows)) = (start.first_mut(), count.first_mut()) else {
+            return Err(not_writable(call, "a scalar cannot be virtual".to_owned()));
+        };
+        (*first, *rows) = (mapping.start_row, mapping.rows);
+        dataspace::select_box(call, &own, &start, &count, false)?;
+        let source = dataspace::build(call, &Dataspace::Simple { max_dims: count.clone(), dims: count })?;
+        let file = call.c_string("H5Pset_virtual", &literal(&mapping.file))?;
+        let dataset = call.c_string("H5Pset_virtual", &literal(&mapping.dataset))?;
+        // SAFETY: valid list, dataspaces and strings, all copied by libhdf5; the caller holds the lock.
+        let status = unsafe { H5Pset_virtual(list.id(), own.id(), file.as_ptr(), dataset.as_ptr(), source.id()) };
+        call.status("H5Pset_virtual", status)?;
+    }
+    Ok(())
+}
+
+/// The name as `H5Pset_virtual` takes it: a percent sign begins a pattern, two of them are one.
+fn literal(name: &[u8]) -> Vec<u8> {
+    name.iter().flat_map(|&byte| std::iter::repeat_n(byte, if byte == b'%' { 2 } else { 1 })).collect()
+}
+
+/// Length of the mappings as they are stored in the global heap, at most.
+pub(super) fn stored_len_bytes(rank: u64, mappings: &[Mapping]) -> u64 {
+    // Version, count and checksum; each: two terminated names and two regular selections (type, version, flags, length,
+    // rank; start, stride, count and block per dimension).
+    let each = 2 * (20 + 32 * rank);
+    let names = mappings.iter().map(|mapping| literal(&mapping.file).len() + literal(&mapping.dataset).len() + 2);
+    13 + names.fold(0_u64, |sum, len| sum.saturating_add(len as u64 + each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_are_doubled() {
+        assert_eq!(literal(b"50%b.h5"), b"50%%b.h5");
+    }
+}

@@ -1,0 +1,182 @@
+//! Outputs that lead to the inputs instead of holding their values: virtual datasets, or external links.
+//!
+//! Invariant: a name leads from the output's folder to the input whatever the current folder is and through whatever
+//! symbolic links the two were named.
+
+use crate::error::{MergeError, Result};
+use crate::schema::{Entry, Role, Schema};
+use raddle_hdf5::model::CreationOrder;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// What an output holds of its inputs' values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Link {
+    /// The values themselves.
+    #[default]
+    No,
+    /// Virtual datasets that are mapped onto the inputs' datasets; values that cannot be are copied.
+    Virtual,
+    /// An external link to each input.
+    External,
+}
+
+/// How an output names its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LinkPaths {
+    /// From the output's folder, so that all can be moved together.
+    #[default]
+    Relative,
+    /// From the root.
+    Absolute,
+}
+
+/// How `output` names `inputs`, in their order.
+///
+/// # Errors
+/// If a folder cannot be found.
+pub fn names<'i>(output: &Path, inputs: impl Iterator<Item = &'i Path>, paths: LinkPaths) -> Result<Vec<Vec<u8>>> {
+    let folder = real_folder(output)?;
+    let name = |input: &Path| {
+        let real = real_folder(input)?.join(input.file_name().unwrap_or_default());
+        let name = match paths {
+            LinkPaths::Relative => from_folder(&folder, &real),
+            LinkPaths::Absolute => real,
+        };
+        Ok(name.into_os_string().into_encoded_bytes())
+    };
+    inputs.map(name).collect()
+}
+
+/// The folder of `path` without symbolic links: `..` leads from where a folder is, not from what it was called.
+fn real_folder(path: &Path) -> Result<PathBuf> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    folder.canonicalize().map_err(|source| MergeError::Input { path: folder.to_path_buf(), source })
+}
+
+/// `target` as seen from `folder`; both absolute and real.
+fn from_folder(folder: &Path, target: &Path) -> PathBuf {
+    let shared = folder.components().zip(target.components()).take_while(|(left, right)| left == right).count();
+    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(target.components().skip(shared)).collect()
+}
+
+/// A schema of external links, one to the root group of each of `inputs`, which the output calls `targets`.
+pub fn external_schema(inputs: &[PathBuf], targets: &[Vec<u8>]) -> Schema {
+    let entry = |path: Vec<u8>, role| {
+        let utf8 = !path.is_ascii();
+        let (attributes, attribute_order) = (Arc::default(), CreationOrder::default());
+        Entry { path, utf8, role, attributes, attribute_order, comment: None }
+    };
+    // In the order of the inputs, not of their names: run2 before run10.
+    let link_order = CreationOrder { tracked: true, indexed: true };
+    let mut entries = vec![entry(b"/".to_vec(), Role::Group { link_order })];
+    for (name, target) in link_names(inputs).into_iter().zip(targets) {
+        let role = Role::ExternalLink { file: target.clone(), path: b"/".to_vec() };
+        entries.push(entry([b"/".to_vec(), name].concat(), role));
+    }
+    Schema { entries, columns: Vec::new() }
+}
+
+/// A distinct name for each input: that of the file without its extension; where several are the same, with those of as
+/// many folders above as tell them apart.
+fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
+    let name = |input: &Path, folders: usize| {
+        let stem = input.with_extension("");
+        let parts: Vec<&[u8]> = stem
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(part) => Some(part.as_bytes()),
+                _ => None,
+            })
+            .collect();
+        parts[parts.len().saturating_sub(folders + 1)..].join(&b'_')
+    };
+    let deepest = inputs.iter().map(|input| input.components().count()).max().unwrap_or(0);
+    let mut folders = vec![0; inputs.len()];
+    let mut names: Vec<Vec<u8>> = inputs.iter().map(|input| name(input, 0)).collect();
+    for depth in 1..=deepest {
+        let counts = counted(&names);
+        for (number, input) in inputs.iter().enumerate() {
+            if counts[&names[number]] > 1 {
+                folders[number] = depth;
+            }
+            if folders[number] == depth {
+                names[number] = name(input, depth);
+            }
+        }
+    }
+    // One file given twice, or names of folders that make the same with another file's: numbered.
+    let counts = counted(&names);
+    let mut taken: std::collections::HashSet<Vec<u8>> =
+        names.iter().filter(|name| counts[*name] == 1).cloned().collect();
+    for name in &mut names {
+        // The group of provenance has that name.
+        if counts[name] == 1 && name.as_slice() != crate::schema::PROVENANCE_GROUP && !name.is_empty() {
+            continue;
+        }
+        let base = name.clone();
+        let mut number = 1;
+        while name.is_empty() || name.as_slice() == crate::schema::PROVENANCE_GROUP || !taken.insert(name.clone()) {
+            number += 1;
+            *name = [base.as_slice(), format!("_{number}").as_bytes()].concat();
+        }
+    }
+    names
+}
+
+fn counted(names: &[Vec<u8>]) -> HashMap<Vec<u8>, usize> {
+    names.iter().fold(HashMap::new(), |mut counts, name| {
+        *counts.entry(name.clone()).or_default() += 1;
+        counts
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_from_the_folder() {
+        for (folder, target, expected) in [
+            ("/data", "/data/run/a.h5", "run/a.h5"),
+            ("/data/out", "/data/in/a.h5", "../in/a.h5"),
+            ("/data", "/data/a.h5", "a.h5"),
+            ("/x/y", "/z/a.h5", "../../z/a.h5"),
+        ] {
+            assert_eq!(from_folder(Path::new(folder), Path::new(target)), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_folder_does_not_mislead() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("deep/er");
+        std::fs::create_dir_all(&real).unwrap();
+        std::os::unix::fs::symlink(&real, folder.path().join("short")).unwrap();
+        let (output, input) = (folder.path().join("short/out.h5"), folder.path().join("a.h5"));
+        let names = names(&output, [input.as_path()].into_iter(), LinkPaths::Relative).unwrap();
+        assert_eq!(names, [b"../../a.h5".to_vec()]);
+    }
+
+    #[test]
+    fn links_have_distinct_names() {
+        let names = |inputs: &[&str]| -> Vec<String> {
+            let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
+            link_names(&inputs).into_iter().map(|name| String::from_utf8(name).unwrap()).collect()
+        };
+        assert_eq!(names(&["a/run1.h5", "a/run2.h5"]), ["run1", "run2"]);
+        assert_eq!(names(&["a/x.h5", "b/x.h5", "b/y.h5"]), ["a_x", "b_x", "y"]);
+        assert_eq!(names(&["p/a/x.h5", "q/a/x.h5"]), ["p_a_x", "q_a_x"]);
+        assert_eq!(names(&["x.h5", "x.h5", "x_2.h5"]), ["x", "x_3", "x_2"]);
+        assert_eq!(names(&["x.h5", "x.nc", "_raddle.h5"]), ["x", "x_2", "_raddle_2"]);
+    }
+}

@@ -1,0 +1,176 @@
+"""Unions and linked outputs, read back by h5py."""
+
+import os
+import shutil
+
+import h5py
+import hdf5plugin  # noqa: F401  (a filter that raddle moves as stored)
+import numpy as np
+from conftest import assert_concatenated, write_events
+
+
+def stored_chunks(dataset):
+    """Stored bytes and filter mask of every chunk, by origin."""
+    chunks = {}
+    for number in range(dataset.id.get_num_chunks()):
+        origin = dataset.id.get_chunk_info(number).chunk_offset
+        mask, raw = dataset.id.read_direct_chunk(origin)
+        chunks[origin] = (mask, raw)
+    return chunks
+
+
+def test_a_union_moves_chunks_as_they_are_stored(raddle, tmp_path):
+    rows = np.arange(1000, dtype=np.int32)
+    filters = {
+        "gzip": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+        "lzf": {"compression": "lzf"},
+        "lossy": {"scaleoffset": 2},
+        "zfp": {"compression": 32013, "compression_opts": (3, 0, 0, 0, 0, 0)},
+        "plain": {},
+    }
+    for name, options in filters.items():
+        data = rows.astype("f4") / 3 if name in ("lossy", "zfp") else rows
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            dataset = file.create_dataset(f"tables/{name}", data=data, chunks=(128,), maxshape=(2000,), **options)
+            dataset.attrs["unit"] = name
+    # A chunk that no decoder takes: it is carried over, not looked at.
+    with h5py.File(tmp_path / "gzip.h5", "r+") as file:
+        file["tables/gzip"].id.write_direct_chunk((256,), b"no deflate stream", 0)
+    inputs = [tmp_path / f"{name}.h5" for name in filters]
+    output = tmp_path / "union.h5"
+    raddle("merge", *inputs, "-o", output, "--union")
+    with h5py.File(output) as union:
+        for name, path in zip(filters, inputs):
+            with h5py.File(path) as file:
+                expected, found = file[f"tables/{name}"], union[f"tables/{name}"]
+                assert stored_chunks(found) == stored_chunks(expected)
+                assert (found.shape, found.maxshape, found.chunks) == ((1000,), (2000,), (128,))
+                assert found.attrs["unit"] == name
+                if name != "gzip":
+                    np.testing.assert_array_equal(found[()], expected[()])
+    raddle("verify", output)
+
+
+def test_a_union_rewrites_references_and_keeps_texts(raddle, tmp_path):
+    for number in (1, 2):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file.attrs[f"part{number}"] = number
+            file.attrs["experiment"] = "loom"
+            group = file.create_group(f"det{number}")
+            group["words"] = [f"wört {n}" * (n % 3) for n in range(50)]
+            group["x"] = np.arange(50.0) * number
+            group["x"].make_scale("x")
+            group["y"] = np.arange(50.0)
+            group["y"].dims[0].attach_scale(group["x"])
+            group.create_dataset("to", data=np.array([group["x"].ref, group["y"].ref]), dtype=h5py.ref_dtype)
+            group["again"] = group["y"]
+    output = tmp_path / "union.h5"
+    raddle("merge", tmp_path / "part1.h5", tmp_path / "part2.h5", "-o", output, "--union")
+    with h5py.File(output) as file:
+        assert dict(file.attrs) == {"part1": 1, "part2": 2, "experiment": "loom"}
+        for number in (1, 2):
+            group = file[f"det{number}"]
+            assert group["words"].asstr()[7] == "wört 7"
+            assert file[group["to"][0]].name == f"/det{number}/x"
+            assert group["y"].dims[0][0] == group["x"]
+            assert group["again"] == group["y"]
+
+
+def test_a_union_refuses_what_two_inputs_have(raddle, events, tmp_path):
+    refused = raddle("merge", *events, "-o", tmp_path / "out.h5", "--union", expect=3)
+    assert "in more than one input" in refused.stderr and "/spill/evt" in refused.stderr
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_virtual_merge_reads_as_the_merge(raddle, events, tmp_path):
+    output = tmp_path / "virtual.h5"
+    raddle("merge", *events, "-o", output, "--link", "virtual")
+    assert_concatenated(output, events)
+    with h5py.File(output) as file:
+        assert file["spill/evt"].is_virtual
+        assert file["table1/energy"].attrs["unit"] == "GeV"
+        assert {source.file_name for source in file["spill/evt"].virtual_sources()} == {path.name for path in events}
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+    # Merged again, it is the plain merge.
+    raddle("merge", output, "-o", tmp_path / "filled.h5")
+    assert_concatenated(tmp_path / "filled.h5", events)
+    with h5py.File(tmp_path / "filled.h5") as file:
+        assert not file["spill/evt"].is_virtual
+
+
+def test_a_virtual_merge_moves_with_its_inputs_and_misses_them(raddle, tmp_path):
+    old = tmp_path / "old"
+    (old / "in").mkdir(parents=True)
+    inputs = [write_events(old / "in" / f"run{number}.h5", number) for number in (1, 2)]
+    raddle("merge", *inputs, "-o", old / "virtual.h5", "--link", "virtual")
+    new = tmp_path / "new"
+    shutil.move(old, new)
+    moved = [new / "in" / path.name for path in inputs]
+    assert_concatenated(new / "virtual.h5", moved)
+    raddle("verify", new / "virtual.h5", "--against", *moved)
+    os.remove(moved[1])
+    damaged = raddle("verify", new / "virtual.h5", expect=8)
+    assert "in/run2.h5" in damaged.stdout
+
+
+def test_absolute_names_and_names_with_percent_signs(raddle, tmp_path):
+    (tmp_path / "in 5%b").mkdir()
+    inputs = [write_events(tmp_path / "in 5%b" / f"run%{number}.h5", number) for number in (1, 2)]
+    for paths in ("relative", "absolute"):
+        output = tmp_path / f"{paths}.h5"
+        raddle("merge", *inputs, "-o", output, "--link", "virtual", "--link-paths", paths)
+        assert_concatenated(output, inputs)
+
+
+def test_keys_are_made_in_a_virtual_merge(raddle, events, tmp_path):
+    keys = ("--keys", "/spill/evt", "--key-scope", "input")
+    raddle("merge", *events, "-o", tmp_path / "plain.h5", *keys)
+    raddle("merge", *events, "-o", tmp_path / "virtual.h5", "--link", "virtual", *keys)
+    with h5py.File(tmp_path / "plain.h5") as plain, h5py.File(tmp_path / "virtual.h5") as virtual:
+        assert not virtual["table1/evt.seq"].is_virtual and virtual["table1/evt"].is_virtual
+        np.testing.assert_array_equal(virtual["table1/evt.seq"][()], plain["table1/evt.seq"][()])
+
+
+def test_external_links_lead_to_the_inputs(raddle, events, tmp_path):
+    output = tmp_path / "links.h5"
+    raddle("merge", *events, "-o", output, "--link", "external")
+    with h5py.File(output) as file:
+        names = [name for name in file if name != "_raddle"]
+        assert names == [path.stem for path in events]
+        for path in events:
+            link = file.get(path.stem, getlink=True)
+            assert (link.filename, link.path) == (path.name, "/")
+            with h5py.File(path) as own:
+                np.testing.assert_array_equal(file[f"{path.stem}/spill/evt"][()], own["spill/evt"][()])
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+    os.remove(events[2])
+    assert "run3.h5" in raddle("verify", output, expect=8).stdout
+
+
+def test_external_links_need_no_schema_in_common(raddle, tmp_path):
+    for number, name in enumerate(("a/x", "b/x", "b/y")):
+        path = tmp_path / f"{name}.h5"
+        path.parent.mkdir(exist_ok=True)
+        with h5py.File(path, "w") as file:
+            file[f"only{number}"] = np.arange(number + 1)
+    raddle("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "links.h5", "--link", "external")
+    with h5py.File(tmp_path / "links.h5") as file:
+        assert [name for name in file if name != "_raddle"] == ["a_x", "b_x", "y"]
+        assert file["b_x/only1"].shape == (2,)
+
+
+def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp_path):
+    for number in (1, 2):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file["bins"] = np.arange(5.0)
+            file["bins"].make_scale("bins")
+            file[f"counts{number}"] = np.arange(15).reshape(3, 5)
+            file[f"counts{number}"].dims[1].attach_scale(file["bins"])
+    output = tmp_path / "union.h5"
+    raddle("merge", tmp_path / "part1.h5", tmp_path / "part2.h5", "-o", output, "--union")
+    with h5py.File(output) as file:
+        assert [file[ref].name for ref, _ in file["bins"].attrs["REFERENCE_LIST"]] == ["/counts1", "/counts2"]
+        for number in (1, 2):
+            assert file[f"counts{number}"].dims[1][0] == file["bins"]
