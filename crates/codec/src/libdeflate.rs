@@ -68,6 +68,8 @@ impl Inflater {
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
         output.resize(SMALL_LEN_BYTES + OUTPUT_ROOM_LEN_BYTES, 0);
         input[..stored.len()].copy_from_slice(stored);
+        // What the decoder sees behind a stream that is cut must not depend on the chunk before.
+        input[stored.len()..stored.len() + INPUT_ROOM_LEN_BYTES].fill(0);
         let inflated = self.inflate_exact(
             &input[..stored.len() + INPUT_ROOM_LEN_BYTES],
             &mut output[..out.len() + OUTPUT_ROOM_LEN_BYTES],
@@ -90,7 +92,7 @@ impl Inflater {
     }
 
     /// Bytes consumed and produced.
-    fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
+    pub(crate) fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
         let (mut consumed, mut produced) = (0usize, 0usize);
         // SAFETY: the handle is live (made in `new`, freed only in `drop`); both pointers are valid for the lengths
         // given with them, and libdeflate neither reads nor writes outside of them. It keeps none of the pointers.
