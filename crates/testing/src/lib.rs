@@ -4,7 +4,7 @@
 //! - [`plain`]: writes specs and reads contents with ordinary libhdf5 calls, independent of raddle's own readers and
 //!   writer, so that a test never asks raddle whether raddle is right.
 //! - [`concatenation`]: what merging files must give, computed on contents.
-//! - [`faults`]: a disk that fails at a chosen call.
+//! - [`faults`]: a disk that fails at a chosen call; [`power`]: what one may hold after the power failed.
 //! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files, with what must happen.
 //!
 //! ```no_run
@@ -27,5 +27,6 @@ pub mod faults;
 pub mod hostile;
 #[allow(unsafe_code, reason = "calls libhdf5 directly; every block says why it may")]
 pub mod plain;
+pub mod power;
 pub mod spec;
 pub mod strategy;
