@@ -206,6 +206,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_cut_stream_is_refused_for_does_not_depend_on_the_one_before() {
+        let deflated = |raw: &[u8]| {
+            let mut stored = Vec::new();
+            assert!(Deflater::new(6).unwrap().deflate(raw, &mut stored, raw.len()));
+            stored
+        };
+        let (before, stored) = (deflated(&[9; 700]), deflated(&[5; 300]));
+        let mut reused = Inflater::new().unwrap();
+        for len in 0..stored.len() {
+            let (mut out, mut long) = ([0; 300], [0; 700]);
+            // Its own end lies behind the cut, then that of another stream.
+            let _ = reused.inflate_small(&stored, &mut out);
+            let after_itself = reused.inflate_small(&stored[..len], &mut out);
+            let _ = reused.inflate_small(&before, &mut long);
+            let after_another = reused.inflate_small(&stored[..len], &mut out);
+            let fresh = Inflater::new().unwrap().inflate_small(&stored[..len], &mut out);
+            assert!(fresh.is_err());
+            assert_eq!((&after_itself, &after_another), (&fresh, &fresh), "cut at {len}");
+        }
+    }
+
+    #[test]
     fn bytes_after_the_stream_are_let_pass_and_a_cut_stream_is_not() {
         let mut stored = Vec::new();
         assert!(Deflater::new(6).unwrap().deflate(&[5; 300], &mut stored, 300));
