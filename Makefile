@@ -43,8 +43,8 @@ fuzz: setup
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target && \
 		$(CARGO) run --quiet --locked --package raddle-fuzzing --example seeds -- $$target fuzz/corpus/$$target && \
-		$(CARGO) +nightly fuzz run --dev $$target -- -max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048 \
-			|| exit 1; \
+		(cd fuzz && ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 $(CARGO) +nightly fuzz run --dev $$target -- \
+			-max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048) || exit 1; \
 	done
 
 check: setup-tests
