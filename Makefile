@@ -2,6 +2,7 @@
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs
+#   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
@@ -14,10 +15,12 @@ export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
+FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
 
-.PHONY: demo test soak check build bench docs setup setup-tests clean
+.PHONY: demo test soak fuzz check build bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -32,6 +35,17 @@ test: check
 
 soak: setup-tests
 	$(CARGO) test --locked --package raddle --test faults -- --ignored
+	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
+
+# What is found lies in fuzz/artifacts, what reached new code in fuzz/corpus.
+fuzz: setup
+	command -v cargo-fuzz > /dev/null || $(CARGO) install --locked cargo-fuzz
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/corpus/$$target && \
+		$(CARGO) run --quiet --locked --package raddle-fuzzing --example seeds -- $$target fuzz/corpus/$$target && \
+		(cd fuzz && ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 $(CARGO) +nightly fuzz run --dev $$target -- \
+			-max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048) || exit 1; \
+	done
 
 check: setup-tests
 	$(CARGO) fmt --all --check

@@ -1,7 +1,9 @@
 //! Decoding any bytes by any pipeline: the entry for fuzzers, and for tests that damage bytes.
 
 use crate::filter::{Filter, KnownFilter};
+use crate::libdeflate::Inflater;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
+use crate::small_inflate::SmallInflater;
 
 /// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; true if that succeeded.
 ///
@@ -30,4 +32,40 @@ pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     Pipeline::new(&filters, element_len_bytes)
         .and_then(|pipeline| pipeline.decode(&mut DecodeState::default(), &stored, filter_mask, &mut chunk))
         .is_ok()
+}
+
+/// A pipeline and a chunk as [`decode_arbitrary`] reads them; `None` where that layout has no room for a number.
+pub fn chunk_of(
+    filters: &[Filter],
+    element_len_bytes: u8,
+    filter_mask: u8,
+    chunk_len_bytes: usize,
+    stored: &[u8],
+) -> Option<Vec<u8>> {
+    let mut bytes = vec![u8::try_from(filters.len()).ok()?];
+    for filter in filters {
+        bytes.push(KnownFilter::ALL.iter().position(|known| known.id() == filter.id)? as u8);
+        bytes.push(u8::try_from(filter.parameters.len()).ok()?);
+        for parameter in &filter.parameters {
+            match u8::try_from(*parameter) {
+                Ok(small) if small < 255 => bytes.push(small),
+                _ => {
+                    bytes.push(255);
+                    bytes.extend_from_slice(&parameter.to_le_bytes());
+                }
+            }
+        }
+    }
+    bytes.extend_from_slice(&[element_len_bytes, filter_mask]);
+    bytes.extend_from_slice(&u16::try_from(chunk_len_bytes).ok()?.to_le_bytes());
+    bytes.extend_from_slice(stored);
+    Some(bytes)
+}
+
+/// What the decoder for small chunks and libdeflate make of a zlib stream, up to a length; `None` where they refuse it.
+pub fn inflate_both_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 2] {
+    let mut out = vec![0; limit_len_bytes];
+    let small = SmallInflater::new().inflate(stored, &mut out).map(|produced| out[..produced].to_vec());
+    let inflated = Inflater::new().and_then(|mut inflater| inflater.inflate_exact(stored, &mut out));
+    [small, inflated.ok().map(|(_, produced)| out[..produced].to_vec())]
 }

@@ -5,7 +5,8 @@
 //! Not here: files, chunk indexes, threads. Nothing in this crate panics on hostile bytes, returns short data, or
 //! writes beyond a stated cap.
 
-mod arbitrary;
+#[doc(hidden)]
+pub mod arbitrary;
 mod back_reference;
 mod bit_transpose;
 mod bitshuffle;

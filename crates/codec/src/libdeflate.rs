@@ -68,6 +68,8 @@ impl Inflater {
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
         output.resize(SMALL_LEN_BYTES + OUTPUT_ROOM_LEN_BYTES, 0);
         input[..stored.len()].copy_from_slice(stored);
+        // What the decoder sees behind a stream that is cut must not depend on the chunk before.
+        input[stored.len()..stored.len() + INPUT_ROOM_LEN_BYTES].fill(0);
         let inflated = self.inflate_exact(
             &input[..stored.len() + INPUT_ROOM_LEN_BYTES],
             &mut output[..out.len() + OUTPUT_ROOM_LEN_BYTES],
@@ -90,7 +92,7 @@ impl Inflater {
     }
 
     /// Bytes consumed and produced.
-    fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
+    pub(crate) fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
         let (mut consumed, mut produced) = (0usize, 0usize);
         // SAFETY: the handle is live (made in `new`, freed only in `drop`); both pointers are valid for the lengths
         // given with them, and libdeflate neither reads nor writes outside of them. It keeps none of the pointers.
@@ -201,6 +203,28 @@ mod tests {
         let mut out = vec![7];
         assert!(!Deflater::new(6).unwrap().deflate(&raw, &mut out, raw.len() / 2));
         assert_eq!(out, [7]);
+    }
+
+    #[test]
+    fn what_a_cut_stream_is_refused_for_does_not_depend_on_the_one_before() {
+        let deflated = |raw: &[u8]| {
+            let mut stored = Vec::new();
+            assert!(Deflater::new(6).unwrap().deflate(raw, &mut stored, raw.len()));
+            stored
+        };
+        let (before, stored) = (deflated(&[9; 700]), deflated(&[5; 300]));
+        let mut reused = Inflater::new().unwrap();
+        for len in 0..stored.len() {
+            let (mut out, mut long) = ([0; 300], [0; 700]);
+            // Its own end lies behind the cut, then that of another stream.
+            let _ = reused.inflate_small(&stored, &mut out);
+            let after_itself = reused.inflate_small(&stored[..len], &mut out);
+            let _ = reused.inflate_small(&before, &mut long);
+            let after_another = reused.inflate_small(&stored[..len], &mut out);
+            let fresh = Inflater::new().unwrap().inflate_small(&stored[..len], &mut out);
+            assert!(fresh.is_err());
+            assert_eq!((&after_itself, &after_another), (&fresh, &fresh), "cut at {len}");
+        }
     }
 
     #[test]

@@ -89,10 +89,16 @@ pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> R
     };
     let unknown: Vec<u64> = tree.objects.iter().filter(|object| is_unknown(object)).map(|o| o.address).collect();
     if !unknown.is_empty() {
-        graft(&mut tree, child.read_objects(path, &unknown)?);
-        renumber(&mut tree);
+        tree = take_in(tree, child.read_objects(path, &unknown)?);
     }
     Ok(tree)
+}
+
+/// The tree with the objects of a fragment in the places of those that it does not know.
+pub(crate) fn take_in(mut tree: FileTree, fragment: Vec<Object>) -> FileTree {
+    graft(&mut tree, fragment);
+    renumber(&mut tree);
+    tree
 }
 
 /// Whether the native reader found an object but does not know how to read it.

@@ -28,15 +28,20 @@ pub fn for_each<J: Sync, S>(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()).max(1) {
-            scope.spawn(|| {
-                if let Err(error) = work() {
-                    stop.store(true, Ordering::Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                }
-            });
+    let work = || {
+        if let Err(error) = work() {
+            stop.store(true, Ordering::Relaxed);
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(jobs.len()) {
+            // Where no more threads can be had, those that are there do it all.
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
     });
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }

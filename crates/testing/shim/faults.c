@@ -9,6 +9,10 @@
  *
  * With RADDLE_FAULT_STICKY, also every later one. Each fault adds a line to RADDLE_FAULT_LOG. Nothing is done without
  * RADDLE_FAULT_AT. Everything here uses system calls directly: the functions below are the program's.
+ *
+ * With RADDLE_FAULT_TRACE, each call that has changed a file under RADDLE_FAULT_UNDER, or its name, or synced it, is appended
+ * to that file: a line "CALL LEN OFFSET PATH", for write with the LEN bytes that were written after it. rename and link
+ * have two paths with a tab between, create has the flags for an offset, truncate the new length.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static const char *under, *calls, *action, *log_path;
+static const char *under, *calls, *action, *log_path, *trace_path;
 static long at;
 static int sticky;
 static atomic_long count;
@@ -38,6 +42,7 @@ __attribute__((constructor)) static void set_up(void)
     calls = getenv("RADDLE_FAULT_CALLS");
     action = getenv("RADDLE_FAULT_DO");
     log_path = getenv("RADDLE_FAULT_LOG");
+    trace_path = getenv("RADDLE_FAULT_TRACE");
     sticky = getenv("RADDLE_FAULT_STICKY") != NULL;
     at = text != NULL && under != NULL && calls != NULL && action != NULL ? atol(text) : 0;
 }
@@ -104,33 +109,91 @@ static int fate(const char *call, const char *path)
     return -1;
 }
 
-static int fate_of_file(const char *call, int file)
+/* The path of an open file; 0 if it has none. */
+static int path_of_file(int file, char path[PATH_MAX])
 {
-    char link[64], path[PATH_MAX];
+    char link[64];
     ssize_t len;
-    if (at == 0)
-        return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    len = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
+    len = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
     if (len <= 0)
         return 0;
     path[len] = 0;
-    return fate(call, path);
+    return 1;
+}
+
+/* The absolute path of a name; 0 if it has none. Tests give absolute names or run inside of the watched folder. */
+static int path_of_name(const char *name, char path[PATH_MAX])
+{
+    path[0] = 0;
+    if (name[0] != '/') {
+        if (getcwd(path, PATH_MAX / 2) == NULL)
+            return 0;
+        strcat(path, "/");
+    }
+    strncat(path, name, PATH_MAX - strlen(path) - 1);
+    return 1;
+}
+
+static int fate_of_file(const char *call, int file)
+{
+    char path[PATH_MAX];
+    return at != 0 && path_of_file(file, path) ? fate(call, path) : 0;
 }
 
 static int fate_of_path(const char *call, const char *name)
 {
     char path[PATH_MAX];
-    if (at == 0)
-        return 0;
-    if (name[0] == '/')
-        return fate(call, name);
-    /* A relative name: tests give absolute ones or run inside of the watched folder. */
-    if (getcwd(path, sizeof path / 2) == NULL)
-        return 0;
-    strncat(path, "/", sizeof path - strlen(path) - 1);
-    strncat(path, name, sizeof path - strlen(path) - 1);
-    return fate(call, path);
+    return at != 0 && path_of_name(name, path) ? fate(call, path) : 0;
+}
+
+static void trace(const char *call, const char *path, long long offset, const void *bytes, size_t len)
+{
+    char line[2 * PATH_MAX + 128];
+    struct iovec pieces[2];
+    int file;
+    if (strncmp(path, under, strlen(under)) != 0)
+        return;
+    pieces[0].iov_base = line;
+    pieces[0].iov_len = (size_t)snprintf(line, sizeof line, "%s %zu %lld %s\n", call, len, offset, path);
+    pieces[1].iov_base = (void *)bytes;
+    pieces[1].iov_len = len;
+    file = (int)syscall(SYS_openat, AT_FDCWD, trace_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    syscall(SYS_writev, file, pieces, 2);
+    syscall(SYS_close, file);
+}
+
+/* Traces a call on an open file that gave `outcome`, and returns that. */
+static ssize_t traced_file(ssize_t outcome, const char *call, int file, long long offset, const void *bytes)
+{
+    char path[PATH_MAX];
+    int error = errno;
+    if (outcome >= 0 && trace_path != NULL && under != NULL && path_of_file(file, path))
+        trace(call, path, offset, bytes, bytes == NULL ? 0 : (size_t)outcome);
+    errno = error;
+    return outcome;
+}
+
+/* Where a write that gave `outcome` has begun. */
+static long long begun_at(int file, ssize_t outcome)
+{
+    return trace_path == NULL || outcome < 0 ? 0 : (long long)syscall(SYS_lseek, file, 0, SEEK_CUR) - outcome;
+}
+
+/* The same for names; `to` may be NULL. */
+static int traced_name(int outcome, const char *call, const char *from, const char *to, long long offset)
+{
+    char path[2 * PATH_MAX], second[PATH_MAX];
+    int error = errno;
+    if (outcome >= 0 && trace_path != NULL && under != NULL && path_of_name(from, path)) {
+        if (to != NULL && path_of_name(to, second)) {
+            strcat(path, "\t");
+            strcat(path, second);
+        }
+        trace(call, path, offset, NULL, 0);
+    }
+    errno = error;
+    return outcome;
 }
 
 #define SHORTENED(outcome, len) ((outcome) > 0 && (len) > 1 ? 1 : (len))
@@ -177,7 +240,8 @@ void *realloc(void *old, size_t len)
 ssize_t write(int file, const void *bytes, size_t len)
 {
     int outcome = fate_of_file("write", file);
-    return outcome < 0 ? -1 : syscall(SYS_write, file, bytes, SHORTENED(outcome, len));
+    ssize_t written = outcome < 0 ? -1 : syscall(SYS_write, file, bytes, SHORTENED(outcome, len));
+    return traced_file(written, "write", file, begun_at(file, written), bytes);
 }
 
 ssize_t writev(int file, const struct iovec *pieces, int number)
@@ -187,13 +251,16 @@ ssize_t writev(int file, const struct iovec *pieces, int number)
         return -1;
     if (outcome > 0)
         return syscall(SYS_write, file, pieces[0].iov_base, SHORTENED(outcome, pieces[0].iov_len));
+    if (trace_path != NULL)
+        return write(file, pieces[0].iov_base, pieces[0].iov_len); /* the rest by the next call */
     return syscall(SYS_writev, file, pieces, number);
 }
 
 ssize_t pwrite64(int file, const void *bytes, size_t len, off64_t offset)
 {
     int outcome = fate_of_file("pwrite", file);
-    return outcome < 0 ? -1 : syscall(SYS_pwrite64, file, bytes, SHORTENED(outcome, len), offset);
+    ssize_t written = outcome < 0 ? -1 : syscall(SYS_pwrite64, file, bytes, SHORTENED(outcome, len), offset);
+    return traced_file(written, "write", file, offset, bytes);
 }
 
 ssize_t pwrite(int file, const void *bytes, size_t len, off_t offset)
@@ -220,17 +287,20 @@ ssize_t pread(int file, void *bytes, size_t len, off_t offset)
 
 int fsync(int file)
 {
-    return fate_of_file("fsync", file) < 0 ? -1 : (int)syscall(SYS_fsync, file);
+    int outcome = fate_of_file("fsync", file) < 0 ? -1 : (int)syscall(SYS_fsync, file);
+    return (int)traced_file(outcome, "sync", file, 0, NULL);
 }
 
 int fdatasync(int file)
 {
-    return fate_of_file("fdatasync", file) < 0 ? -1 : (int)syscall(SYS_fdatasync, file);
+    int outcome = fate_of_file("fdatasync", file) < 0 ? -1 : (int)syscall(SYS_fdatasync, file);
+    return (int)traced_file(outcome, "sync", file, 0, NULL);
 }
 
 int ftruncate64(int file, off64_t len)
 {
-    return fate_of_file("ftruncate", file) < 0 ? -1 : (int)syscall(SYS_ftruncate, file, len);
+    int outcome = fate_of_file("ftruncate", file) < 0 ? -1 : (int)syscall(SYS_ftruncate, file, len);
+    return (int)traced_file(outcome, "truncate", file, len, NULL);
 }
 
 int ftruncate(int file, off_t len)
@@ -252,42 +322,50 @@ int close(int file)
 
 int rename(const char *from, const char *to)
 {
-    return fate_of_path("rename", to) < 0 ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    int outcome = fate_of_path("rename", to) < 0 ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    return traced_name(outcome, "rename", from, to, 0);
 }
 
 int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     int outcome = fate_of_path("rename", to);
-    return outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+    outcome = outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+    return traced_name(outcome, "rename", from, to, 0);
 }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
 {
     int outcome = fate_of_path("rename", to);
-    return outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+    outcome = outcome < 0 ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+    return traced_name(outcome, "rename", from, to, 0);
 }
 
 int link(const char *from, const char *to)
 {
-    return fate_of_path("link", to) < 0 ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    int outcome = fate_of_path("link", to) < 0 ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+    return traced_name(outcome, "link", from, to, 0);
 }
 
 int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
     int outcome = fate_of_path("link", to);
-    return outcome < 0 ? -1 : (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    outcome = outcome < 0 ? -1 : (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    return traced_name(outcome, "link", from, to, 0);
 }
 
 int unlink(const char *path)
 {
-    return fate_of_path("unlink", path) < 0 ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    int outcome = fate_of_path("unlink", path) < 0 ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return traced_name(outcome, "unlink", path, NULL, 0);
 }
 
 static int opened(const char *path, int folder, int flags, mode_t mode)
 {
+    int file;
     if (flags & (O_CREAT | O_WRONLY | O_RDWR) ? fate_of_path("create", path) < 0 : fate_of_path("open", path) < 0)
         return -1;
-    return (int)syscall(SYS_openat, folder, path, flags, mode);
+    file = (int)syscall(SYS_openat, folder, path, flags, mode);
+    return flags & (O_CREAT | O_TRUNC) ? traced_name(file, "create", path, NULL, flags) : file;
 }
 
 #define MODE(flags, mode)                              \

@@ -98,6 +98,12 @@ pub fn arm(command: &mut Command, fault: &Fault, under: &Path, log: &Path) {
     }
 }
 
+/// Lets all that `command` changes under `under` (absolute) be appended to `log`, which must not lie there: see
+/// [`crate::power`].
+pub fn trace(command: &mut Command, under: &Path, log: &Path) {
+    command.env("LD_PRELOAD", LIBRARY.as_path()).env("RADDLE_FAULT_UNDER", under).env("RADDLE_FAULT_TRACE", log);
+}
+
 /// The faults that happened: call and path each. Empties the log.
 pub fn struck(log: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();

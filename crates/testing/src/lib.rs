@@ -5,7 +5,7 @@
 //!   writer, so that a test never asks raddle whether raddle is right.
 //! - [`concatenation`]: what merging files must give, computed on contents.
 //! - [`split`]: a file cut into several of distinct objects, for unions.
-//! - [`faults`]: a disk that fails at a chosen call.
+//! - [`faults`]: a disk that fails at a chosen call; [`power`]: what one may hold after the power failed.
 //! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files, with what must happen.
 //!
 //! ```no_run
@@ -28,6 +28,7 @@ pub mod faults;
 pub mod hostile;
 #[allow(unsafe_code, reason = "calls libhdf5 directly; every block says why it may")]
 pub mod plain;
+pub mod power;
 pub mod spec;
 pub mod split;
 pub mod strategy;

@@ -5,9 +5,11 @@
 //!
 //! The tests that are ignored are the long versions of the others: `make soak`.
 
+mod full_disk;
 mod inputs;
 mod killing;
 mod limits;
+mod power;
 mod rounds;
 mod stale;
 mod workload;

@@ -1,4 +1,4 @@
-//! Rows 16 and 23: many processes at one output, and surroundings that must not show in it.
+//! Rows 16, 21 and 23: many processes at one output, any number of threads, and surroundings that must not show in it.
 
 use crate::workload::Workload;
 use std::process::{Command, Stdio};
@@ -26,6 +26,32 @@ fn of_many_writers_one_writes_and_the_others_say_so() {
 #[ignore = "make soak"]
 fn soak_of_many_writers_one_writes_and_the_others_say_so() {
     eight_writers(50);
+}
+
+/// `rounds` times: merges with these numbers of threads; the bytes are those of the first merge.
+fn threads(numbers: std::ops::RangeInclusive<u32>, rounds: u32) {
+    let workload = Workload::new(3, 40, &["--memory", "64MiB"]);
+    for round in 0..rounds {
+        for jobs in numbers.clone() {
+            workload.reset();
+            let mut command = workload.command();
+            command.args(["-j", &jobs.to_string()]);
+            let outcome = workload.run(command);
+            assert_eq!(outcome.code, 0, "round {round}, {jobs} threads: {outcome:?}");
+            workload.assert_right(&(round, jobs));
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    threads(1..=16, 1);
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_any_number_of_threads_gives_the_same_bytes() {
+    threads(1..=16, 100);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! file in its life, so what one file does to the child's memory cannot touch another file's values; no file but
 //! the one named is opened, unless it lies in the same folder or [`ChildOptions::foreign_files`] allows it.
 
+#[doc(hidden)]
+pub mod arbitrary;
 mod inherited;
 mod library;
 mod process;
@@ -19,7 +21,7 @@ pub use protocol::{ListedChunk, ObjectName};
 pub use serve::serve;
 
 use crate::error::{Hdf5Error, Result};
-use crate::model::{FileTree, Object};
+use crate::model::{FileTree, Link, LinkTarget, Object, ObjectKind};
 use crate::source::{FileIdentity, InputFile};
 use process::{Death, Process};
 use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
@@ -103,7 +105,7 @@ impl ChildReader {
     /// The metadata of the whole file.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
         match self.ask(path, Task::Tree)? {
-            Reply::Message(Answer::Tree(tree)) => Ok(tree),
+            Reply::Message(Answer::Tree(tree)) if is_closed(&tree.objects) => Ok(tree),
             _ => Err(unexpected(path)),
         }
     }
@@ -112,7 +114,11 @@ impl ChildReader {
     /// links lead to: a breadth-first walk from several roots. Indexes of hard links count in the returned list.
     pub fn read_objects(&self, path: &Path, addresses: &[u64]) -> Result<Vec<Object>> {
         match self.ask(path, Task::Fragment { addresses: addresses.to_vec() })? {
-            Reply::Message(Answer::Fragment(Fragment { objects })) if objects.len() >= addresses.len() => Ok(objects),
+            Reply::Message(Answer::Fragment(Fragment { objects }))
+                if objects.len() >= addresses.len() && is_closed(&objects) =>
+            {
+                Ok(objects)
+            }
             _ => Err(unexpected(path)),
         }
     }
@@ -221,7 +227,48 @@ enum Reply {
     Values(Vec<u8>),
 }
 
+/// Whether there is an object, and every hard link leads to one that is there: readers of trees follow links without a
+/// look.
+fn is_closed(objects: &[Object]) -> bool {
+    let leads_out = |link: &Link| matches!(link.target, LinkTarget::Hard(target) if target as usize >= objects.len());
+    let leads_nowhere = |object: &Object| match &object.kind {
+        ObjectKind::Group(group) => group.links.iter().any(leads_out),
+        _ => false,
+    };
+    !objects.is_empty() && !objects.iter().any(leads_nowhere)
+}
+
 /// The child answered something else than it was asked.
 fn unexpected(path: &Path) -> Hdf5Error {
     Hdf5Error::ReaderDied { path: path.to_path_buf(), status: Death::Garbage("another answer".to_owned()).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CreationOrder, Group};
+
+    #[test]
+    fn links_of_an_answer_lead_to_its_objects() {
+        let group = |targets: &[u32]| {
+            let link = |target: &u32| Link {
+                name: b"a".to_vec(),
+                utf8: false,
+                creation_order: None,
+                target: LinkTarget::Hard(*target),
+            };
+            let links = targets.iter().map(link).collect();
+            let kind = ObjectKind::Group(Group { links, link_order: CreationOrder::default() });
+            Object {
+                address: 0,
+                kind,
+                attributes: Vec::new(),
+                attribute_order: CreationOrder::default(),
+                comment: None,
+            }
+        };
+        assert!(!is_closed(&[]));
+        assert!(is_closed(&[group(&[0, 1]), group(&[])]));
+        assert!(!is_closed(&[group(&[0, 2]), group(&[])]));
+    }
 }

@@ -1,0 +1,73 @@
+//! Row 11: a disk that is really full. Needs the right to mount a file system in memory (a container often has it not).
+
+use crate::workload::{GOES_ON, OLD, Workload};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system of that many KiB over a folder, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Why it cannot be had, otherwise.
+    fn new(folder: &Path, size_kib: u64) -> Result<Self, String> {
+        let size = format!("size={size_kib}k");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "raddle-test"]).arg(folder).output();
+        match mount {
+            Ok(output) if output.status.success() => Ok(Self(folder.to_path_buf())),
+            Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn resize(&self, size_kib: u64) {
+        let options = format!("remount,size={size_kib}k");
+        assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Merges onto file systems that are too small, from a few pages up to one that is large enough; then makes room.
+fn too_small(sizes_kib: impl Iterator<Item = u64>) {
+    let workload = Workload::small();
+    let folder = workload.root().join("out");
+    let (mut failed, mut resumed) = (0, 0);
+    for size_kib in sizes_kib {
+        let mounted = match Mounted::new(&folder, size_kib) {
+            Ok(mounted) => mounted,
+            Err(why) => return println!("skipped: a file system cannot be mounted here: {why}"),
+        };
+        workload.reset();
+        let outcome = workload.run(workload.command());
+        let context = (size_kib, &outcome);
+        match outcome.code {
+            0 => workload.assert_right(&context),
+            5 => {
+                failed += 1;
+                assert!(outcome.told.contains("No space left on device"), "{context:?}");
+                assert!(outcome.told.contains("out/"), "{context:?}: no file is named");
+                assert_eq!(std::fs::read(workload.output()).unwrap(), OLD, "{context:?}");
+                workload.assert_tidy(&outcome);
+                mounted.resize(64 << 10);
+                resumed += u64::from(workload.assert_goes_on(&context).contains(GOES_ON));
+            }
+            _ => panic!("{context:?}"),
+        }
+    }
+    assert!(failed > 5 && resumed > 2, "{failed} runs failed, {resumed} went on");
+}
+
+#[test]
+fn a_full_disk_is_told_and_gone_on_behind_when_there_is_room() {
+    too_small((8..2000).step_by(100));
+}
+
+#[test]
+#[ignore = "make soak"]
+fn soak_a_full_disk_is_told_and_gone_on_behind_when_there_is_room() {
+    too_small((4..2000).step_by(4));
+}

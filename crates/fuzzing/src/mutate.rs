@@ -1,0 +1,53 @@
+//! Changed copies of seeds, drawn from numbers: flipped bits, other bytes and words, cuts, repeats and splices.
+
+use raddle_testing::strategy::Draw;
+
+/// Numbers at which parsers go wrong, as 64 bits of which a place takes as many as it has.
+const ODD_NUMBERS: [u64; 10] = [0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
+
+/// Longest result of splices and repeats.
+const LONGEST_LEN_BYTES: usize = 1 << 20;
+
+/// A changed copy of one of `seeds`, of which there must be one at least.
+pub fn mutated(seeds: &[Vec<u8>], draw: &mut Draw) -> Vec<u8> {
+    let mut bytes = seeds[draw.below(seeds.len() as u64) as usize].clone();
+    for _ in 0..=draw.below(4) {
+        change(&mut bytes, seeds, draw);
+    }
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], draw: &mut Draw) {
+    let place = |len: usize, draw: &mut Draw| draw.below(len as u64 + 1) as usize;
+    if bytes.is_empty() {
+        bytes.extend((0..draw.below(64)).map(|_| draw.below(256) as u8));
+        return;
+    }
+    let at = draw.below(bytes.len() as u64) as usize;
+    match draw.below(8) {
+        0 => bytes[at] ^= 1 << draw.below(8),
+        1 => bytes[at] = draw.below(256) as u8,
+        2 | 3 => {
+            let width = 1 << draw.below(4);
+            let number = ODD_NUMBERS[draw.below(ODD_NUMBERS.len() as u64) as usize];
+            let end = (at + width).min(bytes.len());
+            bytes[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+        }
+        4 => bytes[at] = bytes[at].wrapping_add(if draw.below(2) == 0 { 1 } else { 255 }),
+        5 => bytes.truncate(at),
+        6 => {
+            // A run of bytes once more, in another place: structures that overlap or come twice.
+            let end = (at + 1 + draw.below(64) as usize).min(bytes.len());
+            let run = bytes[at..end].to_vec();
+            let to = place(bytes.len() - run.len(), draw);
+            bytes[to..to + run.len()].copy_from_slice(&run);
+        }
+        _ => {
+            let other = &seeds[draw.below(seeds.len() as u64) as usize];
+            let from = place(other.len(), draw);
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[from..]);
+            bytes.truncate(LONGEST_LEN_BYTES);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Texts of the command line that raddle parses itself.
+
+use raddle_cli::options::layout::{Chunk, Compression};
+use raddle_cli::options::size::Size;
+
+/// The bytes are an option's value.
+pub(crate) fn texts(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(Size(len_bytes)) = text.parse::<Size>() {
+        assert_eq!(len_bytes.to_string().parse(), Ok(Size(len_bytes)));
+    }
+    if let Ok(Chunk::Shape(shape)) = text.parse() {
+        assert!(shape.len() > 1 && !shape.contains(&0));
+    }
+    if let Ok(compression) = text.parse::<Compression>() {
+        assert_eq!(compression.to_string().parse(), Ok(compression));
+    }
+}
+
+/// Values that are taken, and some that are not.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let texts = [
+        "512MiB",
+        "2GB",
+        "1.5GiB",
+        "4096",
+        " 7 b ",
+        ".5kB",
+        "99999999999999999999",
+        "65536rows",
+        "1 row",
+        "128x1024",
+        "8x8x8",
+        "gzip:9",
+        "gzip:255",
+        "fast",
+        "keep",
+        "0.1234567890123456789TB",
+        "٣MiB",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}

@@ -1,0 +1,112 @@
+//! Every target on its seeds and on changed copies of them: no panic, no case that takes long, no large request for
+//! memory. The long version is `make soak`, the one that seeks its way by coverage `make fuzz`.
+#![allow(unsafe_code, reason = "an allocator that counts")]
+
+use raddle_fuzzing::mutate::mutated;
+use raddle_fuzzing::{TARGETS, Target};
+use raddle_testing::strategy::Draw;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The system's allocator, noting the largest request.
+struct Counting;
+
+static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: all is done by the system's allocator, with the arguments as they came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the trait's contract, which is that of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(old, layout, new_len_bytes) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The engine's memory in the target `merge` is 32 MiB; nothing else comes near.
+const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
+
+/// No case takes a tenth of it, but the machine may be busy.
+const LONGEST_CASE: Duration = Duration::from_secs(20);
+
+/// Targets one after the other: the largest request is of one of them.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn seed_of_draws() -> u64 {
+    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn check(target: &Target, cases: u32) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poison| poison.into_inner());
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty());
+    let mut draw = Draw::new(seed_of_draws());
+    let changed: Vec<Vec<u8>> = (0..cases).map(|_| mutated(&seeds, &mut draw)).collect();
+    for input in seeds.iter().chain(&changed) {
+        LARGEST_BYTES.store(0, Ordering::Relaxed);
+        let started = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+        let (elapsed, largest) = (started.elapsed(), LARGEST_BYTES.load(Ordering::Relaxed));
+        let failed = outcome.is_err() || elapsed > LONGEST_CASE || largest > LARGEST_REQUEST_BYTES;
+        assert!(!failed, "{}: {elapsed:?}, request of {largest} bytes, input:\n{}", target.name, input.escape_ascii());
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        mod quick {
+            $(#[test]
+            fn $name() {
+                let target = super::target(stringify!($name));
+                super::check(target, target.quick_cases);
+            })*
+        }
+        mod soak {
+            $(#[test]
+            #[ignore = "make soak"]
+            fn $name() {
+                let target = super::target(stringify!($name));
+                super::check(target, target.quick_cases * 50);
+            })*
+        }
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+targets! { pipeline deflate encode file edited_file merge digests journal protocol texts }
+
+fn target(name: &str) -> &'static Target {
+    TARGETS.iter().find(|target| target.name == name).unwrap()
+}
+
+#[test]
+fn every_target_is_run_here_and_under_the_fuzzer() {
+    let listed: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+    assert_eq!(listed, NAMES);
+    let manifest = include_str!("../../../fuzz/Cargo.toml");
+    for name in listed {
+        assert!(manifest.contains(&format!("name = \"{name}\"\n")), "fuzz/ lacks {name}");
+    }
+}
