@@ -148,6 +148,11 @@ impl Digest {
         }
     }
 
+    /// The digest of a run of `len_bytes` whose CRC-64/NVME is `crc`: the inverse of [`Digest::crc64_nvme`].
+    pub fn of_crc64_nvme(crc: u64, len_bytes: u64) -> Self {
+        Self { linear: !crc ^ shift(u64::MAX, len_bytes), len_bytes }
+    }
+
     /// Length of the run.
     pub fn len_bytes(self) -> u64 {
         self.len_bytes

@@ -17,17 +17,21 @@ mod dataset;
 mod dataspace;
 mod datatype;
 mod driver;
+mod edit;
 mod filters;
 mod links;
 mod memory;
 mod output;
+mod overlay;
 mod predict;
 mod properties;
 
 pub use attribute::AttributeSpec;
 pub use dataset::{DatasetSpec, OutputDataset, OutputLayout};
+pub use edit::EditedFile;
 pub use links::NewLink;
 pub use output::{Compat, OutputFile, OutputOptions, WrittenFile};
+pub use overlay::Change;
 pub use predict::MetadataPrediction;
 
 use crate::error::Hdf5Error;
