@@ -501,6 +501,14 @@ mod tests {
     }
 
     #[test]
+    fn a_published_value_and_its_length_are_the_digest() {
+        for bytes in [&b""[..], b"a", b"123456789", &[0; 5000]] {
+            let digest = Digest::of(bytes);
+            assert_eq!(Digest::of_crc64_nvme(digest.crc64_nvme(), digest.len_bytes()), digest);
+        }
+    }
+
+    #[test]
     fn long_shifts() {
         let crc = fragment(b"x");
         assert_eq!(shift(shift(crc, 1 << 40), 12_345), shift(crc, (1 << 40) + 12_345));

@@ -303,7 +303,6 @@ impl<'p> Committer<'p> {
             MergeError::Hdf5(error.in_object(object))
         })
     }
-
 }
 
 /// Creates `/_raddle` and all that is in it.

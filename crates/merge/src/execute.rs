@@ -128,7 +128,8 @@ fn make(
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
-    let resume::Begun { temporary, mut journal, samples } = resume::begin(plan, &pool, &work, raw_start, publication, *watch)?;
+    let resume::Begun { temporary, mut journal, samples } =
+        resume::begin(plan, &pool, &work, raw_start, publication, *watch)?;
     let resumed = journal.recorded();
     let (path, options) = (publication.temporary(), &output_options);
     let target = Target { temporary, path, options, journal: &mut journal, samples: &samples };

@@ -419,12 +419,7 @@ impl Planner<'_> {
 
     /// How a column of a file grows: in the chunks and with the filters that it has. Where its last chunk is not full,
     /// that one is made anew.
-    fn grown_column(
-        &mut self,
-        index: ColumnIndex,
-        column: &Column,
-        path: &[u8],
-    ) -> Result<(ColumnPlan, ColumnGrowth)> {
+    fn grown_column(&mut self, index: ColumnIndex, column: &Column, path: &[u8]) -> Result<(ColumnPlan, ColumnGrowth)> {
         let refuse = |reason: String| Err(MergeError::Object { object: display_path(path), reason });
         let model = column.model();
         let old_rows = column.facts.first().map_or(0, |fact| fact.rows);
@@ -460,12 +455,14 @@ impl Planner<'_> {
             route: Route::Empty,
             pipelines: Vec::new(),
         };
-        if new_rows == 0 || planned.dims.contains(&0) {
+        if new_rows == 0 {
             planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
             return Ok((planned, growth));
         }
         let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index: chunk_index } = &model.layout else {
-            return refuse("is stored in one piece and cannot grow; merge all inputs anew, with --extendible".to_owned());
+            return refuse(
+                "is stored in one piece and cannot grow; merge all inputs anew, with --extendible".to_owned(),
+            );
         };
         if longest != u64::MAX && longest.max(old_rows) < planned.dims[0] {
             return refuse(format!(
@@ -474,7 +471,10 @@ impl Planner<'_> {
                 planned.dims[0]
             ));
         }
-        if *partial_chunks_unfiltered || *chunk_index == ChunkIndex::ThroughLibrary || model.fill.allocation_time == EARLY {
+        if *partial_chunks_unfiltered
+            || *chunk_index == ChunkIndex::ThroughLibrary
+            || model.fill.allocation_time == EARLY
+        {
             return refuse(
                 "has chunks that are allocated early, are not filtered at the edges, or are indexed in a way that raddle \
                  does not know; rewrite the file once with raddle rechunk"
@@ -482,7 +482,9 @@ impl Planner<'_> {
             );
         }
         let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
-        if column.is_file_local() {
+        if planned.dims.contains(&0) {
+            // Rows without elements: the extent grows, nothing is stored.
+        } else if column.is_file_local() {
             if let Some(error) = unknown {
                 return refuse(format!("{error}; its values cannot be read"));
             }

@@ -194,7 +194,8 @@ fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
     for (sample, input) in samples.iter().zip(&plan.inputs) {
         let identity = input.identity;
         inputs = inputs.then(Digest::of(input.path.as_os_str().as_bytes()));
-        inputs = inputs.then(Digest::of(format!("\n{identity:?}\n").as_bytes())).then(Digest::of(&sample.to_le_bytes()));
+        inputs =
+            inputs.then(Digest::of(format!("\n{identity:?}\n").as_bytes())).then(Digest::of(&sample.to_le_bytes()));
     }
     binding.bind("the inputs", inputs.crc64_nvme());
     let mut layout = Digest::of(&raw_start.to_le_bytes());

@@ -157,15 +157,14 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
     let done = append(plan, held, watch).map_err(Stopped::Merge)?;
     arguments.running.write_report(&done).map_err(Stopped::Told)?;
     if !arguments.running.quiet {
-        print(&report::appended(&done)).map_err(Stopped::Told)?;
+        print(&report::appended(&arguments.file, &done)).map_err(Stopped::Told)?;
     }
     Ok(())
 }
 
 fn options(arguments: &AppendArgs) -> Result<MergeOptions, Failure> {
     let mut options = MergeOptions::new(&arguments.file);
-    options.selection =
-        Selection::new(&[], &[], &arguments.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
+    options.selection = Selection::new(&[], &[], &arguments.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
     options.join.join = match arguments.join {
         Join::Exact => JoinPolicy::Exact,
         Join::Outer => JoinPolicy::Outer,

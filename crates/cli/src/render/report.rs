@@ -5,6 +5,7 @@ use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
 use raddle_merge::execute::MergeReport;
 use raddle_merge::verify::VerifyReport;
+use std::path::Path;
 
 /// Mismatches shown; one wrong dataset is enough to distrust a file.
 const LONGEST_TABLE: usize = 50;
@@ -38,14 +39,14 @@ pub fn merged(report: &MergeReport) -> String {
     )
 }
 
-/// A finished append.
-pub fn appended(report: &AppendReport) -> String {
+/// A finished append to `file`, as the user names it.
+pub fn appended(file: &Path, report: &AppendReport) -> String {
     let grown = quantity::counted(report.grown_datasets, "dataset");
     let peak =
         report.memory.peak_rss_bytes.map_or(String::new(), |peak| format!(", peak memory {}", quantity::size(peak)));
     format!(
         "{}: {} appended, {grown} grew by up to {} rows\n  {}, {} before\n  in {}{peak}\n",
-        escape::path(&report.output),
+        escape::path(file),
         quantity::counted(report.inputs, "file"),
         quantity::count(report.most_rows),
         quantity::size(report.output_len_bytes),

@@ -65,9 +65,7 @@ impl Overlay {
         for_each_page(address, bytes.len(), |page, within, range| {
             let held = match self.pages.entry(page) {
                 std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
-                std::collections::btree_map::Entry::Vacant(free) => {
-                    free.insert(read_page(&self.file, self.end, page)?)
-                }
+                std::collections::btree_map::Entry::Vacant(free) => free.insert(read_page(&self.file, self.end, page)?),
             };
             held[within..within + range.len()].copy_from_slice(&bytes[range]);
             Ok(())

@@ -140,9 +140,9 @@ impl Growth {
         let (row_len_bytes, block_rows) = (plan.row_len_bytes(column), self.block_rows(plan, column));
         let first_row = self.first_digested_row(plan, column);
         let kept = known.map_or(&[][..], |known| &known.blocks[..(first_row / block_rows) as usize]);
-        let old = kept.iter().fold(Digest::default(), |all, crc| {
-            all.then(Digest::of_crc64_nvme(*crc, block_rows * row_len_bytes))
-        });
+        let old = kept
+            .iter()
+            .fold(Digest::default(), |all, crc| all.then(Digest::of_crc64_nvme(*crc, block_rows * row_len_bytes)));
         let rows = plan.columns[column as usize].dims[0] - first_row;
         let whole = old.then(Digest::of_crc64_nvme(new.whole, rows * row_len_bytes)).crc64_nvme();
         let blocks = kept.iter().chain(&new.blocks).copied().collect();
@@ -154,9 +154,8 @@ impl Growth {
         let Some(stored) = &self.stored else { return Ok(()) };
         for (column, grown) in (0..).zip(&self.columns).filter(|(_, grown)| grown.new_rows > 0) {
             let path = plan.schema.column_path(column);
-            let refuse = |reason: &str| {
-                Err(MergeError::Object { object: display_path(path), reason: reason.to_owned() })
-            };
+            let refuse =
+                |reason: &str| Err(MergeError::Object { object: display_path(path), reason: reason.to_owned() });
             let Some(known) = stored.datasets.get(path) else {
                 return refuse("is not what was written; run raddle verify before anything is appended");
             };

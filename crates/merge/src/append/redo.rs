@@ -46,8 +46,7 @@ impl Log {
     fn to_bytes(&self) -> Vec<u8> {
         let (new_end, changes) = self.commit.as_ref().map_or((0, &[][..]), |(end, changes)| (*end, changes.as_slice()));
         let mut bytes = MAGIC.to_vec();
-        let head =
-            [u64::from(self.commit.is_some()), self.device, self.inode, self.old_end, new_end, self.sample];
+        let head = [u64::from(self.commit.is_some()), self.device, self.inode, self.old_end, new_end, self.sample];
         let mut put = |word: u64| bytes.extend_from_slice(&word.to_le_bytes());
         head.into_iter().for_each(&mut put);
         put(changes.len() as u64);
@@ -303,7 +302,8 @@ fn apply(path: &Path, file: &File, changes: &[Change]) -> Result<()> {
     for change in changes {
         file.write_all_at(&change.bytes, change.address).map_err(failed(path, unfinished))?;
     }
-    file.sync_all().map_err(failed(path, "complete the append, which the next raddle that opens the file does again: fsync"))
+    file.sync_all()
+        .map_err(failed(path, "complete the append, which the next raddle that opens the file does again: fsync"))
 }
 
 /// Digest of the first bytes of a range of the file and of the last ones.
