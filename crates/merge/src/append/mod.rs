@@ -131,7 +131,7 @@ pub fn plan(
         if !stored.made.is_empty() {
             let reason = "has partition keys or an index, which depend on all rows; append to the file without them \
                  (raddle merge the inputs anew with --keys, or keep keys in a copy)";
-            return Err(MergeError::Output { path: held.path.clone(), reason: reason.to_owned() });
+            return Err(MergeError::Object { object: held.path.display().to_string(), reason: reason.to_owned() });
         }
         let repeated = if again { Vec::new() } else { repeated(stored, inputs)? };
         if !repeated.is_empty() {
@@ -149,7 +149,11 @@ pub fn plan(
         ..options.clone()
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
-    let plan = plan_from(&all, Beginning::Grows(stored), &options, watch)?;
+    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch)?;
+    if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
+        // Inputs may be left out, the file that they are appended to may not.
+        return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
+    }
     if let Some(growth) = &plan.growth {
         growth.check(&plan)?;
         check_structure(&plan, growth)?;

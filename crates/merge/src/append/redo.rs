@@ -333,3 +333,105 @@ fn remove(path: &Path) -> Result<()> {
 fn failed<'p>(path: &'p Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + 'p {
     move |source| MergeError::Write { path: path.to_path_buf(), operation, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> Vec<Change> {
+        vec![Change { address: 3, bytes: b"new".to_vec() }, Change { address: 100, bytes: vec![7; 50] }]
+    }
+
+    /// A file of 1,000 bytes with 500 placed behind, its log, and what is to come of it.
+    fn placed(folder: &Path) -> (PathBuf, File, Redo, Vec<u8>) {
+        let path = folder.join("file.h5");
+        let old: Vec<u8> = (0..1000).map(|at| at as u8).collect();
+        std::fs::write(&path, &old).unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let redo = Redo::begin(&path, &file).unwrap();
+        file.write_all_at(&[9; 500], 1000).unwrap();
+        let mut new = std::fs::read(&path).unwrap();
+        for change in changes() {
+            new[change.address as usize..][..change.bytes.len()].copy_from_slice(&change.bytes);
+        }
+        (path, file, redo, new)
+    }
+
+    fn log_of(path: &Path) -> Log {
+        read_log(path).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_commit_changes_the_file_and_leaves_no_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file, redo, new) = placed(folder.path());
+        redo.commit(&file, 1500, changes()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_log_is_whole_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let log = Log { commit: Some((1500, changes())), ..log_of(&path) };
+        let bytes = log.to_bytes();
+        assert_eq!(Log::of_bytes(&bytes), Some(log));
+        for len in 0..bytes.len() {
+            assert_eq!(Log::of_bytes(&bytes[..len]), None, "cut at {len}");
+            let mut damaged = bytes.clone();
+            damaged[len] ^= 1;
+            assert_eq!(Log::of_bytes(&damaged), None, "changed at {len}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_was_interrupted_is_completed_from_any_state() {
+        for applied in 0..=2 {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, file, redo, new) = placed(folder.path());
+            let sample = sample(&file, 1000, 1500).unwrap();
+            let log = Log { sample, commit: Some((1500, changes())), ..log_of(&path) };
+            redo.prepare(&log).and_then(|()| redo.put()).unwrap();
+            apply(&path, &file, &changes()[..applied]).unwrap();
+            assert_eq!(settle(&path).unwrap(), Settled::Completed);
+            assert_eq!(std::fs::read(&path).unwrap(), new);
+            assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_log_of_another_state_is_refused_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file, redo, _) = placed(folder.path());
+        let sample = sample(&file, 1000, 1500).unwrap();
+        redo.prepare(&Log { sample, commit: Some((1500, changes())), ..log_of(&path) }).unwrap();
+        redo.put().unwrap();
+        for other in [vec![1; 1500], vec![1; 1000]] {
+            std::fs::write(&path, &other).unwrap();
+            assert!(matches!(settle(&path), Err(MergeError::Output { .. })));
+            assert_eq!(std::fs::read(&path).unwrap(), other);
+        }
+    }
+
+    #[test]
+    fn what_was_placed_is_not_cut_off_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let other = vec![1; 1500];
+        std::fs::write(&path, &other).unwrap();
+        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(std::fs::read(&path).unwrap(), other);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_append_that_is_under_way_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let lock = OutputLock::take(&path).unwrap();
+        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1500);
+        drop(lock);
+    }
+}
