@@ -40,6 +40,8 @@ pub enum Command {
     Plan(command::plan::PlanArgs),
     /// Merge many HDF5 files into one, dataset by dataset, along the first axis
     Merge(command::merge::MergeArgs),
+    /// Append the rows of more files to a merged file, in place and as one step
+    Append(command::append::AppendArgs),
     /// Rewrite one file with new chunks or another compression
     Rechunk(command::rechunk::RechunkArgs),
     /// Check that a merged file holds exactly what its inputs hold, or still holds what was written

@@ -115,6 +115,14 @@ impl Failure {
                         "leave out the files that differ, or the objects with --exclude"
                     })
             }
+            MergeError::Repeated { repeated, .. } => {
+                let count = quantity::count(repeated.len() as u64);
+                let what = format!("{count} of {} inputs are in the file already; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::repeated(repeated))
+                    .hint("leave them out, or append their rows once more with --again")
+            }
+            MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
                 Self::new(failure.exit, &format!("{count} cannot get keys; nothing was written"))
@@ -179,13 +187,14 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::BadInputs { .. }
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
+        | MergeError::Repeated { .. }
         | MergeError::KeyFaults { .. }
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }
         | MergeError::Object { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
-        MergeError::Locked { .. } => Exit::Locked,
+        MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
         MergeError::OutputTooLong { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),

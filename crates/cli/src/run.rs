@@ -45,6 +45,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Plan(arguments) => command::plan::run(&arguments),
         Command::Merge(arguments) => command::merge::run(&arguments),
+        Command::Append(arguments) => command::append::run(&arguments),
         Command::Rechunk(arguments) => command::rechunk::run(&arguments),
         Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),

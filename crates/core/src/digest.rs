@@ -148,6 +148,11 @@ impl Digest {
         }
     }
 
+    /// The digest of a run of `len_bytes` whose CRC-64/NVME is `crc`: the inverse of [`Digest::crc64_nvme`].
+    pub fn of_crc64_nvme(crc: u64, len_bytes: u64) -> Self {
+        Self { linear: !crc ^ shift(u64::MAX, len_bytes), len_bytes }
+    }
+
     /// Length of the run.
     pub fn len_bytes(self) -> u64 {
         self.len_bytes
@@ -493,6 +498,14 @@ mod tests {
         assert_eq!(Digest::default().crc64_nvme(), 0);
         let zeros = [0u8; 7];
         assert_ne!(Digest::of(&zeros).crc64_nvme(), Digest::of(&zeros[1..]).crc64_nvme());
+    }
+
+    #[test]
+    fn a_published_value_and_its_length_are_the_digest() {
+        for bytes in [&b""[..], b"a", b"123456789", &[0; 5000]] {
+            let digest = Digest::of(bytes);
+            assert_eq!(Digest::of_crc64_nvme(digest.crc64_nvme(), digest.len_bytes()), digest);
+        }
     }
 
     #[test]

@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct Segment {
     /// Number of the input.
     pub input: u32,
-    /// Row of the array that the input's row 0 becomes.
+    /// Row of the array that the first of them becomes.
     pub start: u64,
-    /// Rows that the input has.
+    /// Rows.
     pub rows: u64,
+    /// The first of them in the input: 0 but where an array holds only the end of what an input has.
+    pub source_row: u64,
 }
 
 /// One array of the output and how it is cut into tiles.
@@ -170,7 +172,7 @@ impl Iterator for Pieces<'_> {
             return None;
         }
         let mut source = self.tile.clone();
-        source.start[0] = first - segment.start;
+        source.start[0] = segment.source_row + (first - segment.start);
         source.count[0] = end - first;
         let mut target = Coordinates::from_elem(0, self.tile.rank());
         target[0] = first - self.tile.start[0];
@@ -368,7 +370,7 @@ mod tests {
         let mut segments = Vec::new();
         for (input, rows) in (0..).zip(rows) {
             if *rows > 0 {
-                segments.push(Segment { input, start, rows: *rows });
+                segments.push(Segment { input, start, rows: *rows, source_row: 0 });
             }
             start += rows;
         }
@@ -398,7 +400,7 @@ mod tests {
         gap.segments[1].start = 3;
         assert_eq!(fault(gap), PlanFault::Segment { segment: 1, start: 3, expected: 2 });
         let mut empty = good;
-        empty.segments.insert(1, Segment { input: 1, start: 2, rows: 0 });
+        empty.segments.insert(1, Segment { input: 1, start: 2, rows: 0, source_row: 0 });
         assert_eq!(fault(empty), PlanFault::EmptySegment(1));
     }
 

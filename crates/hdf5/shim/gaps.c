@@ -50,3 +50,19 @@ herr_t raddle_set_comment(hid_t file, const char *object, const char *comment)
 {
     return H5Oset_comment_by_name(file, object, comment, H5P_DEFAULT);
 }
+
+/* Whether freed space of the file outlives its being open, or space is handed out in pages: 1 if so, negative: error. */
+int raddle_manages_space(hid_t file)
+{
+    H5F_fspace_strategy_t strategy;
+    hbool_t persists;
+    hsize_t threshold;
+    herr_t status;
+    hid_t list = H5Fget_create_plist(file);
+    if (list < 0)
+        return -1;
+    status = H5Pget_file_space_strategy(list, &strategy, &persists, &threshold);
+    if (H5Pclose(list) < 0 || status < 0)
+        return -1;
+    return persists || strategy == H5F_FSPACE_STRATEGY_PAGE;
+}

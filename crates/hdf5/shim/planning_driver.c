@@ -9,6 +9,10 @@
  *     0 ............ region_end ................ raw_end ............
  *     metadata       raw data, written by others tail: metadata that did not fit in front
  *
+ * An existing file is edited in the same way: its bytes are the front, which is full, raw data lies behind its old end,
+ * and metadata goes behind that. What libhdf5 changes below the old end reaches the caller's overlay and never the
+ * file, so that until the caller writes it there the file is what it was, and whoever reads it sees nothing of it.
+ *
  * Invariants
  *  - While raw data may still grow, metadata is given out below region_end only; behind raw_end only after
  *    raddle_plan_open_tail has told that no raw byte will be placed any more. Metadata and claims cannot meet.
@@ -16,6 +20,7 @@
  *  - libhdf5 never sees an I/O error: after one it may crash when the file is closed, and files closed after a
  *    failed write have been seen to open with wrong content. The first failure is recorded per file, from then on
  *    writes are swallowed, and the caller asks raddle_plan_failure after every call.
+ *  - Of a file that is edited, no byte below its old end is written and its length never falls below it.
  *  - No state outside the plan of a file, whose pointer travels in the driver information of the access list.
  *
  * Why each odd thing is so, by experiment with HDF5 2.2 (the letters are those of the notes on the prototype):
@@ -49,7 +54,7 @@
 #define LOST_ADDRESS ((haddr_t)1 << 60)
 
 enum phase {
-    CREATING = 0,  /* H5Fcreate runs: the end of the allocated space is the true one, libhdf5 looks at it */
+    CREATING = 0,  /* H5Fcreate or H5Fopen runs: the end of the allocated space is the true one, libhdf5 looks at it */
     PLANNING = 1,  /* objects are created, claims inserted */
     CLOSING = 2,   /* H5Fclose runs: the end of the allocated space is the true one and goes into the superblock */
     ABANDONED = 3, /* the file is given up: libhdf5 may do what it likes, nothing reaches the disk */
@@ -83,6 +88,13 @@ struct raddle_usage {
     uint64_t heap_len_bytes;  /* given out for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
 };
 
+/* The changed bytes of a file that is edited, kept by the caller. The functions give 0 or an errno. */
+struct raddle_overlay {
+    void *context;
+    int (*read)(void *context, uint64_t address, size_t len_bytes, void *out);
+    int (*write)(void *context, uint64_t address, size_t len_bytes, const void *bytes);
+};
+
 typedef struct raddle_plan {
     int fd;
     int phase;
@@ -99,6 +111,8 @@ typedef struct raddle_plan {
     uint64_t claim_len_bytes;
     int claim_allocated; /* alloc has answered with it */
     int claim_written;   /* the placeholder write has come */
+    uint64_t old_end;    /* of a file that is edited: its length before; 0: the file is new */
+    struct raddle_overlay overlay;
     struct raddle_failure failure;
     struct raddle_usage usage;
 } raddle_plan;
@@ -183,6 +197,9 @@ static herr_t planning_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t address)
      * planning nobody can extend (a); while creating only the (empty) user block is set. */
     if (plan->phase == CLOSING && address >= plan->usage.raw_end)
         plan->end = address;
+    /* A file that is opened gets the end that its superblock tells. */
+    if (plan->phase == CREATING && plan->old_end > 0)
+        plan->end = address;
     return 0;
 }
 
@@ -200,6 +217,18 @@ static herr_t planning_read(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t a
     char *next = out;
     (void)type;
     (void)dxpl;
+    if (address < plan->old_end) {
+        size_t below = len_bytes < plan->old_end - address ? len_bytes : (size_t)(plan->old_end - address);
+        int error_number = plan->overlay.read(plan->overlay.context, address, below, next);
+        if (error_number != 0) {
+            fail(plan, READ_FAILED, error_number, address, len_bytes);
+            memset(next, 0, len_bytes);
+            return 0;
+        }
+        next += below;
+        address += below;
+        len_bytes -= below;
+    }
     while (len_bytes > 0) {
         ssize_t done = address < LOST_ADDRESS ? pread(plan->fd, next, len_bytes, (off_t)address) : 0;
         if (done < 0 && errno == EINTR)
@@ -244,6 +273,17 @@ static herr_t planning_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t 
     }
     plan->usage.write_count++;
     plan->usage.write_len_bytes += len_bytes;
+    if (address < plan->old_end) {
+        size_t below = len_bytes < plan->old_end - address ? len_bytes : (size_t)(plan->old_end - address);
+        int error_number = plan->overlay.write(plan->overlay.context, address, below, next);
+        if (error_number != 0) {
+            fail(plan, WRITE_FAILED, error_number, address, len_bytes);
+            return 0;
+        }
+        next += below;
+        address += below;
+        len_bytes -= below;
+    }
     while (len_bytes > 0) {
         ssize_t done = pwrite(plan->fd, next, len_bytes, (off_t)address);
         if (done < 0 && errno == EINTR)
@@ -335,6 +375,8 @@ static const H5FD_class_t PLANNING_DRIVER = {
 
 /* ---- what the caller uses ---- */
 
+void raddle_plan_open_tail(raddle_plan *plan, uint64_t raw_end);
+
 /* A plan for the empty file behind `fd`, which must stay open until the plan is freed. NULL: out of memory. */
 raddle_plan *raddle_plan_new(int fd, uint64_t region_end, const void *placeholder)
 {
@@ -347,6 +389,24 @@ raddle_plan *raddle_plan_new(int fd, uint64_t region_end, const void *placeholde
     plan->raw_end = region_end;
     plan->lost_next = LOST_ADDRESS;
     return plan;
+}
+
+/* Makes a new plan that of an existing file of `old_end` bytes, which is edited: raw data lies between there and
+ * `raw_end`. */
+void raddle_plan_edit(raddle_plan *plan, uint64_t old_end, uint64_t raw_end, struct raddle_overlay overlay)
+{
+    plan->old_end = old_end;
+    plan->overlay = overlay;
+    plan->region_end = plan->front_next = old_end;
+    plan->raw_end = old_end;
+    raddle_plan_open_tail(plan, raw_end);
+    plan->eof = plan->raw_end;
+}
+
+/* H5Fclose has succeeded and H5Fopen is next. */
+void raddle_plan_reopen(raddle_plan *plan)
+{
+    plan->phase = CREATING;
 }
 
 /* libhdf5 may hold the plan for ever (a close that failed), but the caller closes the file: never use it again. */
@@ -375,7 +435,7 @@ herr_t raddle_plan_attach(raddle_plan *plan, hid_t fapl)
     return H5Pset_driver(fapl, driver, &information);
 }
 
-/* H5Fcreate has returned. */
+/* H5Fcreate or H5Fopen has returned. */
 void raddle_plan_begin(raddle_plan *plan)
 {
     plan->phase = PLANNING;
@@ -418,7 +478,7 @@ void raddle_plan_begin_close(raddle_plan *plan)
     raddle_plan_open_tail(plan, 0);
     plan->phase = CLOSING;
     /* Without raw data the file ends with the metadata, not with the reservation. */
-    plan->usage.raw_end = plan->raw_end > plan->region_end ? plan->raw_end : 0;
+    plan->usage.raw_end = plan->raw_end > plan->region_end || plan->old_end > 0 ? plan->raw_end : 0;
     if (plan->end < plan->usage.raw_end)
         plan->end = plan->usage.raw_end;
 }

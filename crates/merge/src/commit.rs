@@ -111,8 +111,8 @@ impl<'p> Committer<'p> {
     }
 
     /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles; `digests`
-    /// are those of values that came in tiles and get those of all others.
-    pub fn finish(mut self, raw_end: u64, digests: &mut Digests) -> Result<WrittenFile> {
+    /// are those of values that came in tiles and get those of all others; `samples` are those of the inputs.
+    pub fn finish(mut self, raw_end: u64, digests: &mut Digests, samples: &[u64]) -> Result<WrittenFile> {
         self.output.set_raw_end(raw_end);
         for (array, claims) in std::mem::take(&mut self.waiting) {
             self.commit_now(array, &claims)?;
@@ -147,7 +147,7 @@ impl<'p> Committer<'p> {
             }
         }
         if self.plan.options.provenance {
-            self.write_provenance(&provenance::gather(self.plan, digests))?;
+            write_provenance(&mut self.output, &provenance::gather(self.plan, digests, samples))?;
         }
         Ok(self.output.finish()?)
     }
@@ -318,38 +318,39 @@ impl<'p> Committer<'p> {
             MergeError::Hdf5(error.in_object(object))
         })
     }
+}
 
-    fn write_provenance(&mut self, provenance: &Provenance) -> Result<()> {
-        for group in &provenance.groups {
-            self.output.create_group(group, CreationOrder::default(), CreationOrder::default())?;
-        }
-        for attribute in &provenance.attributes {
-            let spec = AttributeSpec {
-                name: attribute.name.as_bytes(),
-                utf8: false,
-                datatype: &TypeRef::Own(Arc::clone(&attribute.class)),
-                dataspace: &Dataspace::Scalar,
-                value: &attribute.value,
-            };
-            self.output.write_attribute(&provenance.groups[0], &spec)?;
-        }
-        for table in &provenance.tables {
-            let spec = DatasetSpec {
-                datatype: TypeRef::Own(Arc::clone(&table.class)),
-                dataspace: Dataspace::Simple { dims: table.dims.clone(), max_dims: table.dims.clone() },
-                layout: OutputLayout::Contiguous,
-                filters: Vec::new(),
-                fill: FillValue::default(),
-                attribute_order: CreationOrder::default(),
-                has_attributes: false,
-            };
-            let mut dataset = self.output.create_dataset(&table.path, &spec)?;
-            if !table.dims.contains(&0) {
-                dataset.write(&table.value)?;
-            }
-        }
-        Ok(())
+/// Creates `/_raddle` and all that is in it.
+pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Result<()> {
+    for group in &provenance.groups {
+        output.create_group(group, CreationOrder::default(), CreationOrder::default())?;
     }
+    for attribute in &provenance.attributes {
+        let spec = AttributeSpec {
+            name: attribute.name.as_bytes(),
+            utf8: false,
+            datatype: &TypeRef::Own(Arc::clone(&attribute.class)),
+            dataspace: &Dataspace::Scalar,
+            value: &attribute.value,
+        };
+        output.write_attribute(&provenance.groups[0], &spec)?;
+    }
+    for table in &provenance.tables {
+        let spec = DatasetSpec {
+            datatype: TypeRef::Own(Arc::clone(&table.class)),
+            dataspace: Dataspace::Simple { dims: table.dims.clone(), max_dims: table.dims.clone() },
+            layout: OutputLayout::Contiguous,
+            filters: Vec::new(),
+            fill: FillValue::default(),
+            attribute_order: CreationOrder::default(),
+            has_attributes: false,
+        };
+        let mut dataset = output.create_dataset(&table.path, &spec)?;
+        if !table.dims.contains(&0) {
+            dataset.write(&table.value)?;
+        }
+    }
+    Ok(())
 }
 
 /// The hard links that lead to an object that is made after them. Inputs that hold different objects can have them in such
@@ -413,7 +414,8 @@ fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8>>) 
     }
 }
 
-fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
+/// What a column's dataset is like.
+pub fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     DatasetSpec {
         datatype: type_ref(&scanned.model().datatype.class, scanned.committed.as_ref()),

@@ -82,6 +82,14 @@ pub enum MergeError {
         /// The differences, by path.
         differences: Vec<Difference>,
     },
+    /// Inputs whose rows the file has already.
+    #[error("{} of the inputs are in {} already; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
+    Repeated {
+        /// The file.
+        file: PathBuf,
+        /// The inputs, and the paths under which the file knows them.
+        repeated: Vec<(PathBuf, PathBuf)>,
+    },
     /// The output path cannot be used.
     #[error("{}: {reason}", path.display())]
     Output {
@@ -97,6 +105,12 @@ pub enum MergeError {
         path: PathBuf,
         /// Lock file.
         lock: PathBuf,
+    },
+    /// Programs that read the file do not let it go.
+    #[error("{}: is open in another program; nothing was changed", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
     },
     /// The operating system refused to write.
     #[error("{}: {operation} failed: {source}", path.display())]
@@ -207,6 +221,10 @@ impl From<CoreError> for MergeError {
 fn first_missing(missing: &[MissingKey]) -> String {
     let text = |key: &MissingKey| format!("{}: {} {}", key.path.display(), key.dataset, key.reason);
     missing.first().map(text).unwrap_or_default()
+}
+
+fn first_repeated(repeated: &[(PathBuf, PathBuf)]) -> (&Path, &Path) {
+    repeated.first().map_or((Path::new(""), Path::new("")), |(path, known)| (path, known))
 }
 
 fn first(bad: &[BadInput]) -> String {

@@ -75,6 +75,12 @@ pub struct MergeReport {
     pub digest: String,
 }
 
+/// Inputs that a plan leaves out.
+pub(crate) fn skipped(plan: &MergePlan) -> Vec<SkippedInput> {
+    let of = |bad: &crate::error::BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
+    plan.skipped.iter().map(of).collect()
+}
+
 /// Gives the file at `temporary` the permissions of `output`, which it replaces.
 fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
     let permissions = std::fs::metadata(output).map(|metadata| metadata.permissions());
@@ -124,10 +130,11 @@ fn make(
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
-    let resume::Begun { temporary, mut journal } = resume::begin(plan, &pool, &work, raw_start, publication, *watch)?;
+    let resume::Begun { temporary, mut journal, samples } =
+        resume::begin(plan, &pool, &work, raw_start, publication, *watch)?;
     let resumed = journal.recorded();
     let (path, options) = (publication.temporary(), &output_options);
-    let target = Target { temporary, path, options, journal: &mut journal };
+    let target = Target { temporary, path, options, journal: &mut journal, samples: &samples };
     let written = write(plan, &work, target, &budget, watch);
     *recorded = Some(journal.recorded());
     let Written { engine, file, digests, commit } = written?;
@@ -145,11 +152,7 @@ fn make(
     Ok(MergeReport {
         output: plan.options.output.clone(),
         inputs: plan.inputs.len() as u64,
-        skipped: plan
-            .skipped
-            .iter()
-            .map(|bad| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() })
-            .collect(),
+        skipped: skipped(plan),
         input_len_bytes: plan.input_len_bytes(),
         output_len_bytes: file.file_len_bytes,
         metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes),
@@ -183,6 +186,7 @@ struct Target<'a, 'j> {
     path: &'a Path,
     options: &'a OutputOptions,
     journal: &'a mut RunJournal<'j>,
+    samples: &'a [u64],
 }
 
 /// Makes the tiles and the objects.
@@ -193,7 +197,7 @@ fn write(
     budget: &MemoryBudget,
     watch: &Watch<'_>,
 ) -> Result<Written> {
-    let Target { temporary, path, options, journal } = target;
+    let Target { temporary, path, options, journal, samples } = target;
     let sink = temporary.try_clone().map_err(|source| MergeError::Write {
         path: path.to_path_buf(),
         operation: "open",
@@ -220,7 +224,7 @@ fn write(
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let mut digests = work.finish()?;
     let timer = StageTimer::start();
-    let file = committer.finish(engine.end_address, &mut digests)?;
+    let file = committer.finish(engine.end_address, &mut digests, samples)?;
     let (commit, elapsed_s) = (timer.totals(0, 1), timer.elapsed_s());
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s });
     Ok(Written { engine, file, digests, commit })

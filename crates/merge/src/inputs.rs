@@ -92,6 +92,12 @@ pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Whether two names are one file.
+pub fn same_file(left: &Path, right: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    identity(left).is_some_and(|left| Some(left) == identity(right))
+}
+
 fn read_list(path: &Path) -> Result<Vec<PathBuf>> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));

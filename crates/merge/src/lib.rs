@@ -4,6 +4,7 @@
 //! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
 #![forbid(unsafe_code)]
 
+pub mod append;
 mod commit;
 pub mod digests;
 pub mod error;

@@ -63,6 +63,8 @@ pub struct MergeOptions {
     pub layout: LayoutPolicy,
     /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
     pub chunk: Option<Vec<u64>>,
+    /// Axis 0 of every dataset can grow, whatever the inputs have.
+    pub extendible: bool,
     /// Compression.
     pub compress: Compress,
     /// Oldest HDF5 that must read the output.
@@ -110,6 +112,7 @@ impl MergeOptions {
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
             chunk: None,
+            extendible: false,
             compress: Compress::default(),
             compat: Compat::default(),
             selection: Selection::default(),

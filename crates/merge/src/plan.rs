@@ -3,10 +3,12 @@
 //! Plain values, made from scanned inputs and options; nothing is written while planning.
 //! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
 
+use crate::append::growth::{ColumnGrowth, Growth};
+use crate::append::redo;
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
-use crate::join::{Difference, Joined, Joiner};
+use crate::join::{Difference, DifferenceKind, Joined, Joiner};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, table_rows_per_chunk};
 use crate::links::{self, Link};
@@ -32,6 +34,8 @@ const COMPACT_LIMIT_BYTES: u64 = 64_000;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
 const DEFLATE: u16 = 1;
+/// `H5D_ALLOC_TIME_EARLY`: libhdf5 would allocate chunks when a dataset grows.
+const EARLY: u8 = 1;
 
 /// An input of the plan.
 #[derive(Debug, Clone)]
@@ -75,8 +79,20 @@ pub struct MergePlan {
     pub link_names: Vec<Vec<u8>>,
     /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
     pub carried: Option<StoredDigests>,
+    /// How the first input grows by the others, where they are appended to it; the tiles are the new ones.
+    pub growth: Option<Growth>,
     /// What the user asked for.
     pub options: MergeOptions,
+}
+
+/// What the output is when a run begins.
+pub(crate) enum Beginning {
+    /// Not there.
+    New,
+    /// The one input, which is written anew; with what it says of itself.
+    Rewritten(Option<StoredDigests>),
+    /// The first input, which grows by the others; with what it says of itself.
+    Grows(Option<StoredDigests>),
 }
 
 /// How a column is written.
@@ -90,6 +106,8 @@ pub struct ColumnPlan {
     pub storage: Storage,
     /// Filter pipeline in the output.
     pub filters: Vec<Filter>,
+    /// Filters that new chunks skip, as bits of their masks, beside those that the encoder skips.
+    pub skipped_filters: u32,
     /// How values get there.
     pub route: Route,
     /// Decoders of the templates, in their order; `None` where a filter is unknown and chunks are moved as stored.
@@ -152,13 +170,13 @@ impl ColumnPlan {
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
 /// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    plan_carrying(inputs, None, options, watch)
+    plan_from(inputs, Beginning::New, options, watch)
 }
 
-/// As [`plan`], with what a single input says of itself.
-pub(crate) fn plan_carrying(
+/// As [`plan`], for an output that may be there already.
+pub(crate) fn plan_from(
     inputs: &[PathBuf],
-    carried: Option<StoredDigests>,
+    beginning: Beginning,
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
@@ -168,6 +186,9 @@ pub(crate) fn plan_carrying(
     // Numbers of the planned inputs in the list as given, which skipped ones are missing from.
     let mut places = Vec::new();
     let mut input_chunk_count = 0;
+    for input in inputs {
+        redo::settle(input)?;
+    }
     let skipped = scan::scan(inputs, options, watch, |place, scanned| {
         places.push(place as u32);
         planned.push(PlannedInput {
@@ -192,6 +213,13 @@ pub(crate) fn plan_carrying(
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
         _ => joiner.finish(),
     };
+    if let Beginning::Grows(_) = &beginning {
+        // Objects are not added to a file that grows; what its inputs lack is filled.
+        let (extra, rest) =
+            joined.warnings.into_iter().partition(|warning: &Difference| warning.kind == DifferenceKind::Extra);
+        joined.warnings = rest;
+        joined.differences.extend::<Vec<_>>(extra);
+    }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
         for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
@@ -205,11 +233,23 @@ pub(crate) fn plan_carrying(
     let mut planner = Planner { options, tiles, column_of_array, link };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
+    let mut grown = Vec::new();
     for (index, column) in joined.schema.columns.iter().enumerate() {
         let path = joined.schema.column_path(index as ColumnIndex);
         let rows = table_rows.get(crate::join::parent_path(path)).copied().unwrap_or(1);
+        if let Beginning::Grows(_) = &beginning {
+            let (column, growth) = planner.grown_column(index as ColumnIndex, column, path)?;
+            columns.push(column);
+            grown.push(growth);
+            continue;
+        }
         columns.push(planner.column(index as ColumnIndex, column, path, rows)?);
     }
+    let (carried, growth) = match beginning {
+        Beginning::New => (None, None),
+        Beginning::Rewritten(carried) => (carried, None),
+        Beginning::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
+    };
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
     tiles.validate()?;
@@ -227,6 +267,7 @@ pub(crate) fn plan_carrying(
         made: Made::new(options.made.clone(), replaced),
         link_names,
         carried,
+        growth,
         options: options.clone(),
     };
     keys::attach::attach(&mut plan, watch)?;
@@ -313,7 +354,7 @@ impl Planner<'_> {
     fn column(&mut self, index: ColumnIndex, column: &Column, path: &[u8], table_rows: u64) -> Result<ColumnPlan> {
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
-        let (dims, mut max_dims) = output_dims(column);
+        let (dims, mut max_dims) = output_dims(column, self.options.extendible);
         let element_len_bytes = model.datatype.class.len_bytes();
         let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
@@ -399,7 +440,128 @@ impl Planner<'_> {
             }
         };
         let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
-        Ok(ColumnPlan { dims, max_dims, storage, filters, route, pipelines })
+        Ok(ColumnPlan { dims, max_dims, storage, filters, skipped_filters: 0, route, pipelines })
+    }
+
+    /// How a column of a file grows: in the chunks and with the filters that it has. Where its last chunk is not full,
+    /// that one is made anew.
+    fn grown_column(&mut self, index: ColumnIndex, column: &Column, path: &[u8]) -> Result<(ColumnPlan, ColumnGrowth)> {
+        let refuse = |reason: String| Err(MergeError::Object { object: display_path(path), reason });
+        let model = column.model();
+        let old_rows = column.facts.first().map_or(0, |fact| fact.rows);
+        let new_rows = column.rows() - old_rows;
+        let (mut dims, mut max_dims) = (model.dataspace.dims().to_vec(), Vec::new());
+        if let raddle_hdf5::model::Dataspace::Simple { max_dims: of_model, .. } = &model.dataspace {
+            max_dims.clone_from(of_model);
+        }
+        let longest = max_dims[0];
+        dims[0] = old_rows + new_rows;
+        max_dims[0] = if longest == u64::MAX { longest } else { dims[0] };
+        for (max, dim) in max_dims.iter_mut().zip(&dims) {
+            *max = (*max).max(*dim);
+        }
+        let element_len_bytes = model.datatype.class.len_bytes();
+        let pipelines: Vec<_> = column
+            .templates
+            .iter()
+            .map(|template| Pipeline::new(&template.filters, element_len_bytes as usize))
+            .collect();
+        let storage = match &model.layout {
+            Layout::Chunked { chunk_shape, .. } => Storage::Chunked(chunk_shape.clone()),
+            Layout::Compact(_) => Storage::Compact,
+            _ => Storage::Contiguous,
+        };
+        let mut growth = ColumnGrowth { old_rows, new_rows, first_row: old_rows };
+        let mut planned = ColumnPlan {
+            dims,
+            max_dims,
+            storage,
+            filters: model.filters.clone(),
+            skipped_filters: 0,
+            route: Route::Empty,
+            pipelines: Vec::new(),
+        };
+        if new_rows == 0 {
+            planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+            return Ok((planned, growth));
+        }
+        let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index: chunk_index } = &model.layout else {
+            return refuse(
+                "is stored in one piece and cannot grow; merge all inputs anew, with --extendible".to_owned(),
+            );
+        };
+        if longest != u64::MAX && longest.max(old_rows) < planned.dims[0] {
+            return refuse(format!(
+                "has {old_rows} rows and room for {} in all, {} are needed; merge all inputs anew, with --extendible",
+                longest.max(old_rows),
+                planned.dims[0]
+            ));
+        }
+        if *partial_chunks_unfiltered
+            || *chunk_index == ChunkIndex::ThroughLibrary
+            || model.fill.allocation_time == EARLY
+        {
+            return refuse(
+                "has chunks that are allocated early, are not filtered at the edges, or are indexed in a way that raddle \
+                 does not know; rewrite the file once with raddle rechunk"
+                    .to_owned(),
+            );
+        }
+        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
+        if planned.dims.contains(&0) {
+            // Rows without elements: the extent grows, nothing is stored.
+        } else if column.is_file_local() {
+            if let Some(error) = unknown {
+                return refuse(format!("{error}; its values cannot be read"));
+            }
+            if library_filters(&model.filters).len() != model.filters.len() {
+                return refuse("has variable-length data behind a filter that raddle does not write".to_owned());
+            }
+            planned.route = Route::FileLocal;
+        } else {
+            let first_row = old_rows / chunk_shape[0] * chunk_shape[0];
+            let is_moved = self.verbatim_chunk(column, unknown.is_some()).is_some();
+            if let (Some(error), false) = (unknown, is_moved) {
+                return refuse(format!(
+                    "{error}, and its chunks cannot be moved as stored because they do not meet the rows that are there"
+                ));
+            }
+            growth.first_row = first_row;
+            let array = self.array_behind(index, column, &planned.dims, chunk_shape, first_row);
+            planned.route = if is_moved {
+                Route::Verbatim { array }
+            } else {
+                let encoder = self.encoder_like(model);
+                if ids(&encoder.filters()) == ids(&model.filters) {
+                    Route::Encoded { array, encoder }
+                } else {
+                    // Readers take a chunk whose filters are all skipped as it is, whatever they are.
+                    planned.skipped_filters = ((1_u64 << model.filters.len()) - 1) as u32;
+                    let (effort, shuffle, fletcher32) = (None, false, false);
+                    let element_len_bytes = element_len_bytes as usize;
+                    let plain = EncoderOptions { effort, shuffle, fletcher32, element_len_bytes };
+                    Route::Encoded { array, encoder: Encoder::new(&plain) }
+                }
+            };
+        }
+        planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+        Ok((planned, growth))
+    }
+
+    /// An encoder that does what the pipeline of a dataset does, if there is one.
+    fn encoder_like(&self, model: &Dataset) -> Encoder {
+        let has = |id: u16| model.filters.iter().any(|filter| filter.id == id);
+        let effort = match self.options.compress {
+            _ if !has(DEFLATE) => None,
+            Compress::Keep => self.effort(model),
+            compress => compress.effort().or(Some(raddle_codec::Effort::Balanced)),
+        };
+        Encoder::new(&EncoderOptions {
+            effort,
+            shuffle: has(SHUFFLE),
+            fletcher32: has(FLETCHER32),
+            element_len_bytes: model.datatype.class.len_bytes() as usize,
+        })
     }
 
     fn effort(&self, model: &Dataset) -> Option<raddle_codec::Effort> {
@@ -438,14 +600,33 @@ impl Planner<'_> {
     }
 
     fn array(&mut self, index: ColumnIndex, column: &Column, dims: &[u64], chunk: &[u64]) -> u32 {
-        let mut start = 0;
+        self.array_behind(index, column, dims, chunk, 0)
+    }
+
+    /// The tiles of the rows from `first_row` on, where a chunk begins.
+    fn array_behind(
+        &mut self,
+        index: ColumnIndex,
+        column: &Column,
+        dims: &[u64],
+        chunk: &[u64],
+        first_row: u64,
+    ) -> u32 {
+        let mut row = 0;
         let mut segments = Vec::new();
         for (input, fact) in column.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
-            segments.push(Segment { input: input as u32, start, rows: fact.rows });
-            start += fact.rows;
+            let end = row + fact.rows;
+            let from = row.max(first_row);
+            if from < end {
+                let (input, start, rows) = (input as u32, from - first_row, end - from);
+                segments.push(Segment { input, start, rows, source_row: from - row });
+            }
+            row = end;
         }
+        let mut shape = dims.to_vec();
+        shape[0] -= first_row;
         self.tiles.push(ArrayPlan {
-            shape: dims.to_vec(),
+            shape,
             tile_shape: chunk.to_vec(),
             element_len_bytes: column.model().datatype.class.len_bytes(),
             segments,
@@ -463,8 +644,9 @@ fn can_be_virtual(column: &Column) -> bool {
     !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
 }
 
-/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow without limit if it could in an input.
-fn output_dims(column: &Column) -> (Vec<u64>, Vec<u64>) {
+/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow without limit if it could in an input,
+/// or `extendible` asks for it.
+fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     let raddle_hdf5::model::Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
         return (Vec::new(), Vec::new());
     };
@@ -475,7 +657,7 @@ fn output_dims(column: &Column) -> (Vec<u64>, Vec<u64>) {
         _ => false,
     });
     let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
-    max_dims[0] = match (unlimited, holders) {
+    max_dims[0] = match (unlimited || extendible, holders) {
         (true, _) => u64::MAX,
         (false, 1) => max_dims[0], // as in the one input: chunks that are moved may be longer than the rows that there are
         (false, _) => dims[0],
@@ -498,6 +680,10 @@ fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
     for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
         *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });
     }
+}
+
+fn ids(filters: &[Filter]) -> Vec<u16> {
+    filters.iter().map(|filter| filter.id).collect()
 }
 
 /// Filters that libhdf5 itself writes whatever the element; others are left off file-local data, whose values do not

@@ -12,6 +12,7 @@
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths as given |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
+//! | `inputs/sample` | (n) u64 | digest of the first, middle and last 4 KiB; absent in files of earlier versions |
 //! | `objects/path` | (o) string | paths of all objects and links that are no concatenated datasets |
 //! | `objects/structure` | (o) u64 | digest of the object or link: see [`crate::digests::structure`] |
 //! | `datasets/path` | (m) string | paths of the concatenated datasets |
@@ -26,10 +27,11 @@
 //!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
 
+use crate::digests::stored::StoredDigests;
 use crate::digests::structure::structure_digests;
 use crate::digests::{ColumnDigests, Digests};
 use crate::links::Link;
-use crate::plan::MergePlan;
+use crate::plan::{MergePlan, PlannedInput};
 use crate::schema::{PROVENANCE_GROUP, Role};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
@@ -134,8 +136,8 @@ pub fn seal<'v>(
     parts.iter().fold(Digest::default(), |all, part| all.then(Digest::of(&part.to_le_bytes()))).crc64_nvme()
 }
 
-/// Gathers the provenance of an executed plan.
-pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
+/// Gathers the provenance of an executed plan; `samples` are those of its inputs.
+pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenance {
     use std::os::unix::ffi::OsStrExt;
     let text = |text: &str| {
         let mut value = Vec::new();
@@ -147,6 +149,7 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
         NamedValue { name: "raddle_version", class: string(), value: text(env!("CARGO_PKG_VERSION")) },
         NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
     ];
+    let earlier = earlier(plan);
     if !plan.made.specs.is_empty() {
         // Cannot fail: plain values with text keys.
         let specs = serde_json::to_string(&plan.made.specs).unwrap_or_default();
@@ -157,12 +160,23 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
         let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
         attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
     }
-    let inputs: Vec<(&Path, u64)> = match &plan.carried {
-        Some(carried) => carried.inputs.iter().map(|(path, len_bytes)| (path.as_path(), *len_bytes)).collect(),
-        None => plan.inputs.iter().map(|input| (input.path.as_path(), input.identity.len_bytes)).collect(),
-    };
+    let before = earlier.map_or(&[][..], |earlier| &earlier.inputs);
+    let inputs: Vec<(&Path, u64)> = before
+        .iter()
+        .map(|(path, len_bytes)| (path.as_path(), *len_bytes))
+        .chain(new_inputs(plan).map(|input| (input.path.as_path(), input.identity.len_bytes)))
+        .collect();
+    let samples: Vec<u64> = earlier
+        .map_or(&[][..], |earlier| &earlier.samples)
+        .iter()
+        .chain(samples.iter().skip(plan.inputs.len() - new_inputs(plan).count()))
+        .copied()
+        .collect();
     let mut tables = Tables::default();
     tables.numbers("inputs/len_bytes", inputs.iter().map(|(_, len_bytes)| *len_bytes));
+    if samples.len() == inputs.len() {
+        tables.numbers("inputs/sample", samples.into_iter());
+    }
     tables.strings("inputs/path", inputs.iter().map(|(path, _)| path.as_os_str().as_bytes()));
 
     let structure = structure_digests(plan);
@@ -209,6 +223,21 @@ pub fn gather(plan: &MergePlan, digests: &Digests) -> Provenance {
     Provenance { groups, attributes, tables: tables.0 }
 }
 
+/// What the output said before, where it was there.
+fn earlier(plan: &MergePlan) -> Option<&StoredDigests> {
+    plan.carried.as_ref().or_else(|| plan.growth.as_ref()?.stored.as_ref())
+}
+
+/// Inputs that the output did not know before.
+fn new_inputs(plan: &MergePlan) -> impl Iterator<Item = &PlannedInput> {
+    let known = match (&plan.carried, &plan.growth) {
+        (Some(_), _) => plan.inputs.len(),
+        (None, Some(_)) => 1,
+        (None, None) => 0,
+    };
+    plan.inputs.iter().skip(known)
+}
+
 fn of_words(words: impl Iterator<Item = u64>) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
@@ -243,18 +272,17 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
     let mut distinct = Vec::new();
     let mut of_column = Vec::new();
     for (index, column) in (0..).zip(&plan.schema.columns) {
-        let carried = plan.carried.as_ref().and_then(|carried| carried.datasets.get(plan.schema.column_path(index)));
-        let starts = match (plan.made.has(index), carried) {
-            (true, _) => plan.made.recorded_starts(index).unwrap_or_default().to_vec(),
-            (false, Some(carried)) => carried.row_starts.clone(),
-            (false, None) => {
-                let mut starts = Vec::with_capacity(column.facts.len() + 1);
-                starts.push(0);
-                for fact in &column.facts {
-                    starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
-                }
-                starts
+        let earlier = earlier(plan).and_then(|earlier| earlier.datasets.get(plan.schema.column_path(index)));
+        let starts = if plan.made.has(index) {
+            plan.made.recorded_starts(index).unwrap_or_default().to_vec()
+        } else {
+            let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());
+            let new = column.facts.len() - new_inputs(plan).count();
+            // What belongs to no input before belongs to none later.
+            for fact in column.facts.iter().skip(if starts.is_empty() { column.facts.len() } else { new }) {
+                starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
             }
+            starts
         };
         if starts.is_empty() {
             of_column.push(OF_NO_INPUT);

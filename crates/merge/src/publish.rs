@@ -16,8 +16,8 @@ pub struct Publication {
     output: PathBuf,
     temporary: PathBuf,
     journal: PathBuf,
-    lock_path: PathBuf,
-    lock: File,
+    /// Held until the rest is gone.
+    _lock: OutputLock,
     replace: bool,
     /// Whether temporary file and journal stay when this is dropped.
     is_kept: bool,
@@ -28,21 +28,12 @@ impl Publication {
     /// `replace`. What an interrupted run left is still there: go on from it, or [`Publication::clear`] it.
     pub fn begin(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<Self> {
         check_output(output, inputs, replace)?;
-        let (name, folder) = (output.file_name().unwrap_or_default(), folder_of(output));
-        let beside = |suffix: &str| {
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(suffix);
-            folder.join(hidden)
-        };
-        let lock_path = beside(".raddle-lock");
-        let lock = take_lock(output, &lock_path)?;
+        let lock = OutputLock::take(output)?;
         let mut publication = Self {
             output: output.to_path_buf(),
-            temporary: beside(".raddle-part"),
-            journal: beside(".raddle-journal"),
-            lock_path,
-            lock,
+            temporary: beside(output, ".raddle-part"),
+            journal: beside(output, ".raddle-journal"),
+            _lock: lock,
             replace,
             is_kept: true,
         };
@@ -115,13 +106,43 @@ impl Drop for Publication {
             // A failure to clean up must not hide the error that led here; the next run clears again.
             let _ = self.clear();
         }
-        // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
-        let _ = std::fs::remove_file(&self.lock_path);
-        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
-fn folder_of(output: &Path) -> &Path {
+/// The right to change one output, which only one process has at a time.
+#[derive(Debug)]
+pub struct OutputLock {
+    path: PathBuf,
+    file: File,
+}
+
+impl OutputLock {
+    /// Takes the lock on `output`, or fails at once.
+    pub fn take(output: &Path) -> Result<Self> {
+        let path = beside(output, ".raddle-lock");
+        let file = take_lock(output, &path)?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for OutputLock {
+    fn drop(&mut self) {
+        // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// Path of a hidden file in the folder of `output` that belongs to it.
+pub fn beside(output: &Path, suffix: &str) -> PathBuf {
+    let mut hidden = OsString::from(".");
+    hidden.push(output.file_name().unwrap_or_default());
+    hidden.push(suffix);
+    folder_of(output).join(hidden)
+}
+
+/// The folder in which `output` lies.
+pub fn folder_of(output: &Path) -> &Path {
     match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -14,7 +14,7 @@ use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
 use raddle_core::plan::TileIndex;
 use raddle_core::progress::{Event, Severity};
-use raddle_hdf5::source::InputPool;
+use raddle_hdf5::source::{InputFile, InputPool};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Seek};
 use std::os::unix::ffi::OsStrExt;
@@ -48,6 +48,8 @@ pub struct Begun<'a> {
     pub temporary: File,
     /// The journal.
     pub journal: RunJournal<'a>,
+    /// Digest of samples of each input.
+    pub samples: Vec<u64>,
 }
 
 /// Goes on from what an interrupted run left, if that is the same merge, or begins anew. `raw_start` is the first
@@ -64,11 +66,14 @@ pub fn begin<'a>(
     watch: Watch<'a>,
 ) -> Result<Begun<'a>> {
     let index = plan.tiles.tile_index();
-    let binding = binding(plan, pool, raw_start)?;
+    let samples = (0..plan.inputs.len() as u32)
+        .map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme()))
+        .collect::<Result<Vec<u64>>>()?;
+    let binding = binding(plan, &samples, raw_start);
     if plan.options.ordered && plan.options.resume {
         match find(publication, &binding, raw_start, &index, work, watch)? {
             Found::Nothing => {}
-            Found::Kept(begun) => return Ok(*begun),
+            Found::Kept(temporary, journal) => return Ok(Begun { temporary, journal: *journal, samples }),
             Found::Useless(why) => {
                 let text =
                     format!("{} cannot be gone on from: {why}; starting over", publication.temporary().display());
@@ -82,7 +87,7 @@ pub fn begin<'a>(
     if plan.options.ordered {
         journal.begin(&binding);
     }
-    Ok(Begun { temporary, journal })
+    Ok(Begun { temporary, journal, samples })
 }
 
 /// What an interrupted run left, to this run's eyes.
@@ -90,7 +95,7 @@ enum Found<'a> {
     Nothing,
     /// Why nothing can be made of it.
     Useless(String),
-    Kept(Box<Begun<'a>>),
+    Kept(File, Box<RunJournal<'a>>),
 }
 
 fn find<'a>(
@@ -143,7 +148,7 @@ fn find<'a>(
     (journal.recorded_tiles, journal.recorded_len_bytes) = (kept.tiles, kept.stored_len_bytes);
     let Kept { tiles, stored_len_bytes } = kept;
     watch.observer.event(&Event::Resumed { tiles, stored_len_bytes });
-    Ok(Found::Kept(Box::new(Begun { temporary, journal })))
+    Ok(Found::Kept(temporary, Box::new(journal)))
 }
 
 /// Whether the device gives back what the batch placed.
@@ -168,7 +173,7 @@ fn open_new(path: &Path) -> Result<File> {
 }
 
 /// Everything that the bytes of the output depend on.
-fn binding(plan: &MergePlan, pool: &InputPool, raw_start: u64) -> Result<Binding> {
+fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
     let mut binding = Binding::default();
     // Two builds of one version may differ while raddle is being worked on: their length tells nearly all apart.
     let executable = std::env::current_exe().and_then(std::fs::metadata);
@@ -186,10 +191,11 @@ fn binding(plan: &MergePlan, pool: &InputPool, raw_start: u64) -> Result<Binding
     };
     binding.bind("the options", of_text(&format!("{options:?}")));
     let mut inputs = Digest::default();
-    for (number, input) in (0..).zip(&plan.inputs) {
+    for (sample, input) in samples.iter().zip(&plan.inputs) {
         let identity = input.identity;
         inputs = inputs.then(Digest::of(input.path.as_os_str().as_bytes()));
-        inputs = inputs.then(Digest::of(format!("\n{identity:?}\n").as_bytes())).then(sample(pool, number)?);
+        inputs =
+            inputs.then(Digest::of(format!("\n{identity:?}\n").as_bytes())).then(Digest::of(&sample.to_le_bytes()));
     }
     binding.bind("the inputs", inputs.crc64_nvme());
     let mut layout = Digest::of(&raw_start.to_le_bytes());
@@ -199,7 +205,7 @@ fn binding(plan: &MergePlan, pool: &InputPool, raw_start: u64) -> Result<Binding
         layout = layout.then(Digest::of(&rows.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()));
     }
     binding.bind("the plan", layout.crc64_nvme());
-    Ok(binding)
+    binding
 }
 
 fn of_text(text: &str) -> u64 {
@@ -207,8 +213,7 @@ fn of_text(text: &str) -> u64 {
 }
 
 /// Digest of a few bytes at the begin, in the middle and at the end of an input.
-fn sample(pool: &InputPool, input: u32) -> Result<Digest> {
-    let file = pool.get(input)?;
+pub fn sample(file: &InputFile) -> raddle_hdf5::Result<Digest> {
     let len_bytes = file.len_bytes().min(SAMPLE_LEN_BYTES);
     let last = file.len_bytes() - len_bytes;
     let mut bytes = vec![0; len_bytes as usize];

@@ -6,6 +6,7 @@
 //! Invariant: every row of a column is digested exactly once; whatever a tile adds to a digest is also noted
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
+use crate::append::growth::Digested;
 use crate::digests::Digests;
 use crate::digests::blocks::Gathering;
 use crate::error::{MergeError, Result};
@@ -110,13 +111,18 @@ impl<'p> MergeWork<'p> {
         if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
             let extent = array.tile_extent(tile.index);
             let origin = Coordinates::from_elem(0, extent.rank());
+            let digested = match &self.plan.growth {
+                None => Some(Digested { shape: Coordinates::from_slice(&array.shape), extent, origin }),
+                Some(growth) => growth.digested(self.plan, column, array, extent),
+            };
+            let Some(Digested { shape, extent, origin }) = digested else { return Ok(()) };
             let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
             let note = &mut |part: BlockPart| {
                 if self.is_recorded {
                     note_part(parts, column, part);
                 }
             };
-            digests.add_box_noting(&array.shape, &extent, source, array.element_len_bytes as usize, note)?;
+            digests.add_box_noting(&shape, &extent, source, array.element_len_bytes as usize, note)?;
         }
         Ok(())
     }
@@ -204,6 +210,7 @@ impl<'p> TileWork for MergeWork<'p> {
             object: display_path(self.plan.schema.column_path(column)),
             source,
         })?;
+        let filter_mask = filter_mask | self.plan.columns[column as usize].skipped_filters;
         Ok(TileForm::Stored { filter_mask })
     }
 

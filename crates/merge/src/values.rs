@@ -33,7 +33,10 @@ const OPEN_INPUTS: usize = 256;
 /// A pool of the inputs of `plan`, each of which must still be the file that was scanned.
 pub fn open_pool(plan: &MergePlan) -> InputPool {
     let paths = plan.inputs.iter().map(|input| input.path.clone()).collect();
-    let identities = plan.inputs.iter().map(|input| Some(input.identity)).collect();
+    // A file that grows changes while it is read, behind what is read of it.
+    let is_growing = |number: usize| number == 0 && plan.growth.is_some();
+    let identities = plan.inputs.iter().enumerate();
+    let identities = identities.map(|(number, input)| (!is_growing(number)).then_some(input.identity)).collect();
     InputPool::new(paths, identities, OPEN_INPUTS.min(descriptor_limit() / 4).max(1))
 }
 

@@ -111,6 +111,7 @@ pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
         made: Vec::new(),
+        extendible: false,
         link: Link::No,
         selection: Selection::default(),
         ..options.clone()

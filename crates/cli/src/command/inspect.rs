@@ -53,10 +53,12 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let library = arguments.reader.child();
     let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
     for (place, path) in arguments.files.iter().enumerate() {
-        let inspection = match inspect_file(path) {
+        let settled = raddle_merge::append::redo::settle(path);
+        let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
+        let inspected = settled.and_then(|_| inspect_file(path).map_err(|error| Failure::of_input(&error)));
+        let inspection = match inspected {
             Ok(inspection) => inspection,
-            Err(error) => {
-                let failure = Failure::of_input(&error);
+            Err(failure) => {
                 anstream::eprint!("{}", failure.render());
                 exit = failure.exit;
                 continue;

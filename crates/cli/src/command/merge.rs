@@ -124,7 +124,7 @@ pub(super) fn merge(
 }
 
 /// Says which inputs are left out and which differences the join bridges.
-fn tell_bridged(plan: &MergePlan, watching: &Watching) {
+pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     if !plan.skipped.is_empty() {
         let count = quantity::counted(plan.skipped.len() as u64, "input");
         let because = if plan.skipped.len() == 1 { "it cannot" } else { "they cannot" };

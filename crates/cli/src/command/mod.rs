@@ -1,6 +1,7 @@
 //! The commands, one file each: its options, its steps, its exit code. What is printed is made in
 //! [`crate::render`]; what is done is done by the crates below.
 
+pub mod append;
 pub mod completions;
 pub mod demo;
 pub mod inspect;

@@ -21,6 +21,12 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "CHUNK")]
     pub chunk: Option<Chunk>,
 
+    /// Let every dataset grow along its first axis, so that raddle append can add rows later
+    ///
+    /// Without it a dataset can grow if it could in one of the inputs.
+    #[arg(long)]
+    pub extendible: bool,
+
     /// Compression: fast, balanced, small, gzip:0-9, keep (as the inputs have it) or none
     ///
     /// fast, balanced, small and gzip:N all write deflate streams that every HDF5 reads; they differ in the effort
@@ -47,6 +53,7 @@ impl LayoutArgs {
             Chunk::Rows(rows) => vec![*rows],
             Chunk::Shape(shape) => shape.clone(),
         });
+        options.extendible = self.extendible;
         self.compress.apply(options);
         options.compat = match self.compat {
             Compat::V18 => Format::V18,

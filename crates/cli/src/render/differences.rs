@@ -32,6 +32,15 @@ pub fn missing_keys(missing: &[MissingKey]) -> String {
     columns.render() + &rest(missing.len())
 }
 
+/// Inputs that a file has already, and the names under which it knows them.
+pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
+    let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, Align::Left)));
+    for (path, known) in repeated.iter().take(LONGEST_TABLE) {
+        columns.row(&[escape::path(path), escape::path(known)]);
+    }
+    columns.render() + &rest(repeated.len())
+}
+
 /// Differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));

@@ -2,8 +2,10 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
+use raddle_merge::append::AppendReport;
 use raddle_merge::execute::MergeReport;
 use raddle_merge::verify::VerifyReport;
+use std::path::Path;
 
 /// Mismatches shown; one wrong dataset is enough to distrust a file.
 const LONGEST_TABLE: usize = 50;
@@ -42,6 +44,22 @@ pub fn merged(report: &MergeReport) -> String {
         quantity::size(report.logical_len_bytes),
         quantity::seconds(report.elapsed_s),
         quantity::rate(report.logical_len_bytes, report.elapsed_s),
+    )
+}
+
+/// A finished append to `file`, as the user names it.
+pub fn appended(file: &Path, report: &AppendReport) -> String {
+    let grown = quantity::counted(report.grown_datasets, "dataset");
+    let peak =
+        report.memory.peak_rss_bytes.map_or(String::new(), |peak| format!(", peak memory {}", quantity::size(peak)));
+    format!(
+        "{}: {} appended, {grown} grew by up to {} rows\n  {}, {} before\n  in {}{peak}\n",
+        escape::path(file),
+        quantity::counted(report.inputs, "file"),
+        quantity::count(report.most_rows),
+        quantity::size(report.output_len_bytes),
+        quantity::size(report.old_len_bytes),
+        quantity::seconds(report.elapsed_s),
     )
 }
 

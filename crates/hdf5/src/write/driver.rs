@@ -7,6 +7,7 @@
 //! Invariant: a plan is freed only when libhdf5 cannot reach it any more; where that is not certain (a close that
 //! failed) it is leaked on purpose.
 
+use super::overlay::{Overlay, RawOverlay};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::Call;
 use hdf5_metno_sys::h5::herr_t;
@@ -48,6 +49,8 @@ pub(super) struct Usage {
 
 unsafe extern "C" {
     fn raddle_plan_new(fd: RawFd, region_end: u64, placeholder: *const c_void) -> *mut RawPlan;
+    fn raddle_plan_edit(plan: *mut RawPlan, old_end: u64, raw_end: u64, overlay: RawOverlay);
+    fn raddle_plan_reopen(plan: *mut RawPlan);
     fn raddle_plan_free(plan: *mut RawPlan);
     fn raddle_plan_detach(plan: *mut RawPlan);
     fn raddle_plan_attach(plan: *mut RawPlan, fapl: hid_t) -> herr_t;
@@ -94,6 +97,8 @@ impl Drop for Placeholder {
 pub(super) struct Plan {
     raw: NonNull<RawPlan>,
     placeholder: Placeholder,
+    /// What is changed of an existing file. The driver has its address.
+    overlay: Option<Box<Overlay>>,
 }
 
 impl Plan {
@@ -103,7 +108,29 @@ impl Plan {
         // SAFETY: plain values; the shim only allocates.
         let raw = unsafe { raddle_plan_new(file.as_raw_fd(), region_end, placeholder.0.as_ptr()) };
         let raw = NonNull::new(raw).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self { raw, placeholder })
+        Ok(Self { raw, placeholder, overlay: None })
+    }
+
+    /// A plan for editing the existing file of `overlay`, whose raw data goes between its old end and `raw_end`.
+    pub fn for_editing(file: &impl AsRawFd, overlay: Overlay, raw_end: u64) -> std::io::Result<Self> {
+        let old_end = overlay.end();
+        let mut plan = Self::new(file, old_end)?;
+        let overlay = plan.overlay.insert(Box::new(overlay));
+        // SAFETY: valid plan. The overlay stays where it is, in its box, as long as the plan, and is reached by the
+        // driver's callbacks alone, under libhdf5's lock, until the plan gives it back.
+        unsafe { raddle_plan_edit(plan.raw.as_ptr(), old_end, raw_end, RawOverlay::of(overlay)) };
+        Ok(plan)
+    }
+
+    /// The file was closed and will be opened again.
+    pub fn reopen(&mut self) {
+        // SAFETY: valid plan, used by one thread at a time.
+        unsafe { raddle_plan_reopen(self.raw.as_ptr()) }
+    }
+
+    /// What was changed of an existing file; the file is closed.
+    pub fn into_overlay(mut self) -> Option<Overlay> {
+        self.overlay.take().map(|overlay| *overlay)
     }
 
     /// Makes the file access list `fapl` use the planning driver with this plan.

@@ -17,19 +17,23 @@ mod dataset;
 mod dataspace;
 mod datatype;
 mod driver;
+mod edit;
 mod filters;
 mod links;
 mod mappings;
 mod memory;
 mod output;
+mod overlay;
 mod predict;
 mod properties;
 
 pub use attribute::AttributeSpec;
 pub use dataset::{DatasetSpec, OutputDataset, OutputLayout};
+pub use edit::EditedFile;
 pub use links::NewLink;
 pub use mappings::Mapping;
 pub use output::{Compat, OutputFile, OutputOptions, WrittenFile};
+pub use overlay::Change;
 pub use predict::MetadataPrediction;
 
 use crate::error::Hdf5Error;

@@ -169,24 +169,30 @@ impl OutputFile {
             unsafe { call.handle("H5Fcreate", H5Fcreate(name.as_ptr(), H5F_ACC_EXCL, creation.id(), access.id())) };
         let id = plan.check(path).and(id)?;
         plan.begin();
-        let mut ledger = Ledger::new(options.compat);
-        ledger.grouped(b"", options.root_link_order);
-        ledger.made(b"/", options.root_attribute_order);
-        Ok(Self {
+        let mut output = Self::around(file, path, options.compat, raw_start);
+        output.ledger.grouped(b"", options.root_link_order);
+        output.ledger.made(b"/", options.root_attribute_order);
+        (output.id, output.plan) = (Some(id), Some(plan));
+        Ok(output)
+    }
+
+    /// An output that is not open yet.
+    pub(super) fn around(file: File, path: &Path, compat: Compat, raw_start: u64) -> Self {
+        Self {
             path: Arc::from(path),
-            compat: options.compat,
+            compat,
             raw_start,
             raw_end: None,
-            ledger,
+            ledger: Ledger::new(compat),
             bound: None,
             parent: None,
-            id: Some(id),
-            plan: Some(plan),
+            id: None,
+            plan: None,
             stand_ins: StandIns::default(),
             link_classes: LinkClasses::default(),
             unnamed_types: HashMap::new(),
             file,
-        })
+        }
     }
 
     /// Path as given to [`OutputFile::create`].
@@ -337,23 +343,8 @@ impl OutputFile {
     /// claimed its place; the length is set here.
     pub fn finish(mut self) -> Result<WrittenFile> {
         let _library = Library::lock();
-        self.parent = None;
-        self.unnamed_types.clear();
-        let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) else {
-            return Err(Call::of_file(&self.path).error("H5Fclose"));
-        };
-        let before = plan.check(&self.path);
-        if before.is_err() {
-            plan.abandon();
-        } else {
-            plan.begin_close();
-        }
-        let region_len_bytes = self.raw_start;
-        let closed = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
-        before?;
-        let plan = closed?;
-        plan.check(&self.path)?;
-        let usage = plan.usage();
+        let plan = self.close()?;
+        let (usage, region_len_bytes) = (plan.usage(), self.raw_start);
         Ok(WrittenFile {
             file: self.file.try_clone().map_err(|source| Hdf5Error::Io {
                 path: self.path.to_path_buf(),
@@ -370,6 +361,33 @@ impl OutputFile {
     }
 
     // ---- for the other files of this module, which hold the lock ----
+
+    /// Closes the file with all that libhdf5 has still to write. What comes back has no failure.
+    pub(super) fn close(&mut self) -> Result<Plan> {
+        self.parent = None;
+        self.unnamed_types.clear();
+        let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) else {
+            return Err(Call::of_file(&self.path).error("H5Fclose"));
+        };
+        let before = plan.check(&self.path);
+        if before.is_err() {
+            plan.abandon();
+        } else {
+            plan.begin_close();
+        }
+        let closed = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
+        before?;
+        let plan = closed?;
+        plan.check(&self.path)?;
+        Ok(plan)
+    }
+
+    /// Goes on with a file that libhdf5 has just opened with `plan`.
+    pub(super) fn opened_with(&mut self, id: Handle, mut plan: Plan) {
+        plan.begin();
+        self.raw_end = Some(plan.usage().raw_end);
+        (self.id, self.plan) = (Some(id), Some(plan));
+    }
 
     /// The file's identifier.
     pub(super) fn id(&self, call: Call<'_>) -> Result<i64> {

@@ -101,6 +101,9 @@ impl Gathering {
         if carried(plan, column).is_some() {
             return None;
         }
+        if let Some(growth) = &plan.growth {
+            return growth.gathering(plan, column);
+        }
         let planned = &plan.columns[column as usize];
         match planned.route {
             Route::Verbatim { array } if planned.is_undecodable() || !plan.options.decode_moved => {

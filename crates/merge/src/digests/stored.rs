@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 pub struct StoredDigests {
     /// Paths of the inputs, as they were given, and their lengths.
     pub inputs: Vec<(PathBuf, u64)>,
+    /// Digest of samples of each input ([`crate::resume::sample`]); empty where the file does not say.
+    pub samples: Vec<u64>,
     /// Digest of structure of each object that is no concatenated dataset, by path.
     pub objects: HashMap<Vec<u8>, u64>,
     /// The concatenated datasets, by path.
@@ -61,6 +63,7 @@ impl StoredDigests {
 /// [`MergeError::NoDigests`] where the file has none, [`MergeError::DigestsDamaged`] where they contradict their seal,
 /// and what reading a file can give.
 pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
+    crate::append::redo::settle(path)?;
     let tree = InputReader::new(options).read_tree(path)?;
     let file = InputFile::open(path)?;
     let root = match tree.objects.first().map(|root| &root.kind) {
@@ -264,7 +267,15 @@ impl Source<'_> {
             });
             datasets.insert(path, StoredColumn { structure: structure[index], digests, row_starts: starts });
         }
+        let samples = match self.tables.contains_key(&provenance_path("inputs/sample")) {
+            true => self.numbers("inputs/sample")?,
+            false => Vec::new(),
+        };
+        if !samples.is_empty() && samples.len() != inputs.len() {
+            return Err(self.damaged("its tables have different lengths"));
+        }
         Ok(StoredDigests {
+            samples,
             inputs: inputs.into_iter().zip(len_bytes).collect(),
             objects: objects.into_iter().zip(structures).collect(),
             datasets,

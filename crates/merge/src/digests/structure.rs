@@ -58,10 +58,15 @@ struct Attribute<'p> {
 
 /// The digest of each entry of the plan's schema, in their order.
 pub fn structure_digests(plan: &MergePlan) -> Vec<u64> {
-    plan.schema.entries.iter().map(|entry| of_entry(plan, entry)).collect()
+    structure_digests_with(plan, &|column| plan.columns[column as usize].dims.first().copied().unwrap_or(0))
 }
 
-fn of_entry(plan: &MergePlan, entry: &Entry) -> u64 {
+/// The same, with as many rows in each column as `rows` says.
+pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Vec<u64> {
+    plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
+}
+
+fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
     let mut attributes: Vec<Attribute<'_>> = entry
         .attributes
         .iter()
@@ -77,16 +82,27 @@ fn of_entry(plan: &MergePlan, entry: &Entry) -> u64 {
     if !entry.attribute_order.tracked {
         attributes.sort_by_key(|attribute| attribute.name);
     }
+    let (dims, max_dims);
     let kind = match &entry.role {
         Role::Group { link_order } => Kind::Group(*link_order),
         Role::Column(column) => {
             let (planned, scanned) = (&plan.columns[*column as usize], &plan.schema.columns[*column as usize]);
             let model = scanned.model();
+            let with_rows = |sizes: &[u64], is_unlimited: bool| {
+                let mut sizes = sizes.to_vec();
+                if let (Some(first), false) = (sizes.first_mut(), is_unlimited) {
+                    *first = rows(*column);
+                }
+                sizes
+            };
+            dims = with_rows(&planned.dims, false);
+            // Axis 0 has no end, or ends where it does.
+            max_dims = with_rows(&planned.max_dims, planned.max_dims.first() == Some(&u64::MAX));
             Kind::Column {
                 class: &model.datatype.class,
                 committed: &scanned.committed,
-                dims: &planned.dims,
-                max_dims: &planned.max_dims,
+                dims: &dims,
+                max_dims: &max_dims,
                 fill: fill_value(model),
                 fill_is_undefined: model.fill.undefined,
             }

@@ -12,7 +12,7 @@ use crate::error::{MergeError, Result};
 use crate::execute::{MergeReport, merge};
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
-use crate::plan::{MergePlan, plan_carrying};
+use crate::plan::{Beginning, MergePlan, plan_from};
 use crate::schema::{Role, display_path};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         skip_bad: false,
         ..options.clone()
     };
-    let mut plan = plan_carrying(&[path.to_path_buf()], carried, &options, watch)?;
+    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch)?;
     check_structure(&plan)?;
     if let Some(carried) = &plan.carried {
         let same_kind = |known: &MadeSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);

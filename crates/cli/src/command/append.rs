@@ -1,0 +1,211 @@
+//! `raddle append`: more rows for a file that is there, in place and as one step.
+
+use super::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::inputs::InputArgs;
+use crate::options::layout::Compression;
+use crate::options::running::RunningArgs;
+use crate::render::{escape, quantity, report};
+use crate::watching::Watching;
+use raddle_merge::MergeError;
+use raddle_merge::append::redo::Settled;
+use raddle_merge::append::{Held, append, hold, plan};
+use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
+use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::plan::MergePlan;
+use raddle_merge::selection::Selection;
+use std::path::PathBuf;
+
+/// Options of `raddle append`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AppendArgs {
+    /// HDF5 file to append to; it is the old or the new one at any time
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    inputs: InputArgs,
+
+    /// Append inputs also if the file has their rows already
+    #[arg(long, help_heading = "Inputs")]
+    again: bool,
+
+    /// What to do where an input lacks a dataset of the file
+    #[arg(long, value_enum, default_value_t = Join::Exact, help_heading = "Where inputs differ")]
+    join: Join,
+
+    /// Datasets of a single value (scalars) that differ from the file's
+    #[arg(long, value_enum, default_value_t = Scalars::Equal, help_heading = "Where inputs differ")]
+    scalars: Scalars,
+
+    /// Attributes that differ from the file's
+    #[arg(long, value_enum, default_value_t = Attributes::First, help_heading = "Where inputs differ")]
+    attributes: Attributes,
+
+    /// Datasets whose path matches do not grow; they must be equal in all inputs
+    #[arg(long, value_name = "GLOB", help_heading = "Where inputs differ")]
+    keep: Vec<String>,
+
+    /// Leave out inputs that cannot be read; the run then ends with exit code 4
+    #[arg(long, help_heading = "Where inputs differ")]
+    skip_bad: bool,
+
+    /// Read virtual datasets and external storage also where they lead out of the input's folder
+    #[arg(long, help_heading = "Where inputs differ")]
+    follow_foreign_files: bool,
+
+    /// Effort spent on the datasets that the file deflates: fast, balanced, small, gzip:1-9 or keep
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced, help_heading = "Layout")]
+    compress: Compression,
+
+    /// Look everything up and say what would be appended, write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle append run11981.h5 today/                      the files of a folder, behind the rows that are there
+  raddle append all.h5 @new.txt -n                      only say what would be done
+  raddle append all.h5 subrun7.h5 --again               although its rows are in there
+
+Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes
+files in which all can. Until the last moment readers see the old file. If the run is interrupted, the next raddle that
+opens the file completes the append or takes it back.";
+
+/// Whether every dataset must be in every input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Join {
+    /// All inputs must have the objects of the file and no others
+    Exact,
+    /// Rows of datasets that an input lacks get the fill value
+    Outer,
+}
+
+/// What becomes of scalar datasets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scalars {
+    /// Must be equal; else stop
+    Equal,
+    /// Keep the file's
+    First,
+}
+
+/// What becomes of attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Attributes {
+    /// Keep the file's and say how many differ
+    First,
+    /// Stop if any differs
+    Error,
+}
+
+/// Appends the inputs.
+pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
+    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+    let options = options(arguments)?;
+    let watching = Watching::start(&arguments.running, "append")?;
+    watching.conclude(|watch| {
+        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let failed = |error: MergeError| failure(arguments, &error, &inputs);
+        let held = hold(&arguments.file).map_err(failed)?;
+        tell_settled(&held, &watching);
+        let plan = match plan(&held, &inputs, arguments.again, &options, watch) {
+            // The run that was interrupted was this one.
+            Err(MergeError::Repeated { repeated, .. })
+                if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
+            {
+                if !arguments.running.quiet {
+                    print(&format!("{}: has the rows of all inputs\n", escape::path(&arguments.file)))?;
+                }
+                return Ok(Exit::Done);
+            }
+            outcome => outcome.map_err(failed)?,
+        };
+        tell_bridged(&plan, &watching);
+        let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
+        execute(arguments, &plan, &held, watch).map_err(|error| match error {
+            Stopped::Merge(error) => failed(error),
+            Stopped::Told(failure) => failure,
+        })?;
+        Ok(exit)
+    })
+}
+
+enum Stopped {
+    Merge(MergeError),
+    Told(Failure),
+}
+
+fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<(), Stopped> {
+    if arguments.dry_run {
+        let columns = || plan.growth.iter().flat_map(|growth| &growth.columns).filter(|column| column.new_rows > 0);
+        let text = format!(
+            "{}: {} to append, {} would grow by up to {} rows\n",
+            escape::path(&arguments.file),
+            quantity::counted(plan.inputs.len() as u64 - 1, "file"),
+            quantity::counted(columns().count() as u64, "dataset"),
+            quantity::count(columns().map(|column| column.new_rows).max().unwrap_or(0)),
+        );
+        return print(&text).map_err(Stopped::Told);
+    }
+    let done = append(plan, held, watch).map_err(Stopped::Merge)?;
+    arguments.running.write_report(&done).map_err(Stopped::Told)?;
+    if !arguments.running.quiet {
+        print(&report::appended(&arguments.file, &done)).map_err(Stopped::Told)?;
+    }
+    Ok(())
+}
+
+fn options(arguments: &AppendArgs) -> Result<MergeOptions, Failure> {
+    let mut options = MergeOptions::new(&arguments.file);
+    options.selection = Selection::new(&[], &[], &arguments.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
+    options.join.join = match arguments.join {
+        Join::Exact => JoinPolicy::Exact,
+        Join::Outer => JoinPolicy::Outer,
+    };
+    options.join.scalars = match arguments.scalars {
+        Scalars::Equal => ScalarPolicy::Equal,
+        Scalars::First => ScalarPolicy::First,
+    };
+    options.join.attributes = match arguments.attributes {
+        Attributes::First => AttributePolicy::First,
+        Attributes::Error => AttributePolicy::Error,
+    };
+    options.skip_bad = arguments.skip_bad;
+    options.follow_foreign_files = arguments.follow_foreign_files;
+    arguments.compress.apply(&mut options);
+    arguments.running.apply(&mut options);
+    Ok(options)
+}
+
+/// The failure of an append; differences are told with the file as the first of the inputs.
+fn failure(arguments: &AppendArgs, error: &MergeError, inputs: &[PathBuf]) -> Failure {
+    let all: Vec<PathBuf> = std::iter::once(&arguments.file).chain(inputs).cloned().collect();
+    match error {
+        MergeError::Differences { .. } => Failure::of_merge(error, &all),
+        _ => Failure::of_merge(error, inputs),
+    }
+}
+
+fn tell_settled(held: &Held, watching: &Watching) {
+    match held.settled {
+        Settled::Nothing => {}
+        Settled::Discarded => watching.warn("an interrupted append to the file was taken back"),
+        Settled::Completed => watching.warn("an interrupted append to the file was completed"),
+    }
+}
+
+fn tell_bridged(plan: &MergePlan, watching: &Watching) {
+    super::merge::tell_bridged(plan, watching);
+    let unfiltered = plan.columns.iter().filter(|column| column.skipped_filters != 0).count() as u64;
+    if unfiltered > 0 {
+        let count = quantity::counted(unfiltered, "dataset");
+        watching.warn(&format!("{count} with filters that raddle does not write: new chunks are stored without them"));
+    }
+}

@@ -1,0 +1,183 @@
+//! How the datasets of a file grow, and how their digests go on from what the file holds.
+//!
+//! Digests of the rows that are there are not made again: they are carried over, so that damage from before stays damage.
+//! Only the block in which the old rows end is made of both. Invariant: the digests of a file that has grown are those of
+//! a file that was written with all rows at once and the same rows per block.
+
+use crate::digests::blocks::{Gathering, block_rows};
+use crate::digests::stored::{StoredColumn, StoredDigests};
+use crate::digests::{ColumnDigests, Digests, Form};
+use crate::error::{MergeError, Result};
+use crate::plan::{MergePlan, Route};
+use crate::schema::{ColumnIndex, display_path};
+use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
+use raddle_core::extent::{Coordinates, Extent};
+use raddle_core::plan::ArrayPlan;
+
+/// How the first input of a plan grows by the others.
+#[derive(Debug)]
+pub struct Growth {
+    /// What the file says of itself; without it, nothing is said of the new rows.
+    pub stored: Option<StoredDigests>,
+    /// How each column grows.
+    pub columns: Vec<ColumnGrowth>,
+}
+
+/// How one column grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnGrowth {
+    /// Rows that are there.
+    pub old_rows: u64,
+    /// Rows to come.
+    pub new_rows: u64,
+    /// First row of the column's tiles: where the chunk begins in which the old rows end.
+    pub first_row: u64,
+}
+
+/// The part of a tile that is digested: where it lies in what is digested, and in the tile.
+pub struct Digested {
+    /// Shape of what is digested.
+    pub shape: Coordinates,
+    /// The part's place there.
+    pub extent: Extent,
+    /// Its first element in the tile.
+    pub origin: Coordinates,
+}
+
+impl Growth {
+    /// What the file says of a column.
+    fn known(&self, plan: &MergePlan, column: ColumnIndex) -> Option<&StoredColumn> {
+        self.stored.as_ref()?.datasets.get(plan.schema.column_path(column))
+    }
+
+    /// Rows per digest block of a column.
+    pub fn block_rows(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
+        let known = self.known(plan, column).and_then(|known| known.digests.as_ref());
+        known.map_or_else(
+            || block_rows(plan.row_len_bytes(column), plan.columns[column as usize].dims[0]),
+            |digests| digests.block_rows.max(1),
+        )
+    }
+
+    /// First row of the first block that changes.
+    fn first_digested_row(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
+        let block_rows = self.block_rows(plan, column);
+        self.columns[column as usize].old_rows / block_rows * block_rows
+    }
+
+    /// What is to be gathered from the new tiles of a column: the blocks from the one on in which the old rows end, whose
+    /// digest is already in it.
+    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex) -> Option<Gathering> {
+        self.stored.as_ref()?;
+        let grown = self.columns[column as usize];
+        let planned = &plan.columns[column as usize];
+        if !matches!(planned.route, Route::Encoded { .. } | Route::Verbatim { .. }) || planned.is_undecodable() {
+            return None;
+        }
+        let (row_len_bytes, block_rows) = (plan.row_len_bytes(column), self.block_rows(plan, column));
+        let first_row = self.first_digested_row(plan, column);
+        let (old, all) = (grown.old_rows - first_row, planned.dims[0] - first_row);
+        let digests = RowBlockDigests::new(block_rows * row_len_bytes, all * row_len_bytes);
+        if old > 0 {
+            let known = self.known(plan, column)?.digests.as_ref()?;
+            let crc = *known.blocks.get((first_row / block_rows) as usize)?;
+            let part = Digest::of_crc64_nvme(crc, old * row_len_bytes).part(0);
+            let behind = (all.min(block_rows) - old) * row_len_bytes;
+            digests.add_part(BlockPart { linear: shift(part.linear, behind), ..part }).ok()?;
+        }
+        Some(Gathering::Values { digests, block_rows })
+    }
+
+    /// The part of a tile that holds new rows; `None` where there is none.
+    pub fn digested(
+        &self,
+        plan: &MergePlan,
+        column: ColumnIndex,
+        array: &ArrayPlan,
+        mut extent: Extent,
+    ) -> Option<Digested> {
+        let grown = self.columns[column as usize];
+        let first_digested_row = self.first_digested_row(plan, column);
+        let (start, end) = (grown.first_row + extent.start[0], grown.first_row + extent.end(0));
+        let from = start.max(grown.old_rows);
+        if from >= end {
+            return None;
+        }
+        let mut shape = Coordinates::from_slice(&array.shape);
+        shape[0] = plan.columns[column as usize].dims[0] - first_digested_row;
+        let mut origin = Coordinates::from_elem(0, shape.len());
+        origin[0] = from - start;
+        (extent.start[0], extent.count[0]) = (from - first_digested_row, end - from);
+        Some(Digested { shape, extent, origin })
+    }
+
+    /// Makes the digests of all columns out of those that the file holds and those of the new rows.
+    pub fn complete(&self, plan: &MergePlan, digests: &mut Digests) -> Result<()> {
+        if self.stored.is_none() {
+            return Ok(());
+        }
+        for (column, digests) in (0..).zip(&mut digests.columns) {
+            let known = self.known(plan, column).and_then(|known| known.digests.as_ref());
+            match (&plan.columns[column as usize].route, &*digests) {
+                (Route::Encoded { .. } | Route::Verbatim { .. }, Some(new)) => {
+                    *digests = Some(self.joined(plan, column, known, new));
+                }
+                // Made of all rows, old and new, for their length is not that of the elements.
+                (Route::FileLocal, Some(_)) => {}
+                _ => *digests = known.cloned(),
+            }
+        }
+        Ok(())
+    }
+
+    fn joined(
+        &self,
+        plan: &MergePlan,
+        column: ColumnIndex,
+        known: Option<&ColumnDigests>,
+        new: &ColumnDigests,
+    ) -> ColumnDigests {
+        let (row_len_bytes, block_rows) = (plan.row_len_bytes(column), self.block_rows(plan, column));
+        let first_row = self.first_digested_row(plan, column);
+        let kept = known.map_or(&[][..], |known| &known.blocks[..(first_row / block_rows) as usize]);
+        let old = kept
+            .iter()
+            .fold(Digest::default(), |all, crc| all.then(Digest::of_crc64_nvme(*crc, block_rows * row_len_bytes)));
+        let rows = plan.columns[column as usize].dims[0] - first_row;
+        let whole = old.then(Digest::of_crc64_nvme(new.whole, rows * row_len_bytes)).crc64_nvme();
+        let blocks = kept.iter().chain(&new.blocks).copied().collect();
+        ColumnDigests { form: Form::Values, block_rows, whole, blocks }
+    }
+
+    /// Refuses a file whose digests cannot be continued.
+    pub fn check(&self, plan: &MergePlan) -> Result<()> {
+        let Some(stored) = &self.stored else { return Ok(()) };
+        for (column, grown) in (0..).zip(&self.columns).filter(|(_, grown)| grown.new_rows > 0) {
+            let path = plan.schema.column_path(column);
+            let refuse =
+                |reason: &str| Err(MergeError::Object { object: display_path(path), reason: reason.to_owned() });
+            let Some(known) = stored.datasets.get(path) else {
+                return refuse("is not what was written; run raddle verify before anything is appended");
+            };
+            let planned = &plan.columns[column as usize];
+            let form = match planned.route {
+                Route::FileLocal => Form::Canonical,
+                _ if planned.is_undecodable() => Form::Stored,
+                _ => Form::Values,
+            };
+            match &known.digests {
+                Some(_) | None if form == Form::Stored => {
+                    return refuse("has a filter that raddle does not know, so that its digests cannot be continued");
+                }
+                Some(digests) if digests.form != form => {
+                    return refuse("has digests of another form than this version makes; merge all inputs anew");
+                }
+                Some(digests) if digests.blocks.len() as u64 == grown.old_rows.div_ceil(digests.block_rows.max(1)) => {}
+                Some(_) => return refuse("has not as many digests as it has rows; run raddle verify"),
+                None if grown.old_rows == 0 || planned.dims[1..].contains(&0) => {}
+                None => return refuse("has rows without digests; run raddle verify"),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,449 @@
+//! Appending inputs to a file that is there, in place and as one step.
+//!
+//! The file is the first input of a merge whose rows stay where they are. New chunks are placed behind the old end of the
+//! file; libhdf5 then changes the metadata in memory, over the unchanged file; at last the changes go to a [`redo`] log
+//! and from there to the file. Invariant: whenever the process ends, the file is the old or the new one, or becomes the
+//! new one when the next raddle opens it.
+
+pub mod growth;
+pub mod redo;
+
+use crate::commit::{column_spec, write_provenance};
+use crate::digests::Digests;
+use crate::digests::blocks::{Form, InOrder};
+use crate::digests::stored;
+use crate::digests::structure::structure_digests_with;
+use crate::error::{MergeError, Result};
+use crate::inputs::same_file;
+use crate::layout::LayoutPolicy;
+use crate::options::{MergeOptions, Watch};
+use crate::plan::{Beginning, MergePlan, Route, plan_from};
+use crate::provenance::{gather, provenance_path};
+use crate::publish::OutputLock;
+use crate::resume::sample;
+use crate::schema::{Role, display_path};
+use crate::tiles::MergeWork;
+use crate::values::open_pool;
+use growth::Growth;
+use raddle_core::communicator::SingleProcess;
+use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Placement, execute};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Event, Stage};
+use raddle_core::report::{MemoryReport, StageTimer};
+use raddle_hdf5::source::InputFile;
+use raddle_hdf5::write::{EditedFile, OutputFile};
+use redo::{Redo, Settled};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// New chunks begin on a page, so that large writes are aligned.
+const ALIGNMENT_BYTES: u64 = 4096;
+/// How long to wait for programs that have the file open before it is changed under them.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The right to append to a file, and what was found beside it.
+#[derive(Debug)]
+pub struct Held {
+    /// The file's own path, not that of a link to it.
+    pub path: PathBuf,
+    /// What became of an append that was interrupted.
+    pub settled: Settled,
+    file: File,
+    _lock: OutputLock,
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AppendReport {
+    /// The file.
+    pub output: PathBuf,
+    /// Inputs appended.
+    pub inputs: u64,
+    /// Inputs left out because they cannot be read (`--skip-bad`).
+    pub skipped: Vec<crate::execute::SkippedInput>,
+    /// Bytes of all input files.
+    pub input_len_bytes: u64,
+    /// Bytes of the file before.
+    pub old_len_bytes: u64,
+    /// Bytes of the file now.
+    pub output_len_bytes: u64,
+    /// Datasets that grew.
+    pub grown_datasets: u64,
+    /// Most rows that a dataset got.
+    pub most_rows: u64,
+    /// Bytes of metadata that changed in place.
+    pub changed_len_bytes: u64,
+    /// Wall time of scan, plan and execution.
+    pub elapsed_s: f64,
+    /// What the engine did.
+    pub engine: EngineReport,
+    /// Memory against its budget.
+    pub memory: MemoryReport,
+}
+
+/// Takes the file at `path` for an append to it, and completes or discards one that was interrupted.
+///
+/// # Errors
+/// [`MergeError::Locked`] if another process writes it, [`MergeError::Output`] if it cannot be written.
+pub fn hold(path: &Path) -> Result<Held> {
+    let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    let refuse = |reason: &str| Err(MergeError::Output { path: path.to_path_buf(), reason: reason.to_owned() });
+    if !own.is_file() {
+        return refuse("is not a regular file; name the HDF5 file to append to");
+    }
+    let lock = OutputLock::take(&own)?;
+    let open = OpenOptions::new().read(true).write(true).open(&own);
+    let file = open.map_err(|source| MergeError::Write { path: own.clone(), operation: "open for writing", source })?;
+    let settled = redo::settle_locked(&own)?;
+    // libhdf5 locks files that it writes in this way; those that only read may go on until the end.
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: own }),
+        // File systems without locks have no such programs to ask.
+        _ => Ok(Held { path: own, settled, file, _lock: lock }),
+    }
+}
+
+/// Plans to append `inputs` to the file that is `held`. `again` allows inputs that it has already.
+///
+/// # Errors
+/// As [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot grow.
+pub fn plan(
+    held: &Held,
+    inputs: &[PathBuf],
+    again: bool,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
+    if let Some(input) = inputs.iter().find(|input| same_file(input, &held.path)) {
+        let reason = format!("is also an input ({}); leave it out", input.display());
+        return Err(MergeError::Output { path: held.path.clone(), reason });
+    }
+    let stored = match stored::read(&held.path, options) {
+        Ok(stored) => Some(stored),
+        Err(MergeError::NoDigests { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(stored) = &stored {
+        if !stored.made.is_empty() {
+            let reason = "has partition keys or an index, which depend on all rows; append to the file without them \
+                 (raddle merge the inputs anew with --keys, or keep keys in a copy)";
+            return Err(MergeError::Object { object: held.path.display().to_string(), reason: reason.to_owned() });
+        }
+        let repeated = if again { Vec::new() } else { repeated(stored, inputs)? };
+        if !repeated.is_empty() {
+            return Err(MergeError::Repeated { file: held.path.clone(), repeated });
+        }
+    }
+    let options = MergeOptions {
+        output: held.path.clone(),
+        layout: LayoutPolicy::Keep,
+        chunk: None,
+        provenance: stored.is_some(),
+        made: Vec::new(),
+        ordered: true,
+        resume: false,
+        ..options.clone()
+    };
+    let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
+    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch)?;
+    if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
+        // Inputs may be left out, the file that they are appended to may not.
+        return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
+    }
+    if let Some(growth) = &plan.growth {
+        growth.check(&plan)?;
+        check_structure(&plan, growth)?;
+    }
+    Ok(plan)
+}
+
+/// Which of `inputs` the file knows, and under which paths.
+pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let mut repeated = Vec::new();
+    for input in inputs {
+        let Ok(metadata) = std::fs::metadata(input) else { continue };
+        let mut own_sample = None;
+        for (number, (known, len_bytes)) in stored.inputs.iter().enumerate() {
+            if *len_bytes != metadata.len() {
+                continue;
+            }
+            let is_same = match stored.samples.get(number) {
+                Some(known_sample) => {
+                    if own_sample.is_none() {
+                        own_sample = Some(sample(&InputFile::open(input)?)?.crc64_nvme());
+                    }
+                    own_sample == Some(*known_sample)
+                }
+                // Written by a version that took no samples.
+                None => known == input,
+            };
+            if is_same {
+                repeated.push((input.clone(), known.clone()));
+                break;
+            }
+        }
+    }
+    Ok(repeated)
+}
+
+/// Refuses a file whose objects are not those that were written: their new digests would hide it.
+fn check_structure(plan: &MergePlan, growth: &Growth) -> Result<()> {
+    let Some(stored) = &growth.stored else { return Ok(()) };
+    let old_rows = |column: u32| growth.columns[column as usize].old_rows;
+    for (entry, digest) in plan.schema.entries.iter().zip(structure_digests_with(plan, &old_rows)) {
+        let known = match entry.role {
+            Role::Column(_) => stored.datasets.get(&entry.path).map(|known| known.structure),
+            _ => stored.objects.get(&entry.path).copied(),
+        };
+        if known != Some(digest) {
+            return Err(MergeError::Object {
+                object: display_path(&entry.path),
+                reason: "is not what was written; run raddle verify before anything is appended".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Executes a plan that [`plan`] made for the same `held`.
+///
+/// # Errors
+/// The file is what it was after any error but one that says that the append is complete.
+pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<AppendReport> {
+    let Some(growth) = &plan.growth else {
+        let reason = "was not planned as an append".to_owned();
+        return Err(MergeError::Output { path: held.path.clone(), reason });
+    };
+    let started = Instant::now();
+    let redo = Redo::begin(&held.path, &held.file)?;
+    let old_len_bytes = redo.old_end();
+    let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
+    let placed = place(plan, growth, held, old_len_bytes, &budget, watch).and_then(|placed| {
+        held.file.sync_all().map_err(|source| MergeError::Write {
+            path: held.path.clone(),
+            operation: "fsync",
+            source,
+        })?;
+        wait_for_readers(held, watch)?;
+        Ok(placed)
+    });
+    let (engine, edited) = match placed {
+        Ok(placed) => placed,
+        Err(error) => {
+            // A failure to clean up must not hide the error that led here; the next raddle does it again.
+            let _ = redo.discard(&held.file);
+            return Err(error);
+        }
+    };
+    let changed_len_bytes = edited.changes.iter().map(|change| change.bytes.len() as u64).sum();
+    redo.commit(&held.file, edited.file_len_bytes, edited.changes)?;
+    let grown = || growth.columns.iter().filter(|column| column.new_rows > 0);
+    Ok(AppendReport {
+        output: held.path.clone(),
+        inputs: plan.inputs.len() as u64 - 1,
+        skipped: crate::execute::skipped(plan),
+        input_len_bytes: plan.inputs[1..].iter().map(|input| input.identity.len_bytes).sum(),
+        old_len_bytes,
+        output_len_bytes: edited.file_len_bytes,
+        grown_datasets: grown().count() as u64,
+        most_rows: grown().map(|column| column.new_rows).max().unwrap_or(0),
+        changed_len_bytes,
+        elapsed_s: plan.elapsed_s + started.elapsed().as_secs_f64(),
+        engine,
+        memory: MemoryReport::of(&budget),
+    })
+}
+
+/// Places the new chunks and changes the metadata in memory.
+fn place(
+    plan: &MergePlan,
+    growth: &Growth,
+    held: &Held,
+    old_end: u64,
+    budget: &MemoryBudget,
+    watch: &Watch<'_>,
+) -> Result<(EngineReport, EditedFile)> {
+    let pool = open_pool(plan);
+    let work = MergeWork::new(plan, &pool);
+    let start_address = old_end.next_multiple_of(ALIGNMENT_BYTES);
+    let options = EngineOptions {
+        jobs: plan.options.jobs,
+        placement: Placement::Ordered,
+        start_address,
+        ..EngineOptions::default()
+    };
+    let context = Context { communicator: &SingleProcess, budget, observer: watch.observer, cancel: watch.cancel };
+    let mut claims: Vec<Vec<Claim>> = vec![Vec::new(); plan.tiles.arrays.len()];
+    let engine = execute(
+        &plan.tiles,
+        &work,
+        &held.file,
+        &mut |committed| {
+            claims[committed.array as usize].extend_from_slice(committed.claims);
+            Ok(())
+        },
+        &options,
+        &context,
+    )
+    .map_err(|error| MergeError::from_engine(error, &held.path))?;
+    watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
+    let timer = StageTimer::start();
+    let mut digests = work.finish()?;
+    let raw_end = if engine.end_address > start_address { engine.end_address } else { old_end };
+    let edit = Edit { plan, growth, work: &work, watch };
+    let edited = edit.run(held, old_end, raw_end, &claims, &mut digests)?;
+    for input in 1..plan.inputs.len() as u32 {
+        pool.get(input)?.check_unchanged()?;
+    }
+    watch.cancel.check()?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
+    Ok((engine, edited))
+}
+
+/// Waits until no program of libhdf5's has the file open, for readers must not see half of the changes.
+fn wait_for_readers(held: &Held, watch: &Watch<'_>) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        watch.cancel.check()?;
+        match rustix::fs::flock(&held.file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < LONGEST_WAIT => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(MergeError::InUse { path: held.path.clone() }),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The change of metadata.
+struct Edit<'a, 'p> {
+    plan: &'p MergePlan,
+    growth: &'a Growth,
+    work: &'a MergeWork<'p>,
+    watch: &'a Watch<'a>,
+}
+
+impl Edit<'_, '_> {
+    fn run(
+        &self,
+        held: &Held,
+        old_end: u64,
+        raw_end: u64,
+        claims: &[Vec<Claim>],
+        digests: &mut Digests,
+    ) -> Result<EditedFile> {
+        let file = held.file.try_clone().map_err(|source| MergeError::Write {
+            path: held.path.clone(),
+            operation: "open",
+            source,
+        })?;
+        let mut output = OutputFile::edit(file, &held.path, old_end, raw_end)?;
+        self.remove_partial_chunks(&mut output)?;
+        for column in self.grown() {
+            self.watch.cancel.check()?;
+            self.grow(&mut output, column, claims).map_err(|error| self.named(column, error))?;
+        }
+        // Behind all claims: libhdf5 may give what becomes free here to what it writes itself.
+        for column in self.grown() {
+            if let Route::FileLocal = self.plan.columns[column as usize].route {
+                let of_column = self.write_file_local(&mut output, column)?;
+                digests.columns[column as usize] = Some(of_column);
+            }
+        }
+        self.growth.complete(self.plan, digests)?;
+        if self.growth.stored.is_some() {
+            let mut samples = vec![0];
+            for input in &self.plan.inputs[1..] {
+                samples.push(sample(&InputFile::open(&input.path)?)?.crc64_nvme());
+            }
+            output.unlink(&provenance_path(""))?;
+            write_provenance(&mut output, &gather(self.plan, digests, &samples))?;
+        }
+        Ok(output.finish_edit()?)
+    }
+
+    fn grown(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.growth.columns).filter(|(_, grown)| grown.new_rows > 0).map(|(column, _)| column)
+    }
+
+    /// Takes chunks that are not full out of their indexes: they are made anew elsewhere, and what the file has now must
+    /// stay where it is.
+    fn remove_partial_chunks(&self, output: &mut OutputFile) -> Result<()> {
+        let mut is_any = false;
+        for column in self.grown() {
+            let (grown, planned) = (&self.growth.columns[column as usize], &self.plan.columns[column as usize]);
+            if grown.first_row < grown.old_rows {
+                let mut dims = planned.dims.clone();
+                dims[0] = grown.first_row;
+                let path = self.plan.schema.column_path(column);
+                output.resize_dataset(path, &dims).map_err(|error| self.named(column, error.into()))?;
+                is_any = true;
+            }
+        }
+        if is_any {
+            output.forget_free_space()?;
+        }
+        Ok(())
+    }
+
+    fn grow(&self, output: &mut OutputFile, column: u32, claims: &[Vec<Claim>]) -> Result<()> {
+        let (plan, planned) = (self.plan, &self.plan.columns[column as usize]);
+        let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
+        output.resize_dataset(&entry.path, &planned.dims)?;
+        let (Route::Encoded { array, .. } | Route::Verbatim { array }) = &planned.route else { return Ok(()) };
+        let (tiles, claims) = (&plan.tiles.arrays[*array as usize], &claims[*array as usize]);
+        let spec = column_spec(plan, entry, column);
+        let mut dataset = output.open_dataset(&entry.path, &spec)?;
+        dataset.expect_chunks(claims.len() as u64)?;
+        for claim in claims {
+            let mut origin = tiles.tile_origin(claim.tile.index);
+            origin[0] += self.growth.columns[column as usize].first_row;
+            dataset.insert(&origin, claim.address, claim.len_bytes, claim.filter_mask)?;
+        }
+        Ok(())
+    }
+
+    /// Writes new rows that hold addresses of their file. The digests are of all rows: those that are there are read again
+    /// for it, and must be what was written.
+    fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<crate::digests::ColumnDigests> {
+        let (plan, grown) = (self.plan, self.growth.columns[column as usize]);
+        let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
+        let spec = column_spec(plan, entry, column);
+        let block_rows = self.growth.block_rows(plan, column);
+        let mut dataset = output.open_dataset(&entry.path, &spec).map_err(|error| self.named(column, error.into()))?;
+        let (mut digests, mut old_digests) =
+            (InOrder::new(Form::Canonical, block_rows), InOrder::new(Form::Canonical, block_rows));
+        self.work.column_reader().for_each_canonical_block(column, block_rows, &mut |start, rows, canonical| {
+            self.watch.cancel.check()?;
+            digests.add(rows, canonical);
+            if start < grown.old_rows {
+                old_digests.add(rows, canonical);
+                return Ok(());
+            }
+            dataset.write_rows(start, rows, canonical).map_err(|error| self.named(column, error.into()))
+        })?;
+        let known = self.growth.stored.as_ref().and_then(|stored| stored.datasets.get(&entry.path));
+        if let Some(known) = known.and_then(|known| known.digests.as_ref())
+            && old_digests.finish().blocks != known.blocks
+        {
+            return Err(MergeError::Object {
+                object: display_path(&entry.path),
+                reason: "is not what was written; run raddle verify before anything is appended".to_owned(),
+            });
+        }
+        Ok(digests.finish())
+    }
+
+    fn named(&self, column: u32, error: MergeError) -> MergeError {
+        match error {
+            MergeError::Hdf5(error) => {
+                MergeError::Hdf5(error.in_object(display_path(self.plan.schema.column_path(column))))
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The redo log of an append: what makes changes at many places of a file one step.
+//!
+//! Beside the file lies `.NAME.raddle-redo`. While new data is placed behind the old end of the file it only says where
+//! that end was: whoever finds it cuts the file off there again. When all is placed, it is replaced, by a rename, by the
+//! list of all bytes that are to be changed below the old end: the commit. Whoever finds that writes them, again and
+//! again if need be, for they are the same each time.
+//!
+//! Invariant: before the commit no byte below the old end has changed, so that readers see the old file; after it any
+//! raddle that opens the file makes it the new one. Between the commit and the last of the changes, other readers may see
+//! some of both.
+
+use crate::error::{MergeError, Result};
+use crate::publish::{OutputLock, beside, folder_of};
+use raddle_core::digest::Digest;
+use raddle_hdf5::native::Superblock;
+use raddle_hdf5::source::InputFile;
+use raddle_hdf5::write::Change;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// First bytes of a log; the number is that of the format.
+const MAGIC: &[u8; 16] = b"raddle redo 1\n\0\0";
+/// Bytes by which a log knows its file: the first, and the last before an end.
+const SAMPLE_LEN_BYTES: u64 = 4096;
+/// How long to wait for another raddle that writes committed changes, which takes as long as writing some metadata.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// What a log says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Log {
+    /// Device and inode of the file.
+    device: u64,
+    inode: u64,
+    /// Length of the file before.
+    old_end: u64,
+    /// Digest of samples below the old end before the commit, of the new data after it.
+    sample: u64,
+    /// The commit: new length and changes.
+    commit: Option<(u64, Vec<Change>)>,
+}
+
+impl Log {
+    fn to_bytes(&self) -> Vec<u8> {
+        let (new_end, changes) = self.commit.as_ref().map_or((0, &[][..]), |(end, changes)| (*end, changes.as_slice()));
+        let mut bytes = MAGIC.to_vec();
+        let head = [u64::from(self.commit.is_some()), self.device, self.inode, self.old_end, new_end, self.sample];
+        let mut put = |word: u64| bytes.extend_from_slice(&word.to_le_bytes());
+        head.into_iter().for_each(&mut put);
+        put(changes.len() as u64);
+        for change in changes {
+            for word in [change.address, change.bytes.len() as u64, Digest::of(&change.bytes).crc64_nvme()] {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
+            bytes.extend_from_slice(&change.bytes);
+        }
+        let seal = Digest::of(&bytes).crc64_nvme();
+        bytes.extend_from_slice(&seal.to_le_bytes());
+        bytes
+    }
+
+    /// `None`: cut off or damaged.
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        fn word(rest: &mut &[u8]) -> Option<u64> {
+            let (head, tail) = rest.split_first_chunk::<8>()?;
+            *rest = tail;
+            Some(u64::from_le_bytes(*head))
+        }
+        let (sealed, seal) = bytes.split_last_chunk::<8>()?;
+        if Digest::of(sealed).crc64_nvme() != u64::from_le_bytes(*seal) {
+            return None;
+        }
+        let mut rest = sealed.strip_prefix(MAGIC)?;
+        let is_commit = word(&mut rest)? == 1;
+        let (device, inode, old_end, new_end, sample) =
+            (word(&mut rest)?, word(&mut rest)?, word(&mut rest)?, word(&mut rest)?, word(&mut rest)?);
+        let mut changes = Vec::new();
+        for _ in 0..word(&mut rest)? {
+            let (address, len_bytes, crc) = (word(&mut rest)?, word(&mut rest)?, word(&mut rest)?);
+            let (bytes, tail) = rest.split_at_checked(usize::try_from(len_bytes).ok()?)?;
+            if Digest::of(bytes).crc64_nvme() != crc || address.checked_add(len_bytes)? > old_end {
+                return None;
+            }
+            changes.push(Change { address, bytes: bytes.to_vec() });
+            rest = tail;
+        }
+        let commit = is_commit.then_some((new_end, changes));
+        rest.is_empty().then_some(Self { device, inode, old_end, sample, commit })
+    }
+}
+
+/// The redo log of a file that is being appended to.
+#[derive(Debug)]
+pub struct Redo {
+    file_path: PathBuf,
+    log_path: PathBuf,
+    new_log_path: PathBuf,
+    device: u64,
+    inode: u64,
+    old_end: u64,
+}
+
+impl Redo {
+    /// Says where `file`, open for writing under `path`, ends now, before anything is placed behind.
+    pub fn begin(path: &Path, file: &File) -> Result<Self> {
+        let metadata = file.metadata().map_err(failed(path, "stat"))?;
+        let redo = Self {
+            file_path: path.to_path_buf(),
+            log_path: log_path(path),
+            new_log_path: beside(path, ".raddle-redo-part"),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            old_end: metadata.len(),
+        };
+        let sample = sample(file, 0, redo.old_end).map_err(failed(path, "read a sample"))?;
+        let log = Log { device: redo.device, inode: redo.inode, old_end: redo.old_end, sample, commit: None };
+        let begun = redo.prepare(&log).and_then(|()| redo.put()).and_then(|()| sync_folder(path));
+        if let Err(error) = begun {
+            // Nothing has been placed: nobody needs it.
+            let _ = remove(&redo.log_path);
+            let _ = remove(&redo.new_log_path);
+            return Err(error);
+        }
+        Ok(redo)
+    }
+
+    /// Length of the file before.
+    pub fn old_end(&self) -> u64 {
+        self.old_end
+    }
+
+    /// Gives up what was placed: the file is what it was.
+    pub fn discard(self, file: &File) -> Result<()> {
+        file.set_len(self.old_end).map_err(failed(&self.file_path, "cut off what was placed"))?;
+        file.sync_all().map_err(failed(&self.file_path, "fsync"))?;
+        self.remove()
+    }
+
+    /// Makes `changes` part of the file, which has `new_end` bytes. All that was placed is durable before. After an error
+    /// the file is what it was, or, if the error says so, complete for every raddle that opens it from then on.
+    pub fn commit(self, file: &File, new_end: u64, changes: Vec<Change>) -> Result<()> {
+        let sample = match sample(file, self.old_end, new_end) {
+            Ok(sample) => sample,
+            Err(source) => {
+                // The error that led here is the one to tell; the next raddle that opens the file tries again.
+                let error = failed(&self.file_path, "read a sample of what was placed")(source);
+                let _ = self.discard(file);
+                return Err(error);
+            }
+        };
+        let (device, inode, old_end) = (self.device, self.inode, self.old_end);
+        let log = Log { device, inode, old_end, sample, commit: Some((new_end, changes)) };
+        if let Err(error) = self.prepare(&log).and_then(|()| self.put()) {
+            // Were the new log there in spite of the error, it must not meet a file that was cut off.
+            let _ = remove(&self.log_path);
+            let _ = remove(&self.new_log_path);
+            let _ = self.discard(file);
+            return Err(error);
+        }
+        // From here on the append has happened. It is not carried out before the log is durable.
+        let named = "make the log durable; the next raddle that opens the file completes the append: fsync";
+        File::open(folder_of(&self.file_path))
+            .and_then(|folder| folder.sync_all())
+            .map_err(failed(&self.file_path, named))?;
+        let Some((_, changes)) = log.commit else { return Ok(()) };
+        apply(&self.file_path, file, &changes)?;
+        self.remove()
+    }
+
+    /// Writes `log` under another name.
+    fn prepare(&self, log: &Log) -> Result<()> {
+        let path = &self.new_log_path;
+        let mut file = File::create(path).map_err(failed(path, "create"))?;
+        file.write_all(&log.to_bytes()).map_err(failed(path, "write"))?;
+        file.sync_all().map_err(failed(path, "fsync"))
+    }
+
+    /// Puts it in the place of the one that is there.
+    fn put(&self) -> Result<()> {
+        std::fs::rename(&self.new_log_path, &self.log_path).map_err(failed(&self.log_path, "rename"))
+    }
+
+    fn remove(&self) -> Result<()> {
+        remove(&self.log_path)?;
+        // Durable or not: what it says holds also when it comes back.
+        let _ = sync_folder(&self.file_path);
+        Ok(())
+    }
+}
+
+/// What was found beside a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Nothing, or an append that is under way and has not changed the file yet.
+    Nothing,
+    /// An append that was interrupted before its commit: the file is what it was before.
+    Discarded,
+    /// An append that was interrupted after its commit: the file is what it was to become.
+    Completed,
+}
+
+/// Completes or discards an append to `path` that was interrupted. One look at a name where there was none.
+///
+/// # Errors
+/// If the file cannot be written, or the log does not belong to it, or another raddle keeps writing it.
+pub fn settle(path: &Path) -> Result<Settled> {
+    let own = match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
+        _ => path.to_path_buf(),
+    };
+    if std::fs::symlink_metadata(log_path(&own)).is_err() {
+        return Ok(Settled::Nothing);
+    }
+    let started = Instant::now();
+    loop {
+        match OutputLock::take(&own) {
+            Ok(_lock) => return settle_locked(&own),
+            Err(error @ MergeError::Locked { .. }) => match read_log(&own)? {
+                Some(Log { commit: Some(_), .. }) if started.elapsed() < LONGEST_WAIT => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Some(Log { commit: Some(_), .. }) => return Err(error),
+                _ => return Ok(Settled::Nothing),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// As [`settle`], by the holder of the lock on `path`, which is no link.
+pub fn settle_locked(path: &Path) -> Result<Settled> {
+    let log_path = log_path(path);
+    if std::fs::symlink_metadata(&log_path).is_err() {
+        return Ok(Settled::Nothing);
+    }
+    // A log appears under its name when it is whole: one that is damaged since tells nothing.
+    let Some(log) = read_log(path)? else {
+        return Err(foreign(path, "is damaged"));
+    };
+    let open = OpenOptions::new().read(true).write(true).open(path);
+    let file = open.map_err(failed(path, "open it to complete or discard an interrupted append"))?;
+    let metadata = file.metadata().map_err(failed(path, "stat"))?;
+    let is_same_inode = (metadata.dev(), metadata.ino()) == (log.device, log.inode);
+    let Some((new_end, changes)) = log.commit else {
+        let is_old = is_same_inode
+            && metadata.len() > log.old_end
+            && sample(&file, 0, log.old_end).is_ok_and(|sample| sample == log.sample)
+            && ends_before(path, log.old_end);
+        // Otherwise nothing had been placed, or it is another file by now, which ends where it ends.
+        if is_old {
+            file.set_len(log.old_end).map_err(failed(path, "cut off what was placed"))?;
+            file.sync_all().map_err(failed(path, "fsync"))?;
+        }
+        remove(&log_path)?;
+        return Ok(if is_old { Settled::Discarded } else { Settled::Nothing });
+    };
+    let is_placed = metadata.len() == new_end
+        && sample(&file, log.old_end, new_end).is_ok_and(|sample| sample == log.sample)
+        && (is_same_inode || new_end > log.old_end);
+    if !is_placed {
+        return Err(foreign(path, "belongs to another state of the file"));
+    }
+    apply(path, &file, &changes)?;
+    remove(&log_path)?;
+    let _ = sync_folder(path);
+    Ok(Settled::Completed)
+}
+
+fn foreign(path: &Path, what: &str) -> MergeError {
+    let log = log_path(path);
+    let reason = format!(
+        "an append to it was interrupted, and the log {} {what}; if the file was put there since, remove the log, else \
+         restore the file",
+        log.display()
+    );
+    MergeError::Output { path: path.to_path_buf(), reason }
+}
+
+fn log_path(path: &Path) -> PathBuf {
+    beside(path, ".raddle-redo")
+}
+
+fn read_log(path: &Path) -> Result<Option<Log>> {
+    let log_path = log_path(path);
+    match std::fs::read(&log_path) {
+        Ok(bytes) => Ok(Log::of_bytes(&bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(MergeError::Input { path: log_path, source }),
+    }
+}
+
+/// Whether the superblock says that the file ends there or before.
+fn ends_before(path: &Path, end: u64) -> bool {
+    let superblock = InputFile::open(path).and_then(|file| Superblock::read(&file));
+    superblock.is_ok_and(|superblock| superblock.end <= end)
+}
+
+fn apply(path: &Path, file: &File, changes: &[Change]) -> Result<()> {
+    let unfinished = "complete the append, which the next raddle that opens the file does again: write";
+    for change in changes {
+        file.write_all_at(&change.bytes, change.address).map_err(failed(path, unfinished))?;
+    }
+    file.sync_all()
+        .map_err(failed(path, "complete the append, which the next raddle that opens the file does again: fsync"))
+}
+
+/// Digest of the first bytes of a range of the file and of the last ones.
+fn sample(file: &File, start: u64, end: u64) -> std::io::Result<u64> {
+    let len_bytes = (end - start).min(SAMPLE_LEN_BYTES);
+    let mut bytes = vec![0; len_bytes as usize];
+    let mut digest = Digest::default();
+    for address in [start, end - len_bytes] {
+        file.read_exact_at(&mut bytes, address)?;
+        digest = digest.then(Digest::of(&bytes));
+    }
+    Ok(digest.crc64_nvme())
+}
+
+fn sync_folder(path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder, "fsync"))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path, "remove")(error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed<'p>(path: &'p Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + 'p {
+    move |source| MergeError::Write { path: path.to_path_buf(), operation, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes() -> Vec<Change> {
+        vec![Change { address: 3, bytes: b"new".to_vec() }, Change { address: 100, bytes: vec![7; 50] }]
+    }
+
+    /// A file of 1,000 bytes with 500 placed behind, its log, and what is to come of it.
+    fn placed(folder: &Path) -> (PathBuf, File, Redo, Vec<u8>) {
+        let path = folder.join("file.h5");
+        let old: Vec<u8> = (0..1000).map(|at| at as u8).collect();
+        std::fs::write(&path, &old).unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let redo = Redo::begin(&path, &file).unwrap();
+        file.write_all_at(&[9; 500], 1000).unwrap();
+        let mut new = std::fs::read(&path).unwrap();
+        for change in changes() {
+            new[change.address as usize..][..change.bytes.len()].copy_from_slice(&change.bytes);
+        }
+        (path, file, redo, new)
+    }
+
+    fn log_of(path: &Path) -> Log {
+        read_log(path).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_commit_changes_the_file_and_leaves_no_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file, redo, new) = placed(folder.path());
+        redo.commit(&file, 1500, changes()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_log_is_whole_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let log = Log { commit: Some((1500, changes())), ..log_of(&path) };
+        let bytes = log.to_bytes();
+        assert_eq!(Log::of_bytes(&bytes), Some(log));
+        for len in 0..bytes.len() {
+            assert_eq!(Log::of_bytes(&bytes[..len]), None, "cut at {len}");
+            let mut damaged = bytes.clone();
+            damaged[len] ^= 1;
+            assert_eq!(Log::of_bytes(&damaged), None, "changed at {len}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_was_interrupted_is_completed_from_any_state() {
+        for applied in 0..=2 {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, file, redo, new) = placed(folder.path());
+            let sample = sample(&file, 1000, 1500).unwrap();
+            let log = Log { sample, commit: Some((1500, changes())), ..log_of(&path) };
+            redo.prepare(&log).and_then(|()| redo.put()).unwrap();
+            apply(&path, &file, &changes()[..applied]).unwrap();
+            assert_eq!(settle(&path).unwrap(), Settled::Completed);
+            assert_eq!(std::fs::read(&path).unwrap(), new);
+            assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_log_of_another_state_is_refused_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file, redo, _) = placed(folder.path());
+        let sample = sample(&file, 1000, 1500).unwrap();
+        redo.prepare(&Log { sample, commit: Some((1500, changes())), ..log_of(&path) }).unwrap();
+        redo.put().unwrap();
+        for other in [vec![1; 1500], vec![1; 1000]] {
+            std::fs::write(&path, &other).unwrap();
+            assert!(matches!(settle(&path), Err(MergeError::Output { .. })));
+            assert_eq!(std::fs::read(&path).unwrap(), other);
+        }
+    }
+
+    #[test]
+    fn what_was_placed_is_not_cut_off_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let other = vec![1; 1500];
+        std::fs::write(&path, &other).unwrap();
+        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(std::fs::read(&path).unwrap(), other);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_append_that_is_under_way_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, ..) = placed(folder.path());
+        let lock = OutputLock::take(&path).unwrap();
+        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1500);
+        drop(lock);
+    }
+}

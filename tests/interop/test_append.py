@@ -1,0 +1,110 @@
+"""What an append leaves, read back by h5py; and what h5py and raddle do to one file at the same time."""
+
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+from conftest import assert_concatenated, visit, write_events
+
+
+@pytest.mark.parametrize("compat", ["1.8", "1.10", "latest"])
+def test_values_are_those_of_one_merge(raddle, events, tmp_path, compat):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events[:2], "-o", output, "--compat", compat)
+    for event in events[2:]:
+        raddle("append", output, event)
+    assert_concatenated(output, events)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v108", "v110", "latest"])
+def test_files_of_h5py_grow(raddle, tmp_path, libver):
+    inputs = []
+    for number in range(3):
+        inputs.append(tmp_path / f"in{number}.h5")
+        values = np.arange(number * 100, number * 100 + 90)
+        with h5py.File(inputs[-1], "w", libver=libver) as file:
+            file.create_dataset("lzf", data=values, maxshape=(None,), chunks=(32,), compression="lzf")
+            file.create_dataset("plain", data=values * 0.5, maxshape=(None,), chunks=(32,))
+            file.create_dataset("both", data=values.reshape(30, 3), maxshape=(None, None), chunks=(8, 2))
+            file.create_dataset("text", data=[f"{value} ä" for value in values], maxshape=(None,), chunks=(32,))
+    output = tmp_path / "out.h5"
+    shutil.copy(inputs[0], output)
+    raddle("append", output, *inputs[1:])
+    merged, parts = visit(output), [visit(path) for path in inputs]
+    for name, values in merged.items():
+        assert (values == np.concatenate([part[name] for part in parts])).all(), name
+
+
+def test_a_group_that_was_empty_fills(raddle, tmp_path):
+    inputs = [tmp_path / "empty.h5", write_events(tmp_path / "full.h5", 2)]
+    with h5py.File(inputs[0], "w") as empty, h5py.File(inputs[1]) as full:
+
+        def without_rows(name, item):
+            if isinstance(item, h5py.Dataset):
+                empty.create_dataset(name, (0, item.shape[1]), item.dtype, maxshape=(None, item.shape[1]))
+
+        full.visititems(without_rows)
+    output = tmp_path / "out.h5"
+    raddle("merge", inputs[0], "-o", output)
+    raddle("append", output, inputs[1])
+    assert_concatenated(output, inputs)
+
+
+def test_the_same_input_twice_is_refused(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events[:2], "-o", output)
+    before = output.read_bytes()
+    copy = tmp_path / "another_name.h5"
+    shutil.copy(events[1], copy)
+    assert "--again" in raddle("append", output, copy, events[2], expect=3).stderr
+    assert output.read_bytes() == before
+    raddle("append", output, copy, "--again")
+    assert_concatenated(output, [*events[:2], copy])
+
+
+def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"in{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file["fixed"] = np.arange(10 + number)
+    output = tmp_path / "out.h5"
+    raddle("merge", inputs[0], "-o", output)
+    before = output.read_bytes()
+    assert "/fixed" in raddle("append", output, inputs[1], expect=3).stderr
+    assert output.read_bytes() == before
+    raddle("merge", inputs[0], "-o", output, "--extendible", "--force")
+    raddle("append", output, inputs[1])
+    assert_concatenated(output, inputs)
+
+
+def test_files_with_keys_are_refused(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events[:2], "-o", output, "--keys", "/spill/run,/spill/subrun,/spill/evt", "--exclude", "table*")
+    assert "partition keys" in raddle("append", output, events[2], expect=3).stderr
+
+
+def test_a_file_that_h5py_writes_is_locked(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events[:2], "-o", output)
+    with h5py.File(output, "a", locking=True):
+        raddle("append", output, events[2], expect=7)
+    raddle("append", output, events[2])
+    assert_concatenated(output, events[:3])
+
+
+def test_h5py_goes_on_where_raddle_ended(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events[:2], "-o", output)
+    raddle("append", output, events[2])
+    with h5py.File(output, "a") as file:
+        rows = len(file["spill/evt"])
+        file["spill/evt"].resize(rows + 1000, axis=0)
+        file["spill/evt"][rows:] = 7
+    with h5py.File(output) as file:
+        assert (file["spill/evt"][rows:] == 7).all()
+        assert len(file["spill/run"]) == rows
+    assert visit(output)["spill/run"].tobytes() == np.concatenate([visit(path)["spill/run"] for path in events[:3]]).tobytes()
