@@ -97,23 +97,20 @@ impl<'s> FormReader<'s> {
     /// The dataset whose header is at the beginning of `header`, and the header's length, if the whole of it is known.
     pub fn recognise(&mut self, header: &[u8], encoding: &Encoding) -> Option<(FormedDataset, usize)> {
         let messages = messages_of_version_1(header)?;
-        let key = &mut self.key;
-        for at in 0..self.stencils.len() {
-            let stencil = &self.stencils[at];
-            if !stencil.fits(messages) {
-                continue;
-            }
-            key.clear();
-            let (dataspace, layout) = (&messages[stencil.dataspace.clone()], &messages[stencil.layout.clone()]);
-            let stored = push_blanked(key, dataspace, layout, encoding)?;
-            // Datasets with and without storage have the same stencil, but not the same form.
-            if *key == stencil.blanked_key {
-                let known = (stored.of_form(Arc::clone(&stencil.form))?, stencil.header_len_bytes());
-                self.stencils.swap(0, at);
-                return Some(known);
-            }
-        }
-        None
+        let first = self.stencils.iter().position(|stencil| stencil.fits(messages))?;
+        let Stencil { dataspace, layout, .. } = &self.stencils[first];
+        self.key.clear();
+        let stored = push_blanked(&mut self.key, &messages[dataspace.clone()], &messages[layout.clone()], encoding)?;
+        // Datasets with and without storage have the same stencil, but not the same form.
+        let same_blanks = |stencil: &Stencil| (&stencil.dataspace, &stencil.layout) == (dataspace, layout);
+        let at = first
+            + self.stencils[first..].iter().position(|stencil| {
+                stencil.blanked_key == self.key && same_blanks(stencil) && stencil.fits(messages)
+            })?;
+        let stencil = &self.stencils[at];
+        let known = (stored.of_form(Arc::clone(&stencil.form))?, stencil.header_len_bytes());
+        self.stencils.swap(0, at);
+        Some(known)
     }
 
     /// Length of the longest header that [`FormReader::recognise`] may know.
@@ -324,5 +321,8 @@ fn keeps_attributes_in_header(body: &[u8], encoding: &Encoding) -> bool {
 
 /// A little-endian number of at most 8 bytes.
 fn uint(bytes: &[u8]) -> u64 {
+    if let Ok(eight) = bytes.try_into() {
+        return u64::from_le_bytes(eight);
+    }
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }

@@ -6,12 +6,15 @@
 //! has a stencil. Invariant: a header that fits has the messages of the first one, with the same bodies but for blanks.
 
 use super::object_header::{Message, ObjectHeader};
+use super::shared::kind;
 use crate::model::form::DatasetForm;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Length of a version 1 header before its first message.
 const PREFIX_LEN_BYTES: usize = 16;
+/// Class, flags and size of a datatype.
+const TYPE_HEAD_LEN_BYTES: usize = 8;
 
 /// The messages of a header, some of them blanked.
 #[derive(Debug)]
@@ -19,6 +22,9 @@ pub(super) struct Stencil {
     messages: Vec<u8>,
     /// What is compared, in rising order.
     fixed: Vec<Range<usize>>,
+    /// Where the datatype begins, and how: by that most stencils differ.
+    type_at: usize,
+    type_head: [u8; TYPE_HEAD_LEN_BYTES],
     /// Body of the dataspace message, and of the layout message.
     pub dataspace: Range<usize>,
     /// Body of the layout message.
@@ -39,6 +45,8 @@ impl Stencil {
         form: Arc<DatasetForm>,
     ) -> Option<Self> {
         let messages = header.only_block_of_version_1()?.to_vec();
+        let type_at = header.find(kind::DATATYPE)?.range().start;
+        let type_head = *messages.get(type_at..)?.first_chunk()?;
         let (dataspace, layout) = (dataspace.range(), layout.range());
         let mut fixed = Vec::new();
         let mut start = 0;
@@ -50,7 +58,7 @@ impl Stencil {
             }
         }
         fixed.push(start..messages.len());
-        Some(Self { messages, fixed, dataspace, layout, blanked_key, form })
+        Some(Self { messages, fixed, type_at, type_head, dataspace, layout, blanked_key, form })
     }
 
     /// Length of a header that fits.
@@ -61,6 +69,7 @@ impl Stencil {
     /// Whether these are the messages of such a header.
     pub fn fits(&self, messages: &[u8]) -> bool {
         messages.len() == self.messages.len()
+            && messages[self.type_at..].first_chunk() == Some(&self.type_head)
             && self.fixed.iter().all(|part| messages[part.clone()] == self.messages[part.clone()])
     }
 }
