@@ -4,7 +4,8 @@
 //! symbolic links the two were named.
 
 use crate::error::{MergeError, Result};
-use crate::schema::{Entry, Role, Schema};
+use crate::schema::{ABSENT, Column, Entry, Role, Schema};
+use crate::values::FillPattern;
 use raddle_hdf5::model::CreationOrder;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -131,6 +132,14 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
         }
     }
     names
+}
+
+/// Whether readers of a virtual dataset find every value of a column. References lead nowhere in another file, and rows
+/// that no input has are shown only where readers show the fill value.
+pub(crate) fn can_be_virtual(column: &Column) -> bool {
+    let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
+    let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
+    !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
 }
 
 fn counted(names: &[Vec<u8>]) -> HashMap<Vec<u8>, usize> {

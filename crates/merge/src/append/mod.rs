@@ -5,6 +5,7 @@
 //! and from there to the file. Invariant: whenever the process ends, the file is the old or the new one, or becomes the
 //! new one when the next raddle opens it.
 
+mod column;
 pub mod growth;
 pub mod redo;
 

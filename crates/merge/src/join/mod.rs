@@ -4,126 +4,26 @@
 //! bridge is a [`Difference`] and all of them are reported together; differing attributes are warnings.
 //! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
 
+mod attributes;
+mod compare;
+mod describe;
+mod difference;
+mod policy;
+
+pub use describe::describe;
+pub use difference::{Difference, DifferenceKind};
+pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
+
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::schema::{Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
-use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
-use serde::{Deserialize, Serialize};
+use attributes::{compare_attributes, unite_attributes};
+use compare::{compare_datasets, compare_roles};
+use raddle_hdf5::model::Dataset;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// What to do with objects that only some inputs have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Join {
-    /// Every input must have the same objects.
-    #[default]
-    Exact,
-    /// Keep the objects that all inputs have.
-    Inner,
-    /// Keep every object; where an input lacks a column of a table, its rows hold the fill value.
-    Outer,
-    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups of the same path
-    /// become one, with the attributes of all.
-    Union,
-}
-
-/// What to do with attributes that differ between inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum AttributePolicy {
-    /// The first input's, with a warning that counts the differing ones.
-    #[default]
-    First,
-    /// Only those that are identical in all inputs.
-    Identical,
-    /// A difference is an error.
-    Error,
-}
-
-/// What to do with scalar datasets that differ between inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum ScalarPolicy {
-    /// A difference is an error.
-    #[default]
-    Equal,
-    /// The first input's value.
-    First,
-    /// Differing scalars become a dataset of one dimension, one element per input.
-    Stack,
-}
-
-/// Kind of a difference between inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum DifferenceKind {
-    /// Present in the model's input, absent in others.
-    Missing,
-    /// Absent in the first input, present in others.
-    Extra,
-    /// A group here, a dataset there, and the like.
-    Kind,
-    /// Datatypes differ.
-    Datatype,
-    /// Ranks differ.
-    Rank,
-    /// Dimensions other than the first differ.
-    TrailingDimensions,
-    /// A link leads elsewhere.
-    LinkTarget,
-    /// A scalar dataset has another value.
-    Value,
-    /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
-    Scale,
-    /// More than one input has the dataset, and none is to be concatenated.
-    Repeated,
-    /// Attributes differ.
-    Attributes,
-    /// References lead to no object of their file.
-    Dangling,
-    /// A fill value cannot be kept.
-    FillValue,
-}
-
-impl DifferenceKind {
-    /// The kind in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Extra => "only in some inputs",
-            Self::Kind => "another kind of object",
-            Self::Datatype => "another datatype",
-            Self::Rank => "another rank",
-            Self::TrailingDimensions => "other trailing dimensions",
-            Self::LinkTarget => "another link target",
-            Self::Value => "another value",
-            Self::Scale => "other values of what is kept once",
-            Self::Repeated => "in more than one input",
-            Self::Attributes => "other attributes",
-            Self::Dangling => "references to nothing",
-            Self::FillValue => "another fill value",
-        }
-    }
-}
-
-/// A difference, with every input in which it was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
-    /// Path of the object, escaped for display.
-    pub path: String,
-    /// Kind.
-    pub kind: DifferenceKind,
-    /// What the model has.
-    pub expected: String,
-    /// What the inputs below have.
-    pub found: String,
-    /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
-    /// [`DifferenceKind::Extra`] those that have it.
-    pub inputs: Vec<u32>,
-}
 
 /// Result of a join.
 #[derive(Debug, Default)]
@@ -134,17 +34,6 @@ pub struct Joined {
     pub differences: Vec<Difference>,
     /// What was bridged and should be said.
     pub warnings: Vec<Difference>,
-}
-
-/// Policies of a join.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct JoinOptions {
-    /// Objects that only some inputs have.
-    pub join: Join,
-    /// Differing attributes.
-    pub attributes: AttributePolicy,
-    /// Differing scalars.
-    pub scalars: ScalarPolicy,
 }
 
 /// Joins the inputs one by one; see [`Joiner::add`].
@@ -491,168 +380,5 @@ impl TableRows {
             Self::All(known) if known == rows => self,
             _ => Self::Differing,
         }
-    }
-}
-
-/// Adds to `known` what `found` has besides, for an object that several inputs of a union share.
-fn unite_attributes(
-    known: &mut Arc<[AttributeValue]>,
-    found: &[AttributeValue],
-    dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
-) {
-    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
-    let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
-        list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
-    };
-    compare_attributes(&in_both(known, found), &in_both(found, known), dropped, report);
-    let mut united = known.to_vec();
-    for attribute in found {
-        match united.iter_mut().find(|other| other.name == attribute.name) {
-            None => united.push(attribute.clone()),
-            Some(list) if list.name == REFERENCE_LIST && list.datatype == attribute.datatype => {
-                append_elements(list, attribute);
-            }
-            Some(_) => {}
-        }
-    }
-    *known = united.into();
-}
-
-/// Where a dimension scale is attached: in a union, to datasets of all inputs.
-const REFERENCE_LIST: &[u8] = b"REFERENCE_LIST";
-
-fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
-    if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())
-        && let [own] = dims.as_mut_slice()
-    {
-        *own += count;
-        max_dims.clone_from(dims);
-        list.value.extend_from_slice(&more.value);
-    }
-}
-
-/// Whether `list` has no attribute of this name.
-fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
-    !list.iter().any(|other| other.name == attribute.name)
-}
-
-fn compare_attributes(
-    expected: &[AttributeValue],
-    found: &[AttributeValue],
-    dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
-) {
-    if expected == found {
-        return;
-    }
-    let names = |names: &[&AttributeValue]| {
-        let names: Vec<String> = names.iter().map(|attribute| display_path(&attribute.name)).collect();
-        if names.is_empty() { "the same names".to_owned() } else { names.join(", ") }
-    };
-    let differing: Vec<&AttributeValue> = expected.iter().filter(|attribute| !found.contains(attribute)).collect();
-    let added: Vec<&AttributeValue> = found.iter().filter(|attribute| lacks(expected, attribute)).collect();
-    if differing.is_empty() && added.is_empty() {
-        return; // the same attributes in another order
-    }
-    dropped.extend(differing.iter().map(|attribute| attribute.name.clone()));
-    let gone: Vec<&AttributeValue> = differing.iter().copied().filter(|attribute| lacks(found, attribute)).collect();
-    let change = match (gone.is_empty(), added.is_empty()) {
-        (true, true) => "another value".to_owned(),
-        (false, true) => format!("without {}", names(&gone)),
-        (true, false) => format!("also {}", names(&added)),
-        (false, false) => format!("without {}, also {}", names(&gone), names(&added)),
-    };
-    report(DifferenceKind::Attributes, names(&differing), change);
-}
-
-type Mismatch = Option<(DifferenceKind, String, String)>;
-
-fn compare_datasets(expected: &Dataset, found: &Dataset) -> Mismatch {
-    if expected.datatype != found.datatype {
-        let words = |dataset: &Dataset| describe(&dataset.datatype.class);
-        return Some((DifferenceKind::Datatype, words(expected), words(found)));
-    }
-    let (left, right) = (expected.dataspace.dims(), found.dataspace.dims());
-    if left.len() != right.len() {
-        return Some((DifferenceKind::Rank, left.len().to_string(), right.len().to_string()));
-    }
-    if left[1..] != right[1..] {
-        let words =
-            |dims: &[u64]| format!("(rows, {})", dims[1..].iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
-        return Some((DifferenceKind::TrailingDimensions, words(left), words(right)));
-    }
-    None
-}
-
-fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
-    let kind = |kind| Some((kind, expected.word().to_owned(), found.word().to_owned()));
-    match (expected, found) {
-        (Role::Group { .. }, Role::Group { .. }) => None,
-        (Role::Constant { dataset: left, value: a, .. }, Role::Constant { dataset: right, value: b, .. }) => {
-            let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
-            if is_null(left) != is_null(right) {
-                kind(DifferenceKind::Kind)
-            } else if left.datatype != right.datatype {
-                let words = |dataset: &Dataset| describe(&dataset.datatype.class);
-                Some((DifferenceKind::Datatype, words(left), words(right)))
-            } else {
-                (a != b)
-                    .then(|| (DifferenceKind::Value, "the first input's value".to_owned(), "another value".to_owned()))
-            }
-        }
-        (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => {
-            (left != right).then(|| (DifferenceKind::Datatype, describe(left), describe(right)))
-        }
-        (Role::HardLink { target: left }, Role::HardLink { target: right })
-        | (Role::SoftLink(left), Role::SoftLink(right)) => {
-            (left != right).then(|| (DifferenceKind::LinkTarget, display_path(left), display_path(right)))
-        }
-        (left, right) if std::mem::discriminant(left) != std::mem::discriminant(right) => kind(DifferenceKind::Kind),
-        (left, right) => {
-            if left == right {
-                None
-            } else {
-                kind(DifferenceKind::LinkTarget)
-            }
-        }
-    }
-}
-
-/// A datatype in a few words, for tables.
-pub fn describe(class: &TypeClass) -> String {
-    use raddle_hdf5::model::ByteOrder;
-    let order = |order: &ByteOrder| match order {
-        ByteOrder::Little => "little-endian",
-        ByteOrder::Big => "big-endian",
-        ByteOrder::Vax => "VAX-order",
-    };
-    match class {
-        TypeClass::Integer { len_bytes, order: bytes, signed, bits, .. } => {
-            let sign = if *signed { "int" } else { "uint" };
-            let precision =
-                if bits.count == len_bytes * 8 { String::new() } else { format!(" ({} bits used)", bits.count) };
-            format!("{sign}{} {}{precision}", len_bytes * 8, order(bytes))
-        }
-        TypeClass::Float { len_bytes, order: bytes, .. } => format!("float{} {}", len_bytes * 8, order(bytes)),
-        TypeClass::Time { len_bytes, .. } => format!("time of {len_bytes} bytes"),
-        TypeClass::FixedString { len_bytes, .. } => format!("string of {len_bytes} bytes"),
-        TypeClass::Bitfield { len_bytes, .. } => format!("bitfield of {len_bytes} bytes"),
-        TypeClass::Opaque { len_bytes, tag } => format!("opaque of {len_bytes} bytes, tag \"{}\"", display_path(tag)),
-        TypeClass::Compound { members, .. } => {
-            let member = |member: &raddle_hdf5::model::Member| {
-                format!("{}: {}", display_path(&member.name), describe(&member.class))
-            };
-            format!("compound {{{}}}", members.iter().map(member).collect::<Vec<_>>().join(", "))
-        }
-        TypeClass::Reference(kind) => format!("reference ({kind:?})").to_lowercase(),
-        TypeClass::Enum { base, symbols } => format!("enum of {} names over {}", symbols.len(), describe(base)),
-        TypeClass::Sequence { base, .. } => format!("variable-length sequence of {}", describe(base)),
-        TypeClass::VariableString { charset, .. } => {
-            format!("variable-length string ({})", if *charset == 1 { "UTF-8" } else { "ASCII" })
-        }
-        TypeClass::Array { base, dims } => format!("array {dims:?} of {}", describe(base)),
-        TypeClass::Complex { base, .. } => format!("complex of {}", describe(base)),
-        _ => "a datatype unknown to raddle".to_owned(),
     }
 }

@@ -1,0 +1,121 @@
+//! The plan of a column of a file that grows: in the chunks and with the filters that it has.
+//!
+//! Not for columns of new files, which [`crate::plan`] plans. Invariant: storage that is there is not cut, filtered or
+//! indexed otherwise than it was; a dataset that could not grow so is refused.
+
+use super::growth::ColumnGrowth;
+use crate::error::{MergeError, Result};
+use crate::plan::{ColumnPlan, Planner, Route, Storage, decoders, encoder_like, ids, library_filters};
+use crate::schema::{Column, ColumnIndex, display_path};
+use raddle_codec::{Encoder, EncoderOptions};
+use raddle_hdf5::model::{ChunkIndex, Dataspace, Layout};
+
+/// `H5D_ALLOC_TIME_EARLY`: libhdf5 would allocate chunks when a dataset grows.
+const EARLY: u8 = 1;
+
+impl Planner<'_> {
+    /// How a column of a file grows: in the chunks and with the filters that it has. Where its last chunk is not full,
+    /// that one is made anew.
+    pub(crate) fn grown_column(
+        &mut self,
+        index: ColumnIndex,
+        column: &Column,
+        path: &[u8],
+    ) -> Result<(ColumnPlan, ColumnGrowth)> {
+        let refuse = |reason: String| Err(MergeError::Object { object: display_path(path), reason });
+        let model = column.model();
+        let old_rows = column.facts.first().map_or(0, |fact| fact.rows);
+        let new_rows = column.rows() - old_rows;
+        let (mut dims, mut max_dims) = (model.dataspace.dims().to_vec(), Vec::new());
+        if let Dataspace::Simple { max_dims: of_model, .. } = &model.dataspace {
+            max_dims.clone_from(of_model);
+        }
+        let longest = max_dims[0];
+        dims[0] = old_rows + new_rows;
+        max_dims[0] = if longest == u64::MAX { longest } else { dims[0] };
+        for (max, dim) in max_dims.iter_mut().zip(&dims) {
+            *max = (*max).max(*dim);
+        }
+        let pipelines = decoders(column);
+        let storage = match &model.layout {
+            Layout::Chunked { chunk_shape, .. } => Storage::Chunked(chunk_shape.clone()),
+            Layout::Compact(_) => Storage::Compact,
+            _ => Storage::Contiguous,
+        };
+        let mut growth = ColumnGrowth { old_rows, new_rows, first_row: old_rows };
+        let mut planned = ColumnPlan {
+            dims,
+            max_dims,
+            storage,
+            filters: model.filters.clone(),
+            skipped_filters: 0,
+            route: Route::Empty,
+            pipelines: Vec::new(),
+        };
+        if new_rows == 0 {
+            planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+            return Ok((planned, growth));
+        }
+        let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index: chunk_index } = &model.layout else {
+            return refuse(
+                "is stored in one piece and cannot grow; merge all inputs anew, with --extendible".to_owned(),
+            );
+        };
+        if longest != u64::MAX && longest.max(old_rows) < planned.dims[0] {
+            return refuse(format!(
+                "has {old_rows} rows and room for {} in all, {} are needed; merge all inputs anew, with --extendible",
+                longest.max(old_rows),
+                planned.dims[0]
+            ));
+        }
+        if *partial_chunks_unfiltered
+            || *chunk_index == ChunkIndex::ThroughLibrary
+            || model.fill.allocation_time == EARLY
+        {
+            return refuse(
+                "has chunks that are allocated early, are not filtered at the edges, or are indexed in a way that raddle \
+                 does not know; rewrite the file once with raddle rechunk"
+                    .to_owned(),
+            );
+        }
+        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
+        if planned.dims.contains(&0) {
+            // Rows without elements: the extent grows, nothing is stored.
+        } else if column.is_file_local() {
+            if let Some(error) = unknown {
+                return refuse(format!("{error}; its values cannot be read"));
+            }
+            if library_filters(&model.filters).len() != model.filters.len() {
+                return refuse("has variable-length data behind a filter that raddle does not write".to_owned());
+            }
+            planned.route = Route::FileLocal;
+        } else {
+            let first_row = old_rows / chunk_shape[0] * chunk_shape[0];
+            let is_moved = self.verbatim_chunk(column, unknown.is_some()).is_some();
+            if let (Some(error), false) = (unknown, is_moved) {
+                return refuse(format!(
+                    "{error}, and its chunks cannot be moved as stored because they do not meet the rows that are there"
+                ));
+            }
+            growth.first_row = first_row;
+            let array = self.array_behind(index, column, &planned.dims, chunk_shape, first_row);
+            planned.route = if is_moved {
+                Route::Verbatim { array }
+            } else {
+                let encoder = encoder_like(self.options.compress, model);
+                if ids(&encoder.filters()) == ids(&model.filters) {
+                    Route::Encoded { array, encoder }
+                } else {
+                    // Readers take a chunk whose filters are all skipped as it is, whatever they are.
+                    planned.skipped_filters = ((1_u64 << model.filters.len()) - 1) as u32;
+                    let (effort, shuffle, fletcher32) = (None, false, false);
+                    let element_len_bytes = model.datatype.class.len_bytes() as usize;
+                    let plain = EncoderOptions { effort, shuffle, fletcher32, element_len_bytes };
+                    Route::Encoded { array, encoder: Encoder::new(&plain) }
+                }
+            };
+        }
+        planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+        Ok((planned, growth))
+    }
+}

@@ -1,0 +1,64 @@
+//! An object of an input compared with the first one of its path.
+//!
+//! Not for attributes, which may differ in several ways at once. Invariant: one difference at most is found, the one
+//! without which the others mean nothing: datatype before rank, rank before dimensions.
+
+use super::{DifferenceKind, describe};
+use crate::schema::{Role, display_path};
+use raddle_hdf5::model::{Dataset, Dataspace};
+
+/// How an object differs, if it does: the kind, what the model has, what was found.
+pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
+
+/// Datasets that are to be concatenated.
+pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset) -> Mismatch {
+    if expected.datatype != found.datatype {
+        let words = |dataset: &Dataset| describe(&dataset.datatype.class);
+        return Some((DifferenceKind::Datatype, words(expected), words(found)));
+    }
+    let (left, right) = (expected.dataspace.dims(), found.dataspace.dims());
+    if left.len() != right.len() {
+        return Some((DifferenceKind::Rank, left.len().to_string(), right.len().to_string()));
+    }
+    if left[1..] != right[1..] {
+        let words =
+            |dims: &[u64]| format!("(rows, {})", dims[1..].iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
+        return Some((DifferenceKind::TrailingDimensions, words(left), words(right)));
+    }
+    None
+}
+
+/// Objects of which the output has one for all inputs.
+pub(super) fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
+    let kind = |kind| Some((kind, expected.word().to_owned(), found.word().to_owned()));
+    match (expected, found) {
+        (Role::Group { .. }, Role::Group { .. }) => None,
+        (Role::Constant { dataset: left, value: a, .. }, Role::Constant { dataset: right, value: b, .. }) => {
+            let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
+            if is_null(left) != is_null(right) {
+                kind(DifferenceKind::Kind)
+            } else if left.datatype != right.datatype {
+                let words = |dataset: &Dataset| describe(&dataset.datatype.class);
+                Some((DifferenceKind::Datatype, words(left), words(right)))
+            } else {
+                (a != b)
+                    .then(|| (DifferenceKind::Value, "the first input's value".to_owned(), "another value".to_owned()))
+            }
+        }
+        (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => {
+            (left != right).then(|| (DifferenceKind::Datatype, describe(left), describe(right)))
+        }
+        (Role::HardLink { target: left }, Role::HardLink { target: right })
+        | (Role::SoftLink(left), Role::SoftLink(right)) => {
+            (left != right).then(|| (DifferenceKind::LinkTarget, display_path(left), display_path(right)))
+        }
+        (left, right) if std::mem::discriminant(left) != std::mem::discriminant(right) => kind(DifferenceKind::Kind),
+        (left, right) => {
+            if left == right {
+                None
+            } else {
+                kind(DifferenceKind::LinkTarget)
+            }
+        }
+    }
+}

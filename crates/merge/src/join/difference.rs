@@ -1,0 +1,74 @@
+//! What is reported of inputs that are not alike: kind, path, both sides, and the inputs.
+//!
+//! Plain values; whether a difference is an error or a warning is not known here.
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of a difference between inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DifferenceKind {
+    /// Present in the model's input, absent in others.
+    Missing,
+    /// Absent in the first input, present in others.
+    Extra,
+    /// A group here, a dataset there, and the like.
+    Kind,
+    /// Datatypes differ.
+    Datatype,
+    /// Ranks differ.
+    Rank,
+    /// Dimensions other than the first differ.
+    TrailingDimensions,
+    /// A link leads elsewhere.
+    LinkTarget,
+    /// A scalar dataset has another value.
+    Value,
+    /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
+    Scale,
+    /// More than one input has the dataset, and none is to be concatenated.
+    Repeated,
+    /// Attributes differ.
+    Attributes,
+    /// References lead to no object of their file.
+    Dangling,
+    /// A fill value cannot be kept.
+    FillValue,
+}
+
+impl DifferenceKind {
+    /// The kind in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Extra => "only in some inputs",
+            Self::Kind => "another kind of object",
+            Self::Datatype => "another datatype",
+            Self::Rank => "another rank",
+            Self::TrailingDimensions => "other trailing dimensions",
+            Self::LinkTarget => "another link target",
+            Self::Value => "another value",
+            Self::Scale => "other values of what is kept once",
+            Self::Repeated => "in more than one input",
+            Self::Attributes => "other attributes",
+            Self::Dangling => "references to nothing",
+            Self::FillValue => "another fill value",
+        }
+    }
+}
+
+/// A difference, with every input in which it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Path of the object, escaped for display.
+    pub path: String,
+    /// Kind.
+    pub kind: DifferenceKind,
+    /// What the model has.
+    pub expected: String,
+    /// What the inputs below have.
+    pub found: String,
+    /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
+    /// [`DifferenceKind::Extra`] those that have it.
+    pub inputs: Vec<u32>,
+}

@@ -1,0 +1,224 @@
+//! The plan of one column: its dimensions, its storage, and the way of its values into the output.
+//!
+//! Not for a column of a file that grows ([`crate::append::column`]), whose storage is what it is.
+//! Invariant: chunks are moved as stored only where every one of them is a chunk of the output.
+
+use super::filters::{self, library_filters};
+use super::{ColumnPlan, Route, Storage};
+use crate::error::{MergeError, Result};
+use crate::layout::{LayoutPolicy, Shape, chunk_shape};
+use crate::links::{Link, can_be_virtual};
+use crate::options::{Compress, MergeOptions};
+use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
+use raddle_codec::Pipeline;
+use raddle_core::plan::{ArrayPlan, Segment};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
+
+/// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
+const DIRECT_LIMIT_BYTES: u64 = 4096;
+/// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
+const COMPACT_LIMIT_BYTES: u64 = 64_000;
+
+/// Plans columns one by one, and the engine's arrays with them.
+pub(crate) struct Planner<'o> {
+    pub options: &'o MergeOptions,
+    pub tiles: Vec<ArrayPlan>,
+    pub column_of_array: Vec<ColumnIndex>,
+    /// What the output holds of the columns' values.
+    pub link: Link,
+}
+
+impl Planner<'_> {
+    /// How a column of a new file is written.
+    pub(crate) fn column(
+        &mut self,
+        index: ColumnIndex,
+        column: &Column,
+        path: &[u8],
+        table_rows: u64,
+    ) -> Result<ColumnPlan> {
+        let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
+        let model = column.model();
+        let (dims, mut max_dims) = output_dims(column, self.options.extendible);
+        let element_len_bytes = model.datatype.class.len_bytes();
+        let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
+        let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
+        let shape = Shape { dims: &dims, element_len_bytes, input_chunk };
+        let is_empty = dims.contains(&0);
+        let len_bytes = dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
+        let unchunked = column.templates.iter().all(|template| chunk_shape_of(template).is_none());
+        let pipelines = decoders(column);
+        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
+
+        let mut chunk = match &self.options.chunk {
+            Some(asked) if asked.len() == dims.len() && asked.len() > 1 => asked.clone(),
+            Some(asked) if asked.len() == 1 => {
+                let mut chunk = chunk_shape(LayoutPolicy::Scan, shape, table_rows);
+                chunk[0] = asked[0];
+                chunk
+            }
+            _ => chunk_shape(self.options.layout, shape, table_rows),
+        };
+        let storage = |chunk: Vec<u64>| match (unchunked && !extendible, &model.layout) {
+            (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
+            (true, _) if is_empty || len_bytes <= DIRECT_LIMIT_BYTES => Storage::Contiguous,
+            _ => Storage::Chunked(chunk),
+        };
+        let mut filters = Vec::new();
+        let (storage, route) = if self.link == Link::Virtual && !is_empty && can_be_virtual(column) {
+            // It has the rows that are mapped; a reader that grew it would only see the fill value.
+            max_dims[0] = dims[0];
+            (Storage::Virtual, Route::Linked)
+        } else if column.is_file_local() {
+            if let Some(error) = unknown {
+                return Err(refuse(format!("{error}; its values cannot be read")));
+            }
+            clamp(&mut chunk, &dims, &max_dims);
+            let storage = match (unchunked && !extendible, &model.layout) {
+                (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
+                (true, _) => Storage::Contiguous,
+                _ => Storage::Chunked(chunk),
+            };
+            if matches!(storage, Storage::Chunked(_)) {
+                filters = library_filters(&model.filters);
+            }
+            (storage, if is_empty { Route::Empty } else { Route::FileLocal })
+        } else if let Some(chunk) = self.verbatim_chunk(column, unknown.is_some()) {
+            filters.clone_from(&model.filters);
+            let route = if is_empty {
+                Route::Empty
+            } else {
+                Route::Verbatim { array: self.array(index, column, &dims, &chunk) }
+            };
+            (Storage::Chunked(chunk), route)
+        } else if let Some(error) = unknown {
+            return Err(refuse(format!(
+                "{error}, and its chunks cannot be moved as stored because they do not meet the rows of the inputs; \
+                 rewrite the inputs without this filter (h5repack -f {path}:NONE)",
+                path = display_path(path)
+            )));
+        } else {
+            clamp(&mut chunk, &dims, &max_dims);
+            let storage = storage(chunk);
+            match &storage {
+                Storage::Chunked(chunk) => {
+                    let encoder = filters::encoder(self.options.compress, model);
+                    filters = encoder.filters();
+                    let route = if is_empty {
+                        Route::Empty
+                    } else {
+                        Route::Encoded { array: self.array(index, column, &dims, chunk), encoder }
+                    };
+                    (storage, route)
+                }
+                _ => (storage, if is_empty { Route::Empty } else { Route::Direct }),
+            }
+        };
+        let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+        Ok(ColumnPlan { dims, max_dims, storage, filters, skipped_filters: 0, route, pipelines })
+    }
+
+    /// The chunk shape under which every stored chunk of every input is a chunk of the output; only asked for where
+    /// the user wants stored chunks kept or a filter is unknown.
+    pub(crate) fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
+        if !has_unknown_filter && self.options.compress != Compress::Keep {
+            return None;
+        }
+        let model = column.model();
+        let chunk = chunk_shape_of(model)?;
+        let same = column.templates.iter().all(|template| {
+            let movable = match &template.layout {
+                Layout::Chunked { partial_chunks_unfiltered, index, .. } => {
+                    !partial_chunks_unfiltered && *index != ChunkIndex::ThroughLibrary
+                }
+                _ => false,
+            };
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable
+        });
+        let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
+        let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();
+        let aligned = holders.split_last().is_none_or(|(_, before)| before.iter().all(|rows| rows % chunk[0] == 0));
+        let present = column.facts.iter().all(|fact| fact.template != ABSENT || fact.rows == 0);
+        (same && aligned && present && !asked_otherwise).then(|| chunk.to_vec())
+    }
+
+    fn array(&mut self, index: ColumnIndex, column: &Column, dims: &[u64], chunk: &[u64]) -> u32 {
+        self.array_behind(index, column, dims, chunk, 0)
+    }
+
+    /// The tiles of the rows from `first_row` on, where a chunk begins.
+    pub(crate) fn array_behind(
+        &mut self,
+        index: ColumnIndex,
+        column: &Column,
+        dims: &[u64],
+        chunk: &[u64],
+        first_row: u64,
+    ) -> u32 {
+        let mut row = 0;
+        let mut segments = Vec::new();
+        for (input, fact) in column.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
+            let end = row + fact.rows;
+            let from = row.max(first_row);
+            if from < end {
+                let (input, start, rows) = (input as u32, from - first_row, end - from);
+                segments.push(Segment { input, start, rows, source_row: from - row });
+            }
+            row = end;
+        }
+        let mut shape = dims.to_vec();
+        shape[0] -= first_row;
+        self.tiles.push(ArrayPlan {
+            shape,
+            tile_shape: chunk.to_vec(),
+            element_len_bytes: column.model().datatype.class.len_bytes(),
+            segments,
+        });
+        self.column_of_array.push(index);
+        self.tiles.len() as u32 - 1
+    }
+}
+
+/// What decodes the chunks of each template, or why nothing can.
+pub(crate) fn decoders(column: &Column) -> Vec<raddle_codec::Result<Pipeline>> {
+    let element_len_bytes = column.model().datatype.class.len_bytes() as usize;
+    column.templates.iter().map(|template| Pipeline::new(&template.filters, element_len_bytes)).collect()
+}
+
+/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow without limit if it could in an input,
+/// or `extendible` asks for it.
+fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
+    let Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
+        return (Vec::new(), Vec::new());
+    };
+    let (mut dims, mut max_dims) = (dims.clone(), max_dims.clone());
+    dims[0] = column.rows();
+    let unlimited = column.templates.iter().any(|template| match &template.dataspace {
+        Dataspace::Simple { max_dims, .. } => max_dims[0] == u64::MAX,
+        _ => false,
+    });
+    let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
+    max_dims[0] = match (unlimited || extendible, holders) {
+        (true, _) => u64::MAX,
+        (false, 1) => max_dims[0], // as in the one input: chunks that are moved may be longer than the rows that there are
+        (false, _) => dims[0],
+    };
+    for (max, dim) in max_dims.iter_mut().zip(&dims) {
+        *max = (*max).max(*dim);
+    }
+    (dims, max_dims)
+}
+
+fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {
+    match &dataset.layout {
+        Layout::Chunked { chunk_shape, .. } => Some(chunk_shape),
+        _ => None,
+    }
+}
+
+/// HDF5 refuses chunks longer than a fixed dimension, and chunks of 4 GiB or 2^32 elements.
+fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
+    for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
+        *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });
+    }
+}

@@ -1,0 +1,193 @@
+//! The plan of a merge: which objects the output has, how each dataset is cut, filtered and filled, and what it will cost.
+//!
+//! Plain values; [`plan`] makes them from scanned inputs and options, and nothing is written while planning.
+//! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
+
+mod column;
+mod filters;
+mod make;
+
+pub(crate) use column::{Planner, decoders};
+pub(crate) use filters::{encoder_like, ids, library_filters};
+pub use make::plan;
+pub(crate) use make::{Beginning, NewColumn, plan_from};
+
+use crate::append::growth::Growth;
+use crate::digests::stored::StoredDigests;
+use crate::error::{BadInput, MergeError, Result};
+use crate::join::Difference;
+use crate::keys::made::Made;
+use crate::links::Link;
+use crate::options::MergeOptions;
+use crate::schema::{ColumnIndex, Schema, display_path};
+use raddle_codec::{Encoder, Filter, Pipeline};
+use raddle_core::plan::Plan;
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::source::FileIdentity;
+use std::path::PathBuf;
+
+/// An input of the plan.
+#[derive(Debug, Clone)]
+pub struct PlannedInput {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Identity at the time of the scan.
+    pub identity: FileIdentity,
+    /// Sizes that readers of the file need.
+    pub encoding: Encoding,
+    /// Bytes before the superblock, which are not merged.
+    pub userblock_len_bytes: u64,
+}
+
+/// Everything that executing a merge needs.
+#[derive(Debug)]
+pub struct MergePlan {
+    /// Inputs, in the order of their rows.
+    pub inputs: Vec<PlannedInput>,
+    /// Inputs left out because they cannot be read.
+    pub skipped: Vec<BadInput>,
+    /// Objects of the output.
+    pub schema: Schema,
+    /// How each column of the schema is written.
+    pub columns: Vec<ColumnPlan>,
+    /// The tiled columns as the engine sees them.
+    pub tiles: Plan,
+    /// Column of each array in `tiles`.
+    pub column_of_array: Vec<ColumnIndex>,
+    /// Differences that were bridged.
+    pub warnings: Vec<Difference>,
+    /// Chunks in all inputs.
+    pub input_chunk_count: u64,
+    /// Wall time of scan and planning.
+    pub elapsed_s: f64,
+    /// Wall time of the scan.
+    pub scan_s: f64,
+    /// Columns that are made, not read.
+    pub made: Made,
+    /// How the output names its inputs, where it leads to them.
+    pub link_names: Vec<Vec<u8>>,
+    /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
+    pub carried: Option<StoredDigests>,
+    /// How the first input grows by the others, where they are appended to it; the tiles are the new ones.
+    pub growth: Option<Growth>,
+    /// What the user asked for.
+    pub options: MergeOptions,
+}
+
+/// How a column is written.
+#[derive(Debug)]
+pub struct ColumnPlan {
+    /// Dimensions in the output.
+    pub dims: Vec<u64>,
+    /// Maximum dimensions in the output.
+    pub max_dims: Vec<u64>,
+    /// Storage in the output.
+    pub storage: Storage,
+    /// Filter pipeline in the output.
+    pub filters: Vec<Filter>,
+    /// Filters that new chunks skip, as bits of their masks, beside those that the encoder skips.
+    pub skipped_filters: u32,
+    /// How values get there.
+    pub route: Route,
+    /// Decoders of the templates, in their order; `None` where a filter is unknown and chunks are moved as stored.
+    pub pipelines: Vec<Option<Pipeline>>,
+}
+
+/// Storage of an output dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In the object header.
+    Compact,
+    /// In one run.
+    Contiguous,
+    /// In chunks of this shape.
+    Chunked(Vec<u64>),
+    /// In the inputs.
+    Virtual,
+}
+
+/// The way of a column's values into the output.
+#[derive(Debug)]
+pub enum Route {
+    /// No element: nothing to write.
+    Empty,
+    /// Through the engine, decoded and encoded.
+    Encoded {
+        /// Array of the engine's plan.
+        array: u32,
+        /// Encoder.
+        encoder: Encoder,
+    },
+    /// Through the engine, chunks as stored.
+    Verbatim {
+        /// Array of the engine's plan.
+        array: u32,
+    },
+    /// Whole, through libhdf5: small and unchunked.
+    Direct,
+    /// Through libhdf5, row block by row block: elements hold addresses of their file.
+    FileLocal,
+    /// Not at all: readers find them in the inputs.
+    Linked,
+}
+
+impl ColumnPlan {
+    /// Whether a filter is unknown, so that values cannot be seen and chunks are moved as stored.
+    pub fn is_undecodable(&self) -> bool {
+        self.pipelines.iter().any(Option::is_none)
+    }
+
+    /// Uncompressed bytes of the column, descriptors only for file-local types.
+    pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
+        self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
+    }
+}
+
+impl MergePlan {
+    /// Uncompressed bytes of the output's datasets.
+    pub fn logical_len_bytes(&self) -> u64 {
+        let columns = self.columns.iter().zip(&self.schema.columns);
+        columns.fold(0, |sum: u64, (plan, column)| {
+            sum.saturating_add(plan.logical_len_bytes(column.model().datatype.class.len_bytes()))
+        })
+    }
+
+    /// Virtual datasets and external links by which the output leads to its inputs.
+    pub fn linked(&self) -> u64 {
+        match self.options.link {
+            Link::External => self.link_names.len() as u64,
+            _ => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,
+        }
+    }
+
+    /// Bytes of all input files.
+    pub fn input_len_bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.identity.len_bytes).sum()
+    }
+
+    /// Refuses outputs that no honest input makes: sparse or hostile dimensions.
+    fn check_output_len(&self) -> Result<()> {
+        let automatic = (1_u64 << 40).max(self.input_len_bytes().saturating_mul(2000));
+        let limit = self.options.max_output_len_bytes.unwrap_or(automatic);
+        let needed = self.logical_len_bytes();
+        if needed <= limit {
+            return Ok(());
+        }
+        let lens = self.columns.iter().zip(&self.schema.columns);
+        let lens = lens.map(|(plan, column)| plan.logical_len_bytes(column.model().datatype.class.len_bytes()));
+        let largest = (0..).zip(lens).max_by_key(|(_, len_bytes)| *len_bytes).map_or(0, |(index, _)| index);
+        let facts = self.schema.columns[largest as usize].facts.iter().enumerate();
+        let input = facts.max_by_key(|(_, fact)| fact.rows).map_or(0, |(input, _)| input);
+        Err(MergeError::OutputTooLong {
+            object: display_path(self.schema.column_path(largest)),
+            input: self.inputs[input].path.clone(),
+            needed,
+            limit,
+        })
+    }
+
+    /// Bytes of one row of a column.
+    pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
+        self.schema.columns[column as usize].model().row_len_bytes()
+    }
+}
