@@ -6,6 +6,7 @@
 
 use crate::digests::blocks::{Gathering, block_rows};
 use crate::digests::stored::{StoredColumn, StoredDigests};
+use crate::digests::structure::not_as_written;
 use crate::digests::{ColumnDigests, Digests, Form};
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};
@@ -157,7 +158,7 @@ impl Growth {
             let refuse =
                 |reason: &str| Err(MergeError::Object { object: display_path(path), reason: reason.to_owned() });
             let Some(known) = stored.datasets.get(path) else {
-                return refuse("is not what was written; run raddle verify before anything is appended");
+                return Err(not_as_written(display_path(path)));
             };
             let planned = &plan.columns[column as usize];
             let form = match planned.route {

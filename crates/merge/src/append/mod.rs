@@ -13,7 +13,7 @@ use crate::commit::{column_spec, write_provenance};
 use crate::digests::Digests;
 use crate::digests::blocks::{Form, InOrder};
 use crate::digests::stored;
-use crate::digests::structure::structure_digests_with;
+use crate::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
 use crate::layout::LayoutPolicy;
@@ -22,7 +22,7 @@ use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::provenance::{gather, provenance_path};
 use crate::publish::OutputLock;
 use crate::resume::sample;
-use crate::schema::{Role, display_path};
+use crate::schema::display_path;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use growth::Growth;
@@ -123,11 +123,7 @@ pub fn plan(
         let reason = format!("is also an input ({}); leave it out", input.display());
         return Err(MergeError::Output { path: held.path.clone(), reason });
     }
-    let stored = match stored::read(&held.path, options) {
-        Ok(stored) => Some(stored),
-        Err(MergeError::NoDigests { .. }) => None,
-        Err(error) => return Err(error),
-    };
+    let stored = stored::find(&held.path, options)?;
     if let Some(stored) = &stored {
         if !stored.made.is_empty() {
             let reason = "has partition keys or an index, which depend on all rows; append to the file without them \
@@ -157,7 +153,10 @@ pub fn plan(
     }
     if let Some(growth) = &plan.growth {
         growth.check(&plan)?;
-        check_structure(&plan, growth)?;
+        if let Some(stored) = &growth.stored {
+            let old_rows = |column: u32| growth.columns[column as usize].old_rows;
+            check_structure(&plan, stored, structure_digests_with(&plan, &old_rows))?;
+        }
     }
     Ok(plan)
 }
@@ -189,25 +188,6 @@ pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Ve
         }
     }
     Ok(repeated)
-}
-
-/// Refuses a file whose objects are not those that were written: their new digests would hide it.
-fn check_structure(plan: &MergePlan, growth: &Growth) -> Result<()> {
-    let Some(stored) = &growth.stored else { return Ok(()) };
-    let old_rows = |column: u32| growth.columns[column as usize].old_rows;
-    for (entry, digest) in plan.schema.entries.iter().zip(structure_digests_with(plan, &old_rows)) {
-        let known = match entry.role {
-            Role::Column(_) => stored.datasets.get(&entry.path).map(|known| known.structure),
-            _ => stored.objects.get(&entry.path).copied(),
-        };
-        if known != Some(digest) {
-            return Err(MergeError::Object {
-                object: display_path(&entry.path),
-                reason: "is not what was written; run raddle verify before anything is appended".to_owned(),
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Executes a plan that [`plan`] made for the same `held`.
@@ -431,10 +411,7 @@ impl Edit<'_, '_> {
         if let Some(known) = known.and_then(|known| known.digests.as_ref())
             && old_digests.finish().blocks != known.blocks
         {
-            return Err(MergeError::Object {
-                object: display_path(&entry.path),
-                reason: "is not what was written; run raddle verify before anything is appended".to_owned(),
-            });
+            return Err(not_as_written(display_path(&entry.path)));
         }
         Ok(digests.finish())
     }

@@ -57,6 +57,14 @@ impl StoredDigests {
     }
 }
 
+/// As [`read`]; `None` where the file has none.
+pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>> {
+    match read(path, options) {
+        Err(MergeError::NoDigests { .. }) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
 /// Reads the digests of the file at `path`.
 ///
 /// # Errors

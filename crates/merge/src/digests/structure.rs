@@ -5,8 +5,10 @@
 //! it is stored. What is digested is the serialisation of [`Facts`] below in postcard's format, in which a change of
 //! this file's types or of the model's is a change of [`crate::provenance::FORMAT`]; a test guards it.
 
+use super::stored::StoredDigests;
+use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
-use crate::schema::{Entry, Role};
+use crate::schema::{Entry, Role, display_path};
 use raddle_core::digest::Digest;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
 use serde::Serialize;
@@ -64,6 +66,28 @@ pub fn structure_digests(plan: &MergePlan) -> Vec<u64> {
 /// The same, with as many rows in each column as `rows` says.
 pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Vec<u64> {
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
+}
+
+/// Refuses a file whose objects are not those that `stored` is of: new digests would hide it. `digests` are those of the
+/// entries of `plan`; columns that are made are new.
+pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u64>) -> Result<()> {
+    for (entry, digest) in plan.schema.entries.iter().zip(digests) {
+        let known = match entry.role {
+            Role::Column(column) if plan.made.has(column) => continue,
+            Role::Column(_) => stored.datasets.get(&entry.path).map(|known| known.structure),
+            _ => stored.objects.get(&entry.path).copied(),
+        };
+        if known != Some(digest) {
+            return Err(not_as_written(display_path(&entry.path)));
+        }
+    }
+    Ok(())
+}
+
+/// The error of an object that has changed since its digests were made.
+pub fn not_as_written(object: String) -> MergeError {
+    let reason = "is not what was written; run raddle verify before anything is added".to_owned();
+    MergeError::Object { object, reason }
 }
 
 fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
