@@ -14,7 +14,7 @@ pub struct Paths {
 impl Paths {
     /// Room for `count` paths.
     pub fn with_capacity(count: usize) -> Self {
-        // Half of a usual path is its group's.
+        // A guess at a usual path; growing costs a copy.
         Self { bytes: Vec::with_capacity(count.saturating_mul(32)), ends: Vec::with_capacity(count) }
     }
 

@@ -1,7 +1,7 @@
 //! Recognising a whole object header of version 1 by its bytes, but for the parts that differ within a form.
 //!
 //! A file's datasets of one form have headers of one length that are the same byte for byte outside of extent, data
-//! address and times. Comparing them takes a fortieth of what it takes to list their messages. Headers of version 2 end
+//! address and times. Comparing them costs less than listing their messages. Headers of version 2 end
 //! with a checksum that would have to be computed first, and headers in several blocks say where the others lie: neither
 //! has a stencil. Invariant: a header that fits has the messages of the first one, with the same bodies but for blanks.
 
