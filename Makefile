@@ -3,6 +3,7 @@
 #   make test    everything that CI runs
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
+#   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
@@ -19,8 +20,9 @@ FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal p
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
+LOOM_MAX_PREEMPTIONS ?= 2
 
-.PHONY: demo test soak fuzz check build bench docs setup setup-tests clean
+.PHONY: demo test soak fuzz loom check build bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -46,6 +48,11 @@ fuzz: setup
 		(cd fuzz && ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 $(CARGO) +nightly fuzz run --dev $$target -- \
 			-max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048) || exit 1; \
 	done
+
+# A folder of its own: the flag is one of the whole build. HDF5 is not needed.
+loom:
+	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=$(LOOM_MAX_PREEMPTIONS) \
+		$(CARGO) test --locked --package raddle-core --lib --target-dir target/loom
 
 check: setup-tests
 	$(CARGO) fmt --all --check

@@ -1,8 +1,8 @@
 //! Cancellation: one flag that a signal handler or another thread sets, and that work looks at between tiles.
 
 use crate::error::{CoreError, Result};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that, once set, stays set. Clones share it.
 #[derive(Debug, Clone, Default)]

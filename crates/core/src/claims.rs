@@ -130,7 +130,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::plan::{ArrayPlan, Plan};

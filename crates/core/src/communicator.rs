@@ -106,7 +106,7 @@ impl Communicator for SingleProcess {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -484,7 +484,7 @@ impl<'a> Run<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::plan::ArrayPlan;

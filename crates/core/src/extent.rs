@@ -203,7 +203,7 @@ pub fn fill_with(bytes: &mut [u8], pattern: &[u8]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -201,7 +201,7 @@ fn read_frame(bytes: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
     Ok(is_whole.then_some(content))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::plan::{ArrayPlan, Plan};

@@ -19,11 +19,14 @@ pub mod extent;
 pub mod journal;
 pub mod memory;
 mod message;
+#[cfg(all(test, loom))]
+mod models;
 pub mod owners;
 pub mod plan;
 pub mod progress;
 pub mod regroup;
 pub mod report;
+mod sync;
 pub mod threads;
 
 pub use error::{CoreError, Result};

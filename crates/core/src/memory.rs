@@ -4,7 +4,8 @@
 //! order in which they came, so a large request is not starved by small ones.
 
 use crate::error::{CoreError, Result};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::PoisonError;
 
 /// A limit on memory, shared by all parts of a run. Clones share the limit.
 #[derive(Debug, Clone)]
@@ -132,7 +133,7 @@ impl Drop for Permit {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -60,7 +60,7 @@ impl<'a> Words<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

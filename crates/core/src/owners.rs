@@ -113,7 +113,7 @@ pub fn overlaps(owners: &[u32], needs: &[Need], quotas: &[u64], rounds: &[Range<
         .collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -143,7 +143,7 @@ impl Inbox {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::communicator::SingleProcess;

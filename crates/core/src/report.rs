@@ -211,7 +211,7 @@ pub struct RunReport {
     pub predictions: Vec<Prediction>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -5,7 +5,8 @@
 
 use crate::communicator::{Communicator, Rank};
 use crate::error::{CoreError, Result};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use crate::sync::{Arc, Condvar, Mutex};
+use std::sync::PoisonError;
 
 /// A communicator of one rank among threads.
 #[derive(Debug, Clone)]
@@ -41,24 +42,33 @@ impl Threads {
     /// Runs `body` on `size` ranks at once and returns what each returned, in rank order. A panic of a rank is passed
     /// on after all ranks ended.
     pub fn run<T: Send>(size: usize, body: impl Fn(&dyn Communicator) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> = Self::ranks(size)
+                .into_iter()
+                .map(|rank| {
+                    let body = &body;
+                    scope.spawn(move || rank.live(body))
+                })
+                .collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    }
+
+    /// The ranks of a new communicator.
+    pub(crate) fn ranks(size: usize) -> Vec<Self> {
         let board = vec![Vec::new(); size];
         let shared = Arc::new(Shared {
             size,
             meeting: Mutex::new(Meeting { board, ..Meeting::default() }),
             changed: Condvar::new(),
         });
-        std::thread::scope(|scope| {
-            let ranks: Vec<_> = (0..size)
-                .map(|rank| {
-                    let (body, shared) = (&body, Arc::clone(&shared));
-                    scope.spawn(move || {
-                        let _leaving = Leaving(Arc::clone(&shared));
-                        body(&Self { rank, shared })
-                    })
-                })
-                .collect();
-            ranks.into_iter().map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        })
+        (0..size).map(|rank| Self { rank, shared: Arc::clone(&shared) }).collect()
+    }
+
+    /// Runs `body` on this rank, which then leaves.
+    pub(crate) fn live<T>(self, body: impl FnOnce(&dyn Communicator) -> T) -> T {
+        let _leaving = Leaving(Arc::clone(&self.shared));
+        body(&self)
     }
 
     /// Puts `row` on the board, waits for all ranks and returns the whole board.
@@ -127,7 +137,7 @@ impl Communicator for Threads {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::communicator::CommunicatorExt;

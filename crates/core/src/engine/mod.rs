@@ -20,6 +20,8 @@ mod rounds;
 mod run;
 mod setup;
 mod window;
+#[cfg(all(test, loom))]
+mod window_models;
 mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};

@@ -12,9 +12,10 @@ use crate::claims::{Addresses, Claim};
 use crate::error::CoreError;
 use crate::message::{of_words, put_words};
 use crate::plan::{Batch, TileIndex};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How often a waiting calling thread looks whether the run was cancelled.

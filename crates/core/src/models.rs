@@ -1,0 +1,93 @@
+//! Models of the memory budget and of the ranks among threads: loom runs each in every interleaving of its threads, up
+//! to a number of preemptions, and reports a lost wake-up as a deadlock.
+//!
+//! The engine's window has its own, beside it. loom's waits never time out: nothing here may depend on a poll.
+
+use crate::error::CoreError;
+use crate::memory::MemoryBudget;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::threads::Threads;
+use loom::thread::spawn;
+
+#[test]
+fn permits_never_exceed_the_limit_and_everybody_is_served() {
+    loom::model(|| {
+        let (budget, held) = (MemoryBudget::new(3), Arc::new(AtomicU64::new(0)));
+        let take = |len_bytes| {
+            let (budget, held) = (budget.clone(), Arc::clone(&held));
+            move || {
+                let permit = budget.acquire(len_bytes, "a model").unwrap();
+                assert!(held.fetch_add(len_bytes, Ordering::SeqCst) + len_bytes <= 3);
+                held.fetch_sub(len_bytes, Ordering::SeqCst);
+                drop(permit);
+            }
+        };
+        let others = [1, 2].map(|len_bytes| spawn(take(len_bytes)));
+        take(3)();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!((budget.used_bytes(), budget.available_bytes()), (0, 3));
+    });
+}
+
+#[test]
+fn a_permit_that_shrinks_wakes_who_waits() {
+    loom::model(|| {
+        let budget = MemoryBudget::new(3);
+        let mut first = budget.acquire(3, "a model").unwrap();
+        let waiting = budget.clone();
+        let second = spawn(move || waiting.acquire(2, "a model").unwrap());
+        first.shrink_to(1);
+        let second = second.join().unwrap();
+        assert_eq!((first.len_bytes(), second.len_bytes(), budget.used_bytes()), (1, 2, 3));
+        assert!(budget.try_acquire(1, "a model").is_err());
+    });
+}
+
+#[test]
+fn who_is_served_wakes_the_next() {
+    loom::model(|| {
+        let budget = MemoryBudget::new(2);
+        let all = budget.acquire(2, "a model").unwrap();
+        let waiting = [1, 1].map(|len_bytes| {
+            let budget = budget.clone();
+            spawn(move || budget.acquire(len_bytes, "a model").unwrap())
+        });
+        drop(all);
+        // Neither gives anything back before both have it.
+        let permits = waiting.map(|waiting| waiting.join().unwrap());
+        assert_eq!((budget.used_bytes(), budget.peak_bytes()), (2, 2));
+        drop(permits);
+        assert_eq!(budget.used_bytes(), 0);
+    });
+}
+
+#[test]
+fn ranks_hear_each_other_in_every_collective() {
+    loom::model(|| {
+        let ranks = Threads::ranks(2).into_iter().map(|rank| {
+            spawn(move || {
+                rank.live(|ranks| {
+                    let own = ranks.rank() as u8;
+                    for round in 0..2 {
+                        let heard = ranks.all_gather_bytes(&[round, own]).unwrap();
+                        assert_eq!(heard, [[round, 0], [round, 1]]);
+                    }
+                });
+            })
+        });
+        ranks.collect::<Vec<_>>().into_iter().for_each(|rank| rank.join().unwrap());
+    });
+}
+
+#[test]
+fn a_rank_that_leaves_hangs_nobody() {
+    loom::model(|| {
+        let mut ranks = Threads::ranks(2);
+        let (stays, leaves) = (ranks.remove(0), ranks.remove(0));
+        let leaver = spawn(move || leaves.live(|_| ()));
+        let heard = stays.live(|ranks| ranks.barrier());
+        assert!(matches!(heard, Err(CoreError::RankLeft { .. })));
+        leaver.join().unwrap();
+    });
+}
