@@ -5,7 +5,7 @@
 
 use crate::{UNORDERED, integer, spec};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::model::{Dataspace, Filter, TypeClass};
+use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue, Filter, InlineData, TypeClass};
 use raddle_hdf5::write::{
     AttributeSpec, Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, OutputOptions, TypeRef,
 };
@@ -310,4 +310,50 @@ fn no_value_takes_more_than_its_bound() {
             }
         }
     }
+}
+
+#[test]
+fn headers_with_long_messages_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let mut wrong = Vec::new();
+    for compat in ALL_BOUNDS {
+        for (len_bytes, has_attributes, rows) in [1, 100, 190, 250, 408, 5000, 30_000]
+            .into_iter()
+            .flat_map(|len_bytes| [false, true].map(|has_attributes| (len_bytes, has_attributes)))
+            .flat_map(|(len_bytes, has_attributes)| [0, 2, 13].map(|rows| (len_bytes, has_attributes, rows)))
+        {
+            for layout in [OutputLayout::Compact, OutputLayout::Contiguous] {
+                if layout == OutputLayout::Compact && u64::from(len_bytes) * rows > 60_000 {
+                    continue;
+                }
+                let class = TypeClass::Opaque { len_bytes, tag: b"tag".to_vec() };
+                let mut spec = spec(class.into(), &[rows], &[rows], layout);
+                let value = InlineData::Stored(vec![7; len_bytes as usize]);
+                spec.fill = FillValue { value: Some(value), user_defined: true, ..spec.fill };
+                spec.has_attributes = has_attributes;
+                let mut out = create(&path, compat, 1 << 20);
+                let before = out.finish().unwrap().metadata_len_bytes;
+                out = create(&path, compat, 1 << 20);
+                drop(out.create_dataset(b"/d", &spec).unwrap());
+                let taken = out.finish().unwrap().metadata_len_bytes - before;
+                let predicted = |names: &[&str]| {
+                    let mut prediction = MetadataPrediction::new(compat);
+                    names.iter().for_each(|_| prediction.add_dataset(&spec, 0, &[]));
+                    let count = names.len() as u64;
+                    prediction.add_group(count, count, CreationOrder::default(), &[]);
+                    prediction.len_bytes()
+                };
+                let predicted = predicted(&["d"]) - predicted(&[]);
+                if predicted < taken {
+                    let layout = &spec.layout;
+                    wrong.push(format!(
+                        "{compat:?} {layout:?} {rows} x {len_bytes} bytes, attributes {has_attributes}: {predicted} \
+                         bytes were predicted, {taken} taken"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -51,6 +51,8 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
         (false, Compat::Earliest) => 8,
         (false, _) => 2,
     };
+    // Readers before 1.6 find a value of the user's in a message of its own.
+    let old_fill = if compat == Compat::Earliest && spec.fill.value.is_some() { 4 + element_len_bytes } else { 0 };
     let (layout, compact_len_bytes) = match &spec.layout {
         OutputLayout::Compact => {
             let values = spec.dataspace.element_count().unwrap_or(u64::MAX).saturating_mul(element_len_bytes);
@@ -70,11 +72,16 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     // Headers of datasets that will have attributes begin with room of 256 bytes.
     // Two more bytes per message where the order of attributes is kept.
     let order = if spec.attribute_order.tracked { 2 * 5 + 8 } else { 0 };
-    let messages = [dataspace_len_bytes(compat, &spec.dataspace), datatype, fill, layout, filters];
+    let messages = [dataspace_len_bytes(compat, &spec.dataspace), datatype, fill, old_fill, layout, filters];
     let header = header_len_bytes(compat, &messages).saturating_add(order);
     let least = if spec.has_attributes { compact_len_bytes.saturating_add(272) } else { 0 };
-    // The reserve for a continuation message (24 and 20 bytes) is not free for attributes.
-    (header.max(least), least.saturating_sub(header))
+    if header <= least {
+        // The reserve for a continuation message (24 and 20 bytes) is not free for attributes.
+        return (least, least - header);
+    }
+    // A message that the room does not suffice for goes into a block of its own and leaves the room empty: all of it
+    // where that is the values of a compact dataset.
+    (header.saturating_add(least), 0)
 }
 
 /// What the mappings of a virtual dataset take in the global heap, where those of others are about as long.
