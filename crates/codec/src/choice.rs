@@ -31,6 +31,14 @@ pub(crate) enum Choice {
 
 /// The encoder for `raw`, which is yet to be shuffled if `is_shuffled`.
 pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_shuffled: bool) -> Choice {
+    if matches!(effort, Effort::Fast | Effort::Balanced) && !is_shuffled && element_len_bytes == 8 {
+        if ascends(raw, 8) {
+            return Choice::ElementLz(Elements::Ascending);
+        }
+        if ascends(raw, 16) {
+            return Choice::ElementLz(Elements::AscendingPairs);
+        }
+    }
     match effort {
         Effort::Fast if is_shuffled => Choice::ElementLz(Elements::Bytes),
         Effort::Fast => Choice::ElementLz(match element_len_bytes {
@@ -60,19 +68,35 @@ pub(crate) fn zero_run_sparsity_len_bytes(effort: Effort) -> Option<usize> {
     }
 }
 
+/// Whether the first elements of pieces `stride_len_bytes` long never descend in a sample, in steps below 2^24, as row
+/// numbers and time stamps do: then nothing repeats that is farther away than the piece before.
+fn ascends(raw: &[u8], stride_len_bytes: usize) -> bool {
+    let first = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mut before = None;
+    samples(raw, 2 * stride_len_bytes).all(|piece| {
+        let (element, next) = (first(piece), first(&piece[stride_len_bytes..]));
+        let is_step = element <= next && next - element < 1 << 24;
+        is_step && before.replace(element).is_none_or(|before| before <= element)
+    }) && before.is_some()
+}
+
+/// Some 256 to 512 pieces of `raw`, evenly spread.
+fn samples(raw: &[u8], len_bytes: usize) -> impl Iterator<Item = &[u8]> {
+    const SAMPLES: usize = 256;
+    let stride = (raw.len() / len_bytes / SAMPLES).max(1);
+    raw.chunks_exact(len_bytes).step_by(stride)
+}
+
 /// Whether at least half of a sample of the elements are integers that half of their bytes would hold.
 ///
 /// The upper half of such a little-endian element is all zeros or all ones. Floats near zero and big-endian integers are
 /// not of that kind, which costs speed and never bytes.
 fn has_small_integers(raw: &[u8], element_len_bytes: usize) -> bool {
-    const SAMPLES: usize = 256;
     if !matches!(element_len_bytes, 2 | 4 | 8) {
         return false;
     }
-    let elements = raw.len() / element_len_bytes;
-    let stride_elements = (elements / SAMPLES).max(1);
     let (mut sampled, mut small) = (0, 0);
-    for element in raw.chunks_exact(element_len_bytes).step_by(stride_elements) {
+    for element in samples(raw, element_len_bytes) {
         let upper = &element[element_len_bytes / 2..];
         sampled += 1;
         small += usize::from(upper.iter().all(|&byte| byte == 0) || upper.iter().all(|&byte| byte == 0xff));
@@ -98,6 +122,13 @@ mod tests {
         assert_eq!(choose(Effort::Fast, &floats, 12, false), Choice::ElementLz(Elements::Fours));
         assert_eq!(choose(Effort::Fast, &floats, 7, false), Choice::ElementLz(Elements::Bytes));
         assert_eq!(choose(Effort::Balanced, &floats, 4, true), Choice::Libdeflate { level: 3 });
+        let keys: Vec<u8> = (0..8000u64).flat_map(|row| (row / 8).to_le_bytes()).collect();
+        assert_eq!(choose(Effort::Balanced, &keys, 8, false), Choice::ElementLz(Elements::Ascending));
+        assert_eq!(choose(Effort::Gzip(6), &keys, 8, false), Choice::Libdeflate { level: 6 });
+        let counts: Vec<u8> = (0..4000u64).flat_map(|row| [row, row % 7]).flat_map(u64::to_le_bytes).collect();
+        assert_eq!(choose(Effort::Fast, &counts, 8, false), Choice::ElementLz(Elements::AscendingPairs));
+        let again: Vec<u8> = (0..8000u64).flat_map(|row| (row % 1000).to_le_bytes()).collect();
+        assert_eq!(choose(Effort::Balanced, &again, 8, false), Choice::Libdeflate { level: 3 });
         assert_eq!(choose(Effort::Gzip(7), &counts, 4, false), Choice::Libdeflate { level: 7 });
     }
 }

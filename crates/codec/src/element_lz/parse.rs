@@ -1,7 +1,8 @@
-//! Finding repeats that begin at an element: one probe per element, the first repeat found is taken.
+//! Finding repeats that begin at an element: one probe per element, the first repeat found is taken; or none, where the
+//! predecessor is all that an element resembles.
 
 use super::token::Tokens;
-use crate::deflate::symbols::MAX_DISTANCE;
+use crate::deflate::symbols::{MAX_DISTANCE, MIN_MATCH};
 
 /// Entries of the table of places, as a power of two: 2^13 entries of 4 bytes fit a first-level cache, and are as many as the
 /// 4-byte elements that a match can reach back over.
@@ -83,6 +84,33 @@ impl Finder {
         }
         tokens.push_literals(raw, anchor, end);
     }
+}
+
+/// Cuts `raw[start..end]` into tokens whose matches all reach back `STRIDE` bytes, a multiple of 8: what an element has in
+/// common with its predecessor, and literals for the rest. Nothing is searched for.
+pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: usize, tokens: &mut Tokens) {
+    const { assert!(STRIDE > 0 && STRIDE.is_multiple_of(8)) };
+    tokens.reset(end - start);
+    // Literals from here on are not in `tokens` yet.
+    let mut anchor = start;
+    let mut at = start.max(STRIDE);
+    while at < end {
+        let len = common_len(&raw[at..end], &raw[at - STRIDE..end]);
+        if len >= MIN_MATCH {
+            tokens.push_literals(raw, anchor, at);
+            tokens.push_match(len, STRIDE);
+            anchor = at + len;
+        }
+        at += len;
+        // On to the end of what differs in this element.
+        let element = at - at % 8;
+        if element + 8 > end {
+            break;
+        }
+        let differing = load(raw, element) ^ load(raw, element - STRIDE);
+        at = (element + 8 - differing.leading_zeros() as usize / 8).max(at + 1);
+    }
+    tokens.push_literals(raw, anchor, end);
 }
 
 /// How many bytes both begin with, at most the length of `a`, which is the shorter one.

@@ -14,6 +14,9 @@ use std::ops::Range;
 /// What is added to signed numbers, so that they compare as unsigned ones.
 const BIAS: u64 = 1 << 63;
 
+/// Tuples compared together.
+const RUN_BLOCK: usize = 1024;
+
 /// How the numbers of one place in the tuple, over all tables, are mapped to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
@@ -84,6 +87,27 @@ impl Ids {
         Ordering::Equal
     }
 
+    /// Places of tuples that differ from the one above, the first among them.
+    pub fn run_starts(&self, starts: &mut Vec<u32>) {
+        starts.clear();
+        let mut is_start = [false; RUN_BLOCK];
+        for first in (0..self.len()).step_by(RUN_BLOCK) {
+            let block = &mut is_start[..RUN_BLOCK.min(self.len() - first)];
+            block.fill(false);
+            block[0] = first == 0;
+            for column in &self.columns {
+                // A loop without a branch, so that several ids are compared at once.
+                let column = &column[first.saturating_sub(1)..first + block.len()];
+                let block = if first == 0 { &mut block[1..] } else { &mut *block };
+                for (is_start, pair) in block.iter_mut().zip(column.windows(2)) {
+                    *is_start |= pair[0] != pair[1];
+                }
+            }
+            starts
+                .extend(block.iter().enumerate().filter(|(_, is_start)| **is_start).map(|(at, _)| (first + at) as u32));
+        }
+    }
+
     /// Appends tuple `at` of `other`.
     pub fn push(&mut self, other: &Self, at: usize) {
         for (column, other) in self.columns.iter_mut().zip(&other.columns) {
@@ -130,9 +154,9 @@ impl Ids {
         }
     }
 
-    /// Row numbers of `rows` in the order of their tuples; equal ones keep their order.
-    pub fn sorted(&self, rows: Range<usize>) -> Vec<u32> {
-        let mut order: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
+    /// Places in the order of their tuples; equal ones keep their order.
+    pub fn sorted(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_by(|&left, &right| self.order(left as usize, self, right as usize));
         order
     }

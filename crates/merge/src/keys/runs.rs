@@ -83,10 +83,10 @@ impl<'s> RunWriter<'s> {
         Self { store, done: TableRuns::default(), page: Vec::new(), page_row: 0 }
     }
 
-    /// The next row is `event`'s.
-    pub fn push(&mut self, event: u64) -> Result<()> {
+    /// The next `rows` rows, at least one, are `event`'s.
+    pub fn push(&mut self, event: u64, rows: u64) -> Result<()> {
         match self.page.last_mut() {
-            Some(run) if run.event == event => run.rows += 1,
+            Some(run) if run.event == event => run.rows += rows,
             last => {
                 if last.is_some_and(|run| event < run.event) {
                     self.done.descends_at.get_or_insert(self.done.rows);
@@ -94,10 +94,10 @@ impl<'s> RunWriter<'s> {
                 if self.page.len() > PAGE_RUNS {
                     self.write_page()?;
                 }
-                self.page.push(EventRun { event, rows: 1 });
+                self.page.push(EventRun { event, rows });
             }
         }
-        self.done.rows += 1;
+        self.done.rows += rows;
         Ok(())
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = RunStore::new(Scratch::create(&folder.path().join("out")).unwrap());
         let mut writer = RunWriter::new(&store);
-        events.iter().for_each(|event| writer.push(*event).unwrap());
+        events.iter().for_each(|event| writer.push(*event, 1).unwrap());
         let table = writer.finish().unwrap();
         assert_eq!((table.rows, table.descends_at), (events.len() as u64, None));
         let mut pairs: Vec<(u64, u64)> = Vec::new();
@@ -244,7 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = RunStore::new(Scratch::create(&folder.path().join("out")).unwrap());
         let mut writer = RunWriter::new(&store);
-        [1, 1, 5, 4, 2].iter().for_each(|event| writer.push(*event).unwrap());
+        [1, 1, 5, 4, 2].iter().for_each(|event| writer.push(*event, 1).unwrap());
         assert_eq!(writer.finish().unwrap().descends_at, Some(3));
     }
 }

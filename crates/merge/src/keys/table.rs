@@ -13,6 +13,7 @@ use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, display_path};
 use raddle_core::progress::{Event, Stage};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A group that gets keys.
 #[derive(Debug, Clone)]
@@ -48,11 +49,12 @@ pub fn join(
 ) -> Result<Joined> {
     let mut writer = RunWriter::new(store);
     let mut missing: Option<KeyFault> = None;
-    each_event(lookup, plan, table, by_input, watch, &mut |row, ids, at, event| match event {
-        Some(event) => writer.push(event),
+    each_event(lookup, plan, table, by_input, watch, &mut |rows, ids, at, event| match event {
+        Some(event) => writer.push(event, rows.end - rows.start),
         None => {
-            let fault = missing.get_or_insert_with(|| fault_of(table, KeyFaultKind::Missing, row, ids, at, domains));
-            fault.rows += 1;
+            let kind = KeyFaultKind::Missing;
+            let fault = missing.get_or_insert_with(|| fault_of(table, kind, rows.start, ids, at, domains));
+            fault.rows += rows.end - rows.start;
             Ok(())
         }
     })?;
@@ -68,8 +70,8 @@ pub fn repeated(
     watch: &Watch<'_>,
 ) -> Result<Option<Repeated>> {
     let mut found: Option<Repeated> = None;
-    each_event(lookup, plan, table, by_input, watch, &mut |row, _, _, event| {
-        if event != Some(row) {
+    each_event(lookup, plan, table, by_input, watch, &mut |rows, _, _, event| {
+        for row in rows.filter(|&row| event != Some(row)) {
             found.get_or_insert(Repeated { count: 0, row }).count += 1;
         }
         Ok(())
@@ -90,8 +92,8 @@ pub fn fault_of(
     KeyFault { group: display_path(&table.group), kind, rows: 0, first_row, ids: numbers.collect() }
 }
 
-/// What is called for each row: row, ids and place in them, event.
-type Visit<'v> = dyn FnMut(u64, &Ids, usize, Option<u64>) -> Result<()> + 'v;
+/// What is called for rows of equal ids that follow each other: rows, ids and place of the first in them, event.
+type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) -> Result<()> + 'v;
 
 fn each_event(
     lookup: &mut Lookup<'_>,
@@ -102,7 +104,7 @@ fn each_event(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let starts = by_input.then_some(table.starts.as_slice());
-    let (mut raw, mut ids) = (Vec::new(), Ids::new(table.ids.width()));
+    let (mut raw, mut ids, mut starts_of_runs) = (Vec::new(), Ids::new(table.ids.width()), Vec::new());
     let mut row = 0;
     while row < table.ids.rows {
         if watch.cancel.is_cancelled() {
@@ -111,19 +113,14 @@ fn each_event(
         let input = input_of(starts, row);
         let end = (row + READ_ROWS).min(table.ids.rows).min(input_end(starts, input, table.ids.rows));
         table.ids.read(lookup.reader(), plan, row..end, &mut raw, &mut ids)?;
-        let is_sorted = (1..ids.len()).all(|at| ids.order(at - 1, &ids, at) != Ordering::Greater);
-        if is_sorted {
-            let mut event = None;
-            for at in 0..ids.len() {
-                if at == 0 || ids.order(at - 1, &ids, at) != Ordering::Equal {
-                    event = lookup.row(input, &ids, at)?;
-                }
-                visit(row + at as u64, &ids, at, event)?;
-            }
-        } else {
-            for (at, event) in unsorted_events(lookup, input, &ids)?.into_iter().enumerate() {
-                visit(row + at as u64, &ids, at, event)?;
-            }
+        ids.run_starts(&mut starts_of_runs);
+        let runs = starts_of_runs.iter().map(|&start| start as usize);
+        let is_sorted = runs.clone().is_sorted_by(|&above, &at| ids.order(above, &ids, at) == Ordering::Less);
+        let events = if is_sorted { Vec::new() } else { unsorted_events(lookup, input, &ids, &starts_of_runs)? };
+        for (number, at) in runs.enumerate() {
+            let next = starts_of_runs.get(number + 1).map_or(end, |&next| row + u64::from(next));
+            let event = if is_sorted { lookup.row(input, &ids, at)? } else { events[number] };
+            visit(row + at as u64..next, &ids, at, event)?;
         }
         let bytes = (end - row) * table.ids.row_len_bytes();
         watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
@@ -132,17 +129,19 @@ fn each_event(
     Ok(())
 }
 
-/// Events of rows in any order, looked up in the order of their ids.
-fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec<Option<u64>>> {
-    let mut events = vec![None; ids.len()];
-    let mut before: Option<usize> = None;
-    for at in ids.sorted(0..ids.len()) {
-        let at = at as usize;
-        events[at] = match before.filter(|&before| ids.order(before, ids, at) == Ordering::Equal) {
-            Some(before) => events[before],
-            None => lookup.row(input, ids, at)?,
+/// Events of runs in any order, looked up in the order of their ids.
+fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids, starts: &[u32]) -> Result<Vec<Option<u64>>> {
+    let mut order: Vec<u32> = (0..starts.len() as u32).collect();
+    let place = |run: u32| starts[run as usize] as usize;
+    order.sort_by(|&left, &right| ids.order(place(left), ids, place(right)));
+    let mut events = vec![None; starts.len()];
+    let mut before: Option<u32> = None;
+    for run in order {
+        events[run as usize] = match before.filter(|&before| ids.order(place(before), ids, place(run)).is_eq()) {
+            Some(before) => events[before as usize],
+            None => lookup.row(input, ids, place(run))?,
         };
-        before = Some(at);
+        before = Some(run);
     }
     Ok(events)
 }

@@ -13,7 +13,7 @@ use crate::join::{Difference, DifferenceKind, Joined, Joiner, parent_path};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
-use crate::options::{MergeOptions, Watch};
+use crate::options::{Compress, MergeOptions, Watch};
 use crate::scan;
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
 use raddle_core::plan::Plan;
@@ -160,7 +160,11 @@ impl MergePlan {
     /// Adds columns behind all others.
     pub(crate) fn add_columns(&mut self, new: Vec<NewColumn>) -> Result<Vec<ColumnIndex>> {
         let table_rows = table_rows(&self.schema, self.options.layout);
-        let options = self.options.clone();
+        let mut options = self.options.clone();
+        if options.compress == Compress::Keep {
+            // What is kept is of the inputs; these have no values in them.
+            options.compress = Compress::default();
+        }
         let tiles = std::mem::take(&mut self.tiles.arrays);
         let column_of_array = std::mem::take(&mut self.column_of_array);
         // No input has them to lead to.

@@ -137,7 +137,7 @@ impl Index {
             table.read(reader, plan, row..end, &mut raw, &mut ids)?;
             encoded.clear();
             let mut sorted = Ids::new(width);
-            let order = ids.sorted(0..ids.len());
+            let order = ids.sorted();
             for &at in &order {
                 sorted.push(&ids, at as usize);
                 for id in ids.tuple(at as usize) {
