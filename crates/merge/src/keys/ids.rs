@@ -14,9 +14,6 @@ use std::ops::Range;
 /// What is added to signed numbers, so that they compare as unsigned ones.
 const BIAS: u64 = 1 << 63;
 
-/// Tuples compared together.
-const RUN_BLOCK: usize = 1024;
-
 /// How the numbers of one place in the tuple, over all tables, are mapped to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
@@ -44,6 +41,16 @@ struct IdColumn {
     is_big_endian: bool,
     is_signed: bool,
     domain: Domain,
+}
+
+/// Room to read runs in, used again from read to read.
+#[derive(Debug, Default)]
+pub struct RunRoom {
+    raw: Vec<Vec<u8>>,
+    is_start: Vec<bool>,
+    /// Where runs begin: rows from the first that was read.
+    pub starts: Vec<u32>,
+    raw_of_starts: Vec<u8>,
 }
 
 /// The id columns of one table.
@@ -85,27 +92,6 @@ impl Ids {
             }
         }
         Ordering::Equal
-    }
-
-    /// Places of tuples that differ from the one above, the first among them.
-    pub fn run_starts(&self, starts: &mut Vec<u32>) {
-        starts.clear();
-        let mut is_start = [false; RUN_BLOCK];
-        for first in (0..self.len()).step_by(RUN_BLOCK) {
-            let block = &mut is_start[..RUN_BLOCK.min(self.len() - first)];
-            block.fill(false);
-            block[0] = first == 0;
-            for column in &self.columns {
-                // A loop without a branch, so that several ids are compared at once.
-                let column = &column[first.saturating_sub(1)..first + block.len()];
-                let block = if first == 0 { &mut block[1..] } else { &mut *block };
-                for (is_start, pair) in block.iter_mut().zip(column.windows(2)) {
-                    *is_start |= pair[0] != pair[1];
-                }
-            }
-            starts
-                .extend(block.iter().enumerate().filter(|(_, is_start)| **is_start).map(|(at, _)| (first + at) as u32));
-        }
     }
 
     /// Appends tuple `at` of `other`.
@@ -230,11 +216,40 @@ impl IdTable {
         for (column, out) in self.columns.iter().zip(&mut ids.columns) {
             raw.resize(count * column.len_bytes, 0);
             reader.read_rows(column.column, rows.clone(), raw)?;
-            out.clear();
-            column.decode(raw, out).ok_or_else(|| MergeError::Object {
-                object: display_path(plan.schema.column_path(column.column)),
-                reason: "holds negative ids, and the key has unsigned 64-bit ids in another group".to_owned(),
-            })?;
+            column.decode_into(plan, raw, out)?;
+        }
+        Ok(())
+    }
+
+    /// As [`IdTable::read`], but of rows with equal ids that follow each other only the first. Most rows of a table are
+    /// like the one above, and are found so without being decoded.
+    pub fn read_runs(
+        &self,
+        reader: &mut ColumnReader<'_>,
+        plan: &MergePlan,
+        rows: Range<u64>,
+        room: &mut RunRoom,
+        ids: &mut Ids,
+    ) -> Result<()> {
+        let count = (rows.end - rows.start) as usize;
+        room.raw.resize_with(self.columns.len(), Vec::new);
+        room.is_start.clear();
+        room.is_start.resize(count, false);
+        for (column, raw) in self.columns.iter().zip(&mut room.raw) {
+            raw.resize(count * column.len_bytes, 0);
+            reader.read_rows(column.column, rows.clone(), raw)?;
+            column.mark_changes(raw, &mut room.is_start);
+        }
+        room.is_start.iter_mut().take(1).for_each(|first| *first = true);
+        let starts = room.is_start.iter().enumerate().filter(|(_, is_start)| **is_start);
+        room.starts.clear();
+        room.starts.extend(starts.map(|(row, _)| row as u32));
+        for ((column, raw), out) in self.columns.iter().zip(&room.raw).zip(&mut ids.columns) {
+            room.raw_of_starts.clear();
+            for &start in &room.starts {
+                room.raw_of_starts.extend_from_slice(&raw[start as usize * column.len_bytes..][..column.len_bytes]);
+            }
+            column.decode_into(plan, &room.raw_of_starts, out)?;
         }
         Ok(())
     }
@@ -256,6 +271,40 @@ impl IdColumn {
             }
             _ => None,
         }
+    }
+
+    /// Marks the elements of `raw` that differ from the one above.
+    fn mark_changes(&self, raw: &[u8], is_start: &mut [bool]) {
+        fn mark<const LEN_BYTES: usize>(raw: &[u8], is_start: &mut [bool]) {
+            let elements = raw.as_chunks::<LEN_BYTES>().0;
+            let pairs = elements.iter().zip(elements.iter().skip(1));
+            // Without a branch, so that several are compared at once.
+            for (is_start, (above, element)) in is_start.iter_mut().skip(1).zip(pairs) {
+                *is_start |= above != element;
+            }
+        }
+        match self.len_bytes {
+            1 => mark::<1>(raw, is_start),
+            2 => mark::<2>(raw, is_start),
+            4 => mark::<4>(raw, is_start),
+            8 => mark::<8>(raw, is_start),
+            len_bytes => {
+                let elements = || raw.chunks_exact(len_bytes);
+                for (is_start, (above, element)) in is_start.iter_mut().skip(1).zip(elements().zip(elements().skip(1)))
+                {
+                    *is_start |= above != element;
+                }
+            }
+        }
+    }
+
+    /// Replaces `out` by the ids of `raw`.
+    fn decode_into(&self, plan: &MergePlan, raw: &[u8], out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        self.decode(raw, out).ok_or_else(|| MergeError::Object {
+            object: display_path(plan.schema.column_path(self.column)),
+            reason: "holds negative ids, and the key has unsigned 64-bit ids in another group".to_owned(),
+        })
     }
 
     /// Appends the ids of `raw`; `None` where one is negative and may not be.

@@ -95,8 +95,6 @@ impl Made {
         let Some(made) = self.columns.get(&column) else { return Ok(()) };
         let first = made.starts.get(input as usize).copied().unwrap_or(0) + source.start[0];
         let rows = first..first + source.count[0];
-        let mut values = Vec::new();
-        self.values(made, rows, &mut values)?;
         let mut shape = source.count.to_vec();
         shape[1..].copy_from_slice(&dims[1..]);
         let mut origin = source.start.to_vec();
@@ -105,6 +103,8 @@ impl Made {
             Values::Constant(element) => element.len(),
             _ => size_of::<i64>(),
         };
+        let mut values = Vec::with_capacity(shape.iter().product::<u64>() as usize * element_len_bytes);
+        self.values(made, rows, &mut values)?;
         let from = BoxSource { bytes: &values, shape: &shape, origin: &origin };
         Ok(copy_box(from, target, &source.count, element_len_bytes)?)
     }
@@ -118,7 +118,11 @@ impl Made {
                 put(row);
                 put(1);
             }),
-            (Values::Seq(table), Some(store)) => table.events(store, rows, put)?,
+            (Values::Seq(table), Some(store)) => table.events(store, rows, |run| {
+                let start = out.len();
+                out.resize(start + run.rows as usize * size_of::<i64>(), 0);
+                out[start..].as_chunks_mut().0.fill(run.event.to_le_bytes());
+            })?,
             (Values::Counts(table), Some(store)) => table.runs(store, rows, |run| {
                 put(run.event);
                 put(run.rows);

@@ -135,15 +135,17 @@ impl<'s> RunWriter<'s> {
 }
 
 impl TableRuns {
-    /// Event of each of `rows`.
-    pub fn events(&self, store: &RunStore, rows: Range<u64>, mut each: impl FnMut(u64)) -> Result<()> {
+    /// Events of `rows`, and to how many of them each belongs.
+    pub fn events(&self, store: &RunStore, rows: Range<u64>, mut each: impl FnMut(EventRun)) -> Result<()> {
         let first = self.pages.partition_point(|page| page.first_row <= rows.start).saturating_sub(1);
         for page in self.pages[first..].iter().take_while(|page| page.first_row < rows.end) {
             let mut row = page.first_row;
             for run in store.read(page)? {
-                let here = row.max(rows.start)..(row + run.rows).min(rows.end);
-                here.for_each(|_| each(run.event));
-                row += run.rows;
+                let end = row + run.rows;
+                if let Some(rows) = end.min(rows.end).checked_sub(row.max(rows.start)).filter(|&rows| rows > 0) {
+                    each(EventRun { event: run.event, rows });
+                }
+                row = end;
             }
         }
         Ok(())
@@ -210,7 +212,10 @@ mod tests {
             let pieces =
                 |total: u64| (0..total).step_by(step).map(move |start| start..(start + step as u64).min(total));
             let (mut found, mut found_pairs, mut found_offsets) = (Vec::new(), Vec::new(), Vec::new());
-            pieces(table.rows).for_each(|rows| table.events(&store, rows, |event| found.push(event)).unwrap());
+            pieces(table.rows).for_each(|rows| {
+                let push = |run: EventRun| found.extend(std::iter::repeat_n(run.event, run.rows as usize));
+                table.events(&store, rows, push).unwrap();
+            });
             pieces(table.runs)
                 .for_each(|runs| table.runs(&store, runs, |run| found_pairs.push((run.event, run.rows))).unwrap());
             pieces(index_rows + 1)

@@ -4,7 +4,7 @@
 //! rows further in the index. A block of rows in another order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
-use super::ids::{Domain, IdTable, Ids};
+use super::ids::{Domain, IdTable, Ids, RunRoom};
 use super::index::{Lookup, READ_ROWS, Repeated, input_end, input_of};
 use super::runs::{RunStore, RunWriter, TableRuns};
 use crate::error::{MergeError, Result};
@@ -92,7 +92,7 @@ pub fn fault_of(
     KeyFault { group: display_path(&table.group), kind, rows: 0, first_row, ids: numbers.collect() }
 }
 
-/// What is called for rows of equal ids that follow each other: rows, ids and place of the first in them, event.
+/// What is called for rows of equal ids that follow each other: rows, ids of such runs and number of this one, event.
 type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) -> Result<()> + 'v;
 
 fn each_event(
@@ -104,7 +104,7 @@ fn each_event(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let starts = by_input.then_some(table.starts.as_slice());
-    let (mut raw, mut ids, mut starts_of_runs) = (Vec::new(), Ids::new(table.ids.width()), Vec::new());
+    let (mut room, mut ids) = (RunRoom::default(), Ids::new(table.ids.width()));
     let mut row = 0;
     while row < table.ids.rows {
         if watch.cancel.is_cancelled() {
@@ -112,15 +112,13 @@ fn each_event(
         }
         let input = input_of(starts, row);
         let end = (row + READ_ROWS).min(table.ids.rows).min(input_end(starts, input, table.ids.rows));
-        table.ids.read(lookup.reader(), plan, row..end, &mut raw, &mut ids)?;
-        ids.run_starts(&mut starts_of_runs);
-        let runs = starts_of_runs.iter().map(|&start| start as usize);
-        let is_sorted = runs.clone().is_sorted_by(|&above, &at| ids.order(above, &ids, at) == Ordering::Less);
-        let events = if is_sorted { Vec::new() } else { unsorted_events(lookup, input, &ids, &starts_of_runs)? };
-        for (number, at) in runs.enumerate() {
-            let next = starts_of_runs.get(number + 1).map_or(end, |&next| row + u64::from(next));
-            let event = if is_sorted { lookup.row(input, &ids, at)? } else { events[number] };
-            visit(row + at as u64..next, &ids, at, event)?;
+        table.ids.read_runs(lookup.reader(), plan, row..end, &mut room, &mut ids)?;
+        let is_sorted = (1..ids.len()).all(|run| ids.order(run - 1, &ids, run) == Ordering::Less);
+        let events = if is_sorted { Vec::new() } else { unsorted_events(lookup, input, &ids)? };
+        for (run, &start) in room.starts.iter().enumerate() {
+            let next = room.starts.get(run + 1).map_or(end, |&next| row + u64::from(next));
+            let event = if is_sorted { lookup.row(input, &ids, run)? } else { events[run] };
+            visit(row + u64::from(start)..next, &ids, run, event)?;
         }
         let bytes = (end - row) * table.ids.row_len_bytes();
         watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
@@ -129,19 +127,17 @@ fn each_event(
     Ok(())
 }
 
-/// Events of runs in any order, looked up in the order of their ids.
-fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids, starts: &[u32]) -> Result<Vec<Option<u64>>> {
-    let mut order: Vec<u32> = (0..starts.len() as u32).collect();
-    let place = |run: u32| starts[run as usize] as usize;
-    order.sort_by(|&left, &right| ids.order(place(left), ids, place(right)));
-    let mut events = vec![None; starts.len()];
-    let mut before: Option<u32> = None;
-    for run in order {
-        events[run as usize] = match before.filter(|&before| ids.order(place(before), ids, place(run)).is_eq()) {
-            Some(before) => events[before as usize],
-            None => lookup.row(input, ids, place(run))?,
+/// Events of tuples in any order, looked up in their own.
+fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec<Option<u64>>> {
+    let mut events = vec![None; ids.len()];
+    let mut before: Option<usize> = None;
+    for at in ids.sorted() {
+        let at = at as usize;
+        events[at] = match before.filter(|&before| ids.order(before, ids, at) == Ordering::Equal) {
+            Some(before) => events[before],
+            None => lookup.row(input, ids, at)?,
         };
-        before = Some(run);
+        before = Some(at);
     }
     Ok(events)
 }
