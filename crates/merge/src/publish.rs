@@ -31,7 +31,7 @@ impl Publication {
         let lock = OutputLock::take(output)?;
         let mut publication = Self {
             output: output.to_path_buf(),
-            temporary: beside(output, ".raddle-part"),
+            temporary: temporary_path(output),
             journal: beside(output, ".raddle-journal"),
             _lock: lock,
             replace,
@@ -131,6 +131,11 @@ impl Drop for OutputLock {
         let _ = std::fs::remove_file(&self.path);
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Path of the temporary file of a run that writes `output`.
+pub fn temporary_path(output: &Path) -> PathBuf {
+    beside(output, ".raddle-part")
 }
 
 /// Path of a hidden file in the folder of `output` that belongs to it.

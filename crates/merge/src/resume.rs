@@ -8,7 +8,10 @@ use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
 use crate::publish::Publication;
+use crate::ranks::{agree, share};
 use crate::tiles::MergeWork;
+use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
@@ -48,32 +51,43 @@ pub struct Begun<'a> {
     pub temporary: File,
     /// The journal.
     pub journal: RunJournal<'a>,
-    /// Digest of samples of each input.
-    pub samples: Vec<u64>,
+}
+
+/// Collective. Digest of samples of each input, on every rank; each input is read by one.
+pub fn samples(plan: &MergePlan, pool: &InputPool, ranks: &dyn Communicator) -> Result<Vec<u64>> {
+    let own = share(ranks, plan.inputs.len());
+    let own = own.map(|input| Ok(sample(pool.get(input as u32)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
+    let own = agree(ranks, "sample the inputs", own)?;
+    let all = ranks.all_gather_bytes(&own.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())?;
+    let of = |input: usize| {
+        let (rank, at) = (input % ranks.size(), input / ranks.size());
+        let sample = all[rank].as_chunks::<8>().0.get(at).copied();
+        let nonsense = CoreError::MessageContent { operation: "sample the inputs", rank };
+        sample.map(u64::from_le_bytes).ok_or(nonsense)
+    };
+    Ok((0..plan.inputs.len()).map(of).collect::<Result<_, _>>()?)
 }
 
 /// Goes on from what an interrupted run left, if that is the same merge, or begins anew. `raw_start` is the first
-/// address of tiles.
+/// address of tiles. Of several ranks the first calls this, and always begins anew: what the others place is not
+/// recorded.
 ///
 /// # Errors
 /// If the temporary file cannot be made, an input cannot be read, or the run is cancelled.
 pub fn begin<'a>(
     plan: &MergePlan,
-    pool: &InputPool,
+    samples: &[u64],
     work: &MergeWork<'_>,
     raw_start: u64,
     publication: &'a Publication,
     watch: Watch<'a>,
 ) -> Result<Begun<'a>> {
     let index = plan.tiles.tile_index();
-    let samples = (0..plan.inputs.len() as u32)
-        .map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme()))
-        .collect::<Result<Vec<u64>>>()?;
-    let binding = binding(plan, &samples, raw_start);
-    if plan.options.ordered && plan.options.resume {
+    let binding = binding(plan, samples, raw_start);
+    if work.is_recorded() && plan.options.resume {
         match find(publication, &binding, raw_start, &index, work, watch)? {
             Found::Nothing => {}
-            Found::Kept(temporary, journal) => return Ok(Begun { temporary, journal: *journal, samples }),
+            Found::Kept(temporary, journal) => return Ok(Begun { temporary, journal: *journal }),
             Found::Useless(why) => {
                 let text =
                     format!("{} cannot be gone on from: {why}; starting over", publication.temporary().display());
@@ -84,10 +98,10 @@ pub fn begin<'a>(
     publication.clear()?;
     let temporary = open_new(publication.temporary())?;
     let mut journal = RunJournal::new(index, publication.journal(), watch);
-    if plan.options.ordered {
+    if work.is_recorded() {
         journal.begin(&binding);
     }
-    Ok(Begun { temporary, journal, samples })
+    Ok(Begun { temporary, journal })
 }
 
 /// What an interrupted run left, to this run's eyes.

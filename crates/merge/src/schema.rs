@@ -6,6 +6,7 @@
 
 use raddle_hdf5::model::form::{self, Place};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Index of an entry in [`Schema::entries`].
@@ -43,7 +44,7 @@ pub struct Entry {
 }
 
 /// What a path of the output is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Role {
     /// A group.
     Group {
@@ -107,7 +108,7 @@ impl Role {
 }
 
 /// An attribute with its value in canonical bytes, comparable between files.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {
     /// Name.
     pub name: Vec<u8>,

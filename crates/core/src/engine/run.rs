@@ -123,10 +123,8 @@ fn execute_with<W: TileWork>(
     };
     let has_batches = !setup.own.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
-    let left_len_bytes = match &recorder {
-        Some(_) => setup.own.iter().map(|own| own.batch.raw_len_bytes).sum(),
-        None => raw_len_bytes,
-    };
+    // What this rank has to make.
+    let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let window = Window::new(setup.own, addressing, setup.limits, start_address);
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {

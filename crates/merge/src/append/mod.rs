@@ -146,7 +146,7 @@ pub fn plan(
         ..options.clone()
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
-    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch)?;
+    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, &SingleProcess)?;
     if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
         // Inputs may be left out, the file that they are appended to may not.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });

@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
-use raddle_core::digest::{BlockPart, Digest, RowBlockDigests};
+use raddle_core::digest::{Additions, BlockPart, Digest, RowBlockDigests};
 use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -140,6 +140,28 @@ impl Gathering {
         }
     }
 
+    /// What was gathered on this rank.
+    pub fn share(&self) -> RankShare {
+        match self {
+            Self::Values { digests, .. } => RankShare::Values(digests.additions()),
+            Self::Stored(tiles) => {
+                let set = (0..).zip(&tiles.tiles).filter_map(|(tile, digest)| Some(digest.get()?.part(tile)));
+                RankShare::Stored(set.collect())
+            }
+        }
+    }
+
+    /// Adds what another rank gathered; `None` if that does not belong here.
+    pub fn add_share(&self, share: &RankShare) -> Option<()> {
+        match (self, share) {
+            (Self::Values { digests, .. }, RankShare::Values(additions)) => digests.add_additions(additions).ok(),
+            (Self::Stored(_), RankShare::Stored(parts)) => {
+                parts.iter().try_for_each(|part| self.takes_part(*part).then(|| self.add_part(*part))?.ok())
+            }
+            _ => None,
+        }
+    }
+
     /// The digests, when all tiles have been made.
     pub fn finish(&self) -> Result<ColumnDigests> {
         match self {
@@ -153,6 +175,25 @@ impl Gathering {
                 })
             }
             Self::Stored(tiles) => Ok(tiles.finish()),
+        }
+    }
+}
+
+/// What one rank gathered of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RankShare {
+    /// Of values.
+    Values(Additions),
+    /// Of stored chunks.
+    Stored(Vec<BlockPart>),
+}
+
+impl RankShare {
+    /// Whether it is nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Values(additions) => additions.len_bytes == 0,
+            Self::Stored(parts) => parts.is_empty(),
         }
     }
 }

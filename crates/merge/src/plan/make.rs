@@ -7,21 +7,24 @@ use super::{MergePlan, PlannedInput, Planner};
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::digests::stored::StoredDigests;
-use crate::error::{MergeError, Result};
+use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
 use crate::join::{Difference, DifferenceKind, Joined, Joiner, parent_path};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
 use crate::options::{Compress, MergeOptions, Watch};
+use crate::ranks::agree;
 use crate::scan;
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::plan::Plan;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::Dataset;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What the output is when a run begins.
 pub(crate) enum Beginning {
@@ -39,26 +42,40 @@ pub(crate) enum Beginning {
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
 /// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    plan_from(inputs, Beginning::New, options, watch)
+    plan_from(inputs, Beginning::New, options, watch, &SingleProcess)
 }
 
-/// As [`plan`], for an output that may be there already.
+/// Collective. As [`plan`], with each input scanned by one of the `ranks`; all get the same plan, or an error.
+///
+/// # Errors
+/// As [`plan`]; also [`CoreError::RankFailed`] where only another rank met an error.
+pub fn plan_among(
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
+    plan_from(inputs, Beginning::New, options, watch, ranks)
+}
+
+/// Collective. As [`plan_among`], for an output that may be there already.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: Beginning,
     options: &MergeOptions,
     watch: &Watch<'_>,
+    ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let mut joiner = Joiner::new(options.join, inputs.len());
     let mut planned = Vec::new();
     // Numbers of the planned inputs in the list as given, which skipped ones are missing from.
     let mut places = Vec::new();
     let mut input_chunk_count = 0;
-    for input in inputs {
-        redo::settle(input)?;
-    }
-    let skipped = scan::scan(inputs, options, watch, |place, scanned| {
+    let own_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
+    let settled = own_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
+    agree(ranks, "complete what an append left", settled)?;
+    let skipped = scan::scan(inputs, options, watch, ranks, |place, scanned| {
         places.push(place as u32);
         planned.push(PlannedInput {
             path: inputs[place].clone(),
@@ -71,6 +88,28 @@ pub(crate) fn plan_from(
             joiner.add(&scanned.paths, scanned.entries);
         }
     })?;
+    let scanned = Scanned { started, joiner, planned, places, skipped, input_chunk_count };
+    agree(ranks, "plan the merge", plan_scanned(scanned, beginning, options, watch))
+}
+
+/// What the scan found.
+struct Scanned {
+    started: Instant,
+    joiner: Joiner,
+    planned: Vec<PlannedInput>,
+    places: Vec<u32>,
+    skipped: Vec<BadInput>,
+    input_chunk_count: u64,
+}
+
+/// Plans the merge of what was scanned. The same on every rank.
+fn plan_scanned(
+    scanned: Scanned,
+    beginning: Beginning,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
+    let Scanned { started, joiner, planned, places, skipped, input_chunk_count } = scanned;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
