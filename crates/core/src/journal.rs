@@ -210,7 +210,7 @@ mod tests {
 
     fn index() -> TileIndex {
         let array =
-            |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] };
+            |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![].into() };
         Plan { arrays: vec![array(3), array(0), array(4)] }.tile_index()
     }
 

@@ -8,7 +8,7 @@ use raddle_core::plan::{ArrayPlan, Plan, TileIndex};
 const START_ADDRESS: u64 = 2048;
 
 fn index() -> TileIndex {
-    let array = |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] };
+    let array = |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![].into() };
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 

@@ -9,6 +9,7 @@ mod commit;
 pub mod digests;
 pub mod error;
 pub mod execute;
+pub mod facts;
 mod fill_references;
 pub mod inputs;
 pub mod join;

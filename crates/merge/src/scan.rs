@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An object or link of one input; its path is in [`ScannedInput::paths`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedEntry {
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
@@ -49,7 +49,7 @@ pub struct ScannedEntry {
 }
 
 /// What an input has at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ScannedRole {
     /// A dataset that will be concatenated.
     Column {
