@@ -330,6 +330,12 @@ impl TileIndex {
         next
     }
 
+    /// The tiles of `batch`, in order.
+    pub fn tiles_in(&self, batch: &Batch) -> impl Iterator<Item = Tile> {
+        let tiles = std::iter::successors(self.tile(batch.first), |tile| Some(self.next(*tile)));
+        tiles.take(batch.tiles as usize)
+    }
+
     /// The number of `tile`.
     pub fn ordinal(&self, tile: Tile) -> Option<u64> {
         let (first, end) = self.tiles_of(tile.array)?;

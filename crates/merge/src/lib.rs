@@ -6,6 +6,7 @@
 
 pub mod append;
 mod commit;
+mod cost;
 pub mod digests;
 pub mod error;
 pub mod execute;
@@ -30,6 +31,7 @@ mod scan;
 mod scan_ahead;
 pub mod schema;
 pub mod selection;
+pub mod simulate;
 mod stack;
 mod stored;
 mod tiles;

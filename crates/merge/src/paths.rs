@@ -4,7 +4,7 @@
 //! Invariant: a path is never changed once it is there; its number is its place in the order of pushing.
 
 /// Absolute paths by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Paths {
     bytes: Vec<u8>,
     /// Where each path ends in `bytes`; it begins where the one before ends.

@@ -67,7 +67,7 @@ pub enum ScannedRole {
 }
 
 /// One input, scanned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedInput {
     /// Absolute paths of objects and links, parents before children.
     pub paths: Paths,

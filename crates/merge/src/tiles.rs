@@ -7,6 +7,7 @@
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
+use crate::cost;
 use crate::digests::Digests;
 use crate::digests::blocks::Gathering;
 use crate::error::{MergeError, Result};
@@ -27,6 +28,8 @@ pub struct MergeWork<'p> {
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
     digests: Vec<Option<Gathering>>,
+    /// Cost of a tile of each array.
+    costs: Vec<u64>,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
@@ -56,7 +59,8 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        Self { plan, pool, fills, digests, longest_decoded_len_bytes, is_recorded: plan.options.ordered }
+        let (costs, is_recorded) = (cost::of_tiles(plan), plan.options.ordered);
+        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
     /// A reader of columns, for one thread.
@@ -226,6 +230,10 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker_len_bytes(&self) -> u64 {
         ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
+    }
+
+    fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
+        self.costs[tile.array as usize]
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {
