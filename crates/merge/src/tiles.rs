@@ -7,7 +7,7 @@
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
-use crate::cost;
+use crate::cost::TileCosts;
 use crate::digests::Digests;
 use crate::digests::blocks::Gathering;
 use crate::error::{MergeError, Result};
@@ -28,8 +28,7 @@ pub struct MergeWork<'p> {
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
     digests: Vec<Option<Gathering>>,
-    /// Cost of a tile of each array.
-    costs: Vec<u64>,
+    costs: TileCosts,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
@@ -59,7 +58,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let (costs, is_recorded) = (cost::of_tiles(plan), plan.options.ordered);
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
         Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
@@ -233,7 +232,7 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
-        self.costs[tile.array as usize]
+        self.costs.of_tile(tile, self.array(tile).1)
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {

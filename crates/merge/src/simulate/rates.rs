@@ -33,12 +33,12 @@ pub struct Rates {
 
 impl Rates {
     /// Seconds of a core for inflating and deflating so many raw bytes of a dataset.
-    pub(super) fn encode_s(&self, is_wide: bool, inflated_len_bytes: u64, deflated_len_bytes: u64) -> f64 {
+    pub(super) fn encode_s(&self, is_wide: bool, len_bytes: u64) -> f64 {
         let (inflate, deflate) = match is_wide {
             false => (self.narrow_inflate_bytes_per_s, self.narrow_deflate_bytes_per_s),
             true => (self.wide_inflate_bytes_per_s, self.wide_deflate_bytes_per_s),
         };
-        inflated_len_bytes as f64 / inflate + deflated_len_bytes as f64 / deflate
+        len_bytes as f64 / inflate + len_bytes as f64 / deflate
     }
 
     /// Seconds of a collective of so many ranks that brings `len_bytes` to each of them, in a logarithmic number of

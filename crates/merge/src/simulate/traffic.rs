@@ -125,7 +125,6 @@ impl Traffic {
         for tile in index.tiles_in(batch) {
             let array = &plan.tiles.arrays[tile.array as usize];
             let column = &plan.schema.columns[plan.column_of_array[tile.array as usize] as usize];
-            let tile_len_bytes = array.tile_len_bytes();
             let mut inflated_len_bytes = 0;
             for piece in array.pieces(tile.index) {
                 let fact = &column.facts[piece.input as usize];
@@ -144,7 +143,7 @@ impl Traffic {
                 }
             }
             let is_wide = array.row_len_bytes() >= WIDE_ROW_LEN_BYTES;
-            made.encode_s += rates.encode_s(is_wide, inflated_len_bytes, tile_len_bytes);
+            made.encode_s += rates.encode_s(is_wide, inflated_len_bytes);
             of_rank.raw_len_bytes += inflated_len_bytes;
             of_rank.tiles += 1;
         }
