@@ -15,7 +15,7 @@ fn index() -> TileIndex {
 /// The bytes are a journal.
 pub(crate) fn journal(bytes: &[u8]) {
     let index = index();
-    let Ok(Some(mut journal)) = Journal::open(bytes, START_ADDRESS) else { return };
+    let Ok(Some(mut journal)) = Journal::open(bytes, 0, START_ADDRESS) else { return };
     let mut written = Vec::new();
     journal::begin(&mut written, journal.binding()).expect("memory takes all");
     assert_eq!(journal.binding().difference(&journal.binding().clone()), None);

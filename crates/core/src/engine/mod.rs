@@ -28,7 +28,7 @@ mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
 pub use record::{Kept, PlacedBatch, Recorder};
-pub use run::{execute, execute_recorded};
+pub use run::{execute, execute_part, execute_recorded};
 pub use schedule::{Rehearsal, Schedule, costs, rehearse};
 
 use crate::cancel::CancelToken;

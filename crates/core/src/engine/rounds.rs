@@ -34,12 +34,12 @@ pub(super) struct Leave;
 
 impl<W: TileWork> Rounds<'_, W> {
     /// Collective. Goes through all rounds; afterwards the window knows the end address or the error.
-    pub(super) fn run(&self, committer: &mut Committer<'_, W::Error>) {
+    pub(super) fn run(&self, committer: &mut Committer<'_, '_, W::Error>) {
         // All ranks have agreed on the error that makes them leave, and the window holds it.
         let (Ok(()) | Err(Leave)) = self.all_rounds(committer);
     }
 
-    fn all_rounds(&self, committer: &mut Committer<'_, W::Error>) -> Result<(), Leave> {
+    fn all_rounds(&self, committer: &mut Committer<'_, '_, W::Error>) -> Result<(), Leave> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
@@ -92,7 +92,7 @@ impl<W: TileWork> Rounds<'_, W> {
     }
 
     /// Commits the arrays that the next tiles complete, on rank 0.
-    fn commit(&self, committer: &mut Committer<'_, W::Error>, tiles: u64, claims: &[Claim]) {
+    fn commit(&self, committer: &mut Committer<'_, '_, W::Error>, tiles: u64, claims: &[Claim]) {
         if self.context.communicator.rank() == 0
             && let Err((ordinal, error)) = committer.take(tiles, claims)
         {
@@ -101,7 +101,7 @@ impl<W: TileWork> Rounds<'_, W> {
     }
 
     /// Waits until this rank's batches `from..to` are written.
-    fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, W::Error>) -> usize {
+    fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, '_, W::Error>) -> usize {
         for _ in from..to {
             let Some(parcel) = self.window.next_placed(|| self.context.cancel.is_cancelled()) else { break };
             committer.count(parcel.batch.tiles, &parcel.claims, parcel.verbatim_tiles);

@@ -14,6 +14,7 @@ use crate::memory::{MemoryBudget, Permit};
 use crate::message::{Words, number, of_words};
 use crate::owners::{Item, largest_share};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use std::ops::Range;
 
 /// Batches are not cut finer than this, whatever the plan's size: below it the locks and writes would show.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
@@ -91,14 +92,14 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective. The first `kept_tiles` are left out.
+    /// Collective. Only `tiles` are made.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         valid: Result<(), CoreError>,
         work: &W,
         options: &EngineOptions,
-        kept_tiles: u64,
+        tiles: Range<u64>,
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
         let facts = valid.map(|()| Facts::new(plan, index, options, context.budget).to_bytes());
@@ -109,7 +110,7 @@ impl Setup {
         }
 
         let batches = Facts::batches(&all, plan, &|array| work.file(array));
-        let batches = behind(kept_tiles, batches, plan, index);
+        let batches = within(&tiles, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
@@ -134,14 +135,16 @@ impl Setup {
     }
 }
 
-/// `batches` without the tiles before `first`.
-fn behind(first: u64, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
-    let rest = batches.into_iter().filter(|batch| batch.first + batch.tiles > first);
+/// What `batches` have of `tiles`.
+fn within(tiles: &Range<u64>, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
+    let bounds = |batch: &Batch| (batch.first.max(tiles.start), (batch.first + batch.tiles).min(tiles.end));
+    let rest = batches.into_iter().filter(|batch| bounds(batch).0 < bounds(batch).1);
     rest.map(|batch| {
-        if batch.first >= first {
+        let (first, end) = bounds(&batch);
+        if end - first == batch.tiles {
             return batch;
         }
-        let cut = Batch { first, tiles: batch.first + batch.tiles - first, raw_len_bytes: 0 };
+        let cut = Batch { first, tiles: end - first, raw_len_bytes: 0 };
         let raw_len_bytes = index.tiles_in(&cut).map(|tile| plan.arrays[tile.array as usize].tile_len_bytes()).sum();
         Batch { raw_len_bytes, ..cut }
     })
