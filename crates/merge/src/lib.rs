@@ -6,9 +6,11 @@
 
 pub mod append;
 mod commit;
+mod cost;
 pub mod digests;
 pub mod error;
 pub mod execute;
+pub mod facts;
 mod fill_references;
 pub mod inputs;
 pub mod join;
@@ -31,6 +33,7 @@ mod scan_ahead;
 mod scan_exchange;
 pub mod schema;
 pub mod selection;
+pub mod simulate;
 mod stack;
 mod stored;
 mod tiles;

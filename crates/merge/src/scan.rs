@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An object or link of one input; its path is in [`ScannedInput::paths`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedEntry {
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
@@ -52,7 +52,7 @@ pub struct ScannedEntry {
 }
 
 /// What an input has at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ScannedRole {
     /// A dataset that will be concatenated.
     Column {
@@ -70,7 +70,7 @@ pub enum ScannedRole {
 }
 
 /// One input, scanned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedInput {
     /// Absolute paths of objects and links, parents before children.
     pub paths: Paths,

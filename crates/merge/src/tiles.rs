@@ -7,6 +7,7 @@
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
+use crate::cost::TileCosts;
 use crate::digests::Digests;
 use crate::digests::blocks::{Gathering, RankShare};
 use crate::error::{MergeError, Result};
@@ -30,6 +31,7 @@ pub struct MergeWork<'p> {
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
     digests: Vec<Option<Gathering>>,
+    costs: TileCosts,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
@@ -59,7 +61,8 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        Self { plan, pool, fills, digests, longest_decoded_len_bytes, is_recorded: plan.options.ordered }
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
+        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
     /// A reader of columns, for one thread.
@@ -268,6 +271,10 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker_len_bytes(&self) -> u64 {
         ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
+    }
+
+    fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
+        self.costs.of_tile(tile, self.array(tile).1)
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {

@@ -3,7 +3,9 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::InputArgs, layout::LayoutArgs, running::RunningArgs, schema::SchemaArgs};
+use crate::options::{
+    inputs::InputArgs, layout::LayoutArgs, running::RunningArgs, schema::SchemaArgs, simulation::SimulationArgs,
+};
 use crate::render::plan::{Detail, Summary};
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
@@ -19,6 +21,8 @@ pub struct PlanArgs {
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    simulation: SimulationArgs,
     #[command(flatten)]
     running: RunningArgs,
 
@@ -36,15 +40,21 @@ Examples:
   raddle plan run11981/                 the files of a folder
   raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
   raddle plan @files.txt --join inner   the files of a list, only what all have
-  raddle plan run11981/ --json | jq .output.logical_len_bytes";
+  raddle plan run11981/ --json | jq .output.logical_len_bytes
+  raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
+  raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
 
 /// Plans and prints the plan.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let mut options = MergeOptions::new("");
     arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
     arguments.running.apply(&mut options);
+    if !arguments.simulation.simulate.is_empty() {
+        let PlanArgs { simulation, inputs, running, json, .. } = arguments;
+        return super::simulate::run(simulation, inputs, &options, running, *json);
+    }
+    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(&arguments.running, "plan")?;
     watching.conclude(|watch| {
         let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
