@@ -57,7 +57,7 @@ impl TileCosts {
     pub(crate) fn of_tile(&self, tile: Tile, array: &ArrayPlan) -> u64 {
         let elements = array.tile_extent(tile.index).count;
         let len_bytes = elements.iter().fold(array.element_len_bytes, |len, count| len.saturating_mul(*count));
-        let cost = u128::from(len_bytes) * u128::from(self.per_kib[tile.array as usize]) >> 10;
+        let cost = (u128::from(len_bytes) * u128::from(self.per_kib[tile.array as usize])) >> 10;
         u64::try_from(cost).unwrap_or(u64::MAX)
     }
 }

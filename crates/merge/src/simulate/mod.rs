@@ -19,6 +19,7 @@ use crate::scan::{self, ScannedInput};
 use crate::schema::ColumnFact;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
+use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{EngineOptions, costs, rehearse};
 use raddle_core::report::peak_rss_bytes;
 use serde::Serialize;
@@ -309,7 +310,9 @@ impl Source {
         let started = Instant::now();
         let mut inputs = Vec::new();
         // What is left out with `skip_bad` is not simulated either.
-        scan::scan(paths, options, watch, |place, scanned| inputs.push((paths[place].clone(), scanned)))?;
+        scan::scan(paths, options, watch, &SingleProcess, |place, scanned| {
+            inputs.push((paths[place].clone(), scanned))
+        })?;
         Ok(Self::Scanned { inputs, elapsed_s: started.elapsed().as_secs_f64() })
     }
 
