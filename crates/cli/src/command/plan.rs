@@ -3,7 +3,13 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::InputArgs, layout::LayoutArgs, running::RunningArgs, schema::SchemaArgs};
+use crate::options::{
+    inputs::{InputArgs, SortingArgs},
+    layout::LayoutArgs,
+    placing::PlacingArgs,
+    running::RunningArgs,
+    schema::SchemaArgs,
+};
 use crate::render::plan::{Detail, Summary};
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
@@ -16,9 +22,13 @@ pub struct PlanArgs {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
+    sorting: SortingArgs,
+    #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    placing: PlacingArgs,
     #[command(flatten)]
     running: RunningArgs,
 
@@ -36,6 +46,7 @@ Examples:
   raddle plan run11981/                 the files of a folder
   raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
   raddle plan @files.txt --join inner   the files of a list, only what all have
+  raddle plan a.h5 b.h5 --union         datasets of distinct names in one file
   raddle plan run11981/ --json | jq .output.logical_len_bytes";
 
 /// Plans and prints the plan.
@@ -44,10 +55,11 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
+    arguments.placing.apply(&mut options);
     arguments.running.apply(&mut options);
     let watching = Watching::start(&arguments.running, "plan")?;
     watching.conclude(|watch| {
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let plan =
             raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let predicted =
