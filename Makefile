@@ -1,7 +1,8 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs
+#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
+#   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
@@ -16,13 +17,15 @@ export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
+CASES ?= 10000
+FIRST_CASE ?= 0
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
 LOOM_MAX_PREEMPTIONS ?= 2
 
-.PHONY: demo test soak fuzz loom check build bench docs setup setup-tests clean
+.PHONY: demo test soak judge fuzz loom check build bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -35,9 +38,15 @@ test: check
 	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
 
-soak: setup-tests
+soak: judge
 	$(CARGO) test --locked --package raddle --test faults -- --ignored
 	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
+
+judge: setup-tests
+	$(CARGO) build --locked --package raddle
+	$(CARGO) build --locked --package raddle-testing --example cases
+	$(BIN)/python tests/interop/judge.py target/debug/raddle target/debug/examples/cases \
+		--first $(FIRST_CASE) --count $(CASES)
 
 # What is found lies in fuzz/artifacts, what reached new code in fuzz/corpus.
 fuzz: setup

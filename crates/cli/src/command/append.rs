@@ -3,7 +3,7 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::inputs::InputArgs;
+use crate::options::inputs::{InputArgs, SortingArgs};
 use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::{escape, quantity, report};
@@ -27,6 +27,9 @@ pub struct AppendArgs {
 
     #[command(flatten)]
     inputs: InputArgs,
+
+    #[command(flatten)]
+    sorting: SortingArgs,
 
     /// Append inputs also if the file has their rows already
     #[arg(long, help_heading = "Inputs")]
@@ -111,7 +114,7 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     let options = options(arguments)?;
     let watching = Watching::start(&arguments.running, "append")?;
     watching.conclude(|watch| {
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error: MergeError| failure(arguments, &error, &inputs);
         let held = hold(&arguments.file).map_err(failed)?;
         tell_settled(&held, &watching);

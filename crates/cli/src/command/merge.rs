@@ -4,7 +4,7 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::{InputArgs, ListingArgs},
+    inputs::{InputArgs, SortingArgs},
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
@@ -30,6 +30,8 @@ pub struct MergeArgs {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
+    sorting: SortingArgs,
+    #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     schema: SchemaArgs,
@@ -39,7 +41,13 @@ pub struct MergeArgs {
     ///
     /// Every group that has columns of these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, NAME being the last.
     /// Keys that the inputs have are made anew.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Partition keys")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        conflicts_with = "union",
+        help_heading = "Partition keys"
+    )]
     keys: Vec<String>,
     #[command(flatten)]
     making: KeyMakingArgs,
@@ -78,13 +86,13 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
         return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
     }
     arguments.running.apply(&mut options);
-    merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
+    merge(inputs, &arguments.sorting, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
 
 /// Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
 pub(super) fn merge(
     inputs: Vec<PathBuf>,
-    listing: &ListingArgs,
+    sorting: &SortingArgs,
     options: &MergeOptions,
     dry_run: bool,
     running: &RunningArgs,
@@ -97,7 +105,7 @@ pub(super) fn merge(
             check_output(&options.output, &inputs, options.force)
                 .map_err(|error| Failure::of_merge(&error, &inputs))?;
         }
-        let inputs = listing.sort(inputs, options, watch)?;
+        let inputs = sorting.sort(inputs, options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan::plan(&inputs, options, watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };

@@ -4,7 +4,12 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::InputArgs, layout::LayoutArgs, running::RunningArgs, schema::SchemaArgs, simulation::SimulationArgs,
+    inputs::{InputArgs, SortingArgs},
+    layout::LayoutArgs,
+    placing::PlacingArgs,
+    running::RunningArgs,
+    schema::SchemaArgs,
+    simulation::SimulationArgs,
 };
 use crate::render::plan::{Detail, Summary};
 use crate::watching::Watching;
@@ -18,9 +23,13 @@ pub struct PlanArgs {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
+    sorting: SortingArgs,
+    #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    placing: PlacingArgs,
     #[command(flatten)]
     simulation: SimulationArgs,
     #[command(flatten)]
@@ -40,6 +49,7 @@ Examples:
   raddle plan run11981/                 the files of a folder
   raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
   raddle plan @files.txt --join inner   the files of a list, only what all have
+  raddle plan a.h5 b.h5 --union         datasets of distinct names in one file
   raddle plan run11981/ --json | jq .output.logical_len_bytes
   raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
   raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
@@ -49,6 +59,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
+    arguments.placing.apply(&mut options);
     arguments.running.apply(&mut options);
     if !arguments.simulation.simulate.is_empty() {
         let PlanArgs { simulation, inputs, running, json, .. } = arguments;
@@ -57,7 +68,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(&arguments.running, "plan")?;
     watching.conclude(|watch| {
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let plan =
             raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let predicted =

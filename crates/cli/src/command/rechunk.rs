@@ -3,7 +3,7 @@
 use super::merge::merge;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::ListingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::options::{inputs::SortingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 
@@ -35,5 +35,5 @@ pub fn run(arguments: &RechunkArgs) -> Result<Exit, Failure> {
     arguments.layout.apply(&mut options);
     arguments.running.apply(&mut options);
     let inputs = vec![arguments.input.clone()];
-    merge(inputs, &ListingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
+    merge(inputs, &SortingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
 }

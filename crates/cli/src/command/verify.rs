@@ -3,7 +3,11 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::ListingArgs, running::RunningArgs, schema::SchemaArgs};
+use crate::options::{
+    inputs::{ListingArgs, SortingArgs},
+    running::RunningArgs,
+    schema::SchemaArgs,
+};
 use crate::render::report;
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
@@ -26,6 +30,8 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     listing: ListingArgs,
+    #[command(flatten)]
+    sorting: SortingArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -60,7 +66,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let watching = Watching::start(&arguments.running, "verify")?;
     watching.conclude(|watch| {
         let verified = if has_inputs {
-            let inputs = arguments.listing.sort(inputs, &options, watch)?;
+            let inputs = arguments.sorting.sort(inputs, &options, watch)?;
             raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch)
                 .map_err(|error| Failure::of_merge(&error, &inputs))?
         } else {

@@ -189,6 +189,7 @@ pub(crate) fn plan_found(
         growth,
         options: options.clone(),
     };
+    links::check_sources(&plan, watch)?;
     keys::attach::attach(&mut plan, watch)?;
     plan.check_output_len()?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - scan_s });
