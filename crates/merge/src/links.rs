@@ -155,7 +155,7 @@ pub(crate) fn check_sources(plan: &MergePlan, watch: &Watch<'_>) -> Result<()> {
             continue;
         }
         let object = plan.schema.column_path(index);
-        for (input, fact) in plan.inputs.iter().zip(&column.facts) {
+        for (input, fact) in plan.inputs.iter().zip(column.facts.iter()) {
             let layout = column.templates.get(fact.template as usize).map(|template| &template.layout);
             let leads_on = fact.rows > 0 && matches!(layout, Some(Layout::Virtual | Layout::External { .. }));
             if !leads_on || bad.iter().any(|bad| bad.path == input.path) {

@@ -21,9 +21,9 @@ use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
     #[command(flatten)]
-    inputs: InputArgs,
+    pub(super) inputs: InputArgs,
     #[command(flatten)]
-    sorting: SortingArgs,
+    pub(super) sorting: SortingArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -31,13 +31,13 @@ pub struct PlanArgs {
     #[command(flatten)]
     placing: PlacingArgs,
     #[command(flatten)]
-    simulation: SimulationArgs,
+    pub(super) simulation: SimulationArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    pub(super) running: RunningArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     /// List every dataset, not only groups
     #[arg(long)]
@@ -62,8 +62,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     arguments.placing.apply(&mut options);
     arguments.running.apply(&mut options);
     if !arguments.simulation.simulate.is_empty() {
-        let PlanArgs { simulation, inputs, running, json, .. } = arguments;
-        return super::simulate::run(simulation, inputs, &options, running, *json);
+        return super::simulate::run(arguments, &options);
     }
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(&arguments.running, "plan")?;

@@ -1,12 +1,11 @@
 //! `raddle plan --simulate`: what each of many ranks would do.
 
+use super::plan::PlanArgs;
 use super::print;
 use crate::demo::probe;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::inputs::InputArgs;
-use crate::options::running::RunningArgs;
-use crate::options::simulation::{Simulated, SimulationArgs};
+use crate::options::simulation::Simulated;
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
@@ -28,13 +27,8 @@ const USUAL: Rates = Rates {
 };
 
 /// Simulates and prints the report.
-pub(super) fn run(
-    simulation: &SimulationArgs,
-    inputs: &InputArgs,
-    options: &MergeOptions,
-    running: &RunningArgs,
-    json: bool,
-) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, Failure> {
+    let PlanArgs { inputs, sorting, simulation, running, json, .. } = arguments;
     let statistic = simulation.statistic()?;
     // Before anything takes time.
     simulation.simulated(USUAL)?;
@@ -44,7 +38,7 @@ pub(super) fn run(
     };
     let watching = Watching::start(running, "plan")?;
     watching.conclude(|watch| {
-        let files = inputs.listing.sort(files, options, watch)?;
+        let files = sorting.sort(files, options, watch)?;
         let of_codec = |error| {
             Failure::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[])
         };
@@ -61,7 +55,7 @@ pub(super) fn run(
         let done =
             simulate(simulated, count, machine, options, watch).map_err(|error| Failure::of_merge(&error, &files))?;
         running.write_report(&done)?;
-        match json {
+        match *json {
             true => print(&crate::render::json(&done))?,
             false => print(&crate::render::simulation::text(&done))?,
         }
