@@ -1,6 +1,7 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
+#   make test-mpi  only what needs MPI, if there is one
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
 #   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
@@ -25,7 +26,10 @@ FUZZ_TIME_S ?= 600
 PROPTEST_RNG_SEED ?= 1
 LOOM_MAX_PREEMPTIONS ?= 2
 
-.PHONY: demo test soak judge fuzz loom check build bench docs setup setup-tests clean
+# A test over MPI needs both; without them it is left out.
+HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
+
+.PHONY: demo test test-mpi soak judge fuzz loom check build bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -37,8 +41,19 @@ test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	$(MAKE) test-mpi
+
+# The command is built with MPI in place of the one without; nothing below it is built anew.
+test-mpi: setup-tests
+	@$(HAS_MPI) || echo "note: no mpicc or no mpirun: tests over MPI are left out"
+	! ($(HAS_MPI)) || $(CARGO) clippy --locked --package raddle-mpi --features mpi --all-targets -- --deny warnings
+	! ($(HAS_MPI)) || $(CARGO) test --locked --package raddle-mpi --features mpi
+	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
 soak: judge
+	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
 	$(CARGO) test --locked --package raddle --test faults -- --ignored
 	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
 

@@ -5,8 +5,10 @@ use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::signals::AbortIsMemory;
+use crate::team::Team;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
+use raddle_mpi::launcher;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -22,16 +24,29 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         tell_panic(panic);
     }));
     guard(|| match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => conclude(dispatch(arguments.command)),
+        Ok(arguments) => carry_out(arguments.command),
         Err(error) => tell_usage(&error),
     })
+    .unwrap_or(Exit::Internal)
     .into()
 }
 
-/// The exit code of `work`; a panic is an internal error, already told by the hook.
-fn guard(work: impl FnOnce() -> Exit) -> Exit {
+/// What `work` gives; `None` is a panic, an internal error that the hook has told.
+fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     // After a panic nothing of `work` is looked at again.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Exit::Internal)
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}
+
+/// The exit code of a command, which the ranks that were started for it share.
+fn carry_out(command: Command) -> Exit {
+    match Team::gather(&command) {
+        Ok(team) => {
+            let result = guard(|| dispatch(command, &team));
+            team.end(result)
+        }
+        Err(failure) if launcher::launched().is_none_or(|launched| launched.is_first()) => failure.tell(),
+        Err(failure) => failure.exit,
+    }
 }
 
 /// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
@@ -40,13 +55,13 @@ fn serve_reader() -> ExitCode {
     child::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-fn dispatch(command: Command) -> Result<Exit, Failure> {
+fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
     let out = &mut anstream::stdout();
     match command {
-        Command::Plan(arguments) => command::plan::run(&arguments),
-        Command::Merge(arguments) => command::merge::run(&arguments),
+        Command::Plan(arguments) => command::plan::run(&arguments, team),
+        Command::Merge(arguments) => command::merge::run(&arguments, team),
         Command::Append(arguments) => command::append::run(&arguments),
-        Command::Rechunk(arguments) => command::rechunk::run(&arguments),
+        Command::Rechunk(arguments) => command::rechunk::run(&arguments, team),
         Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),
         Command::Keys { command } => command::keys::run(&command),
@@ -56,21 +71,13 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// The exit code of a result; a failure is told on standard error.
-fn conclude(result: Result<Exit, Failure>) -> Exit {
-    match result {
-        Ok(exit) => exit,
-        Err(failure) => {
-            anstream::eprint!("{}", failure.render());
-            failure.exit
-        }
-    }
-}
-
 /// Help, version or a usage error.
 fn tell_usage(error: &clap::Error) -> Exit {
-    // Nothing can be said if standard output and error are gone; the exit code still tells.
-    let _ = error.print();
+    // All ranks were given the same command line.
+    if launcher::launched().is_none_or(|launched| launched.is_first()) {
+        // Nothing can be said if standard output and error are gone; the exit code still tells.
+        let _ = error.print();
+    }
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 
@@ -88,8 +95,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_internal_error() {
-        assert_eq!(guard(|| Exit::Done), Exit::Done);
-        assert_eq!(guard(|| panic!("a defect")).code(), 1);
+        assert_eq!(guard(|| Exit::Done), Some(Exit::Done));
+        let result = guard(|| -> Result<Exit, Failure> { panic!("a defect") });
+        assert_eq!(Team::alone().end(result).code(), 1);
     }
 
     #[test]

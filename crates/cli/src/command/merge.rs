@@ -14,6 +14,7 @@ use crate::options::{
 };
 use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, keys, quantity, report};
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
@@ -71,9 +72,9 @@ Examples:
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
 path, never by position. The output appears under its name only when it is complete.";
 
-/// Merges the inputs.
-pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+/// Collective. Merges the inputs.
+pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
+    let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
     arguments.schema.apply(&mut options)?;
@@ -85,12 +86,13 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     if options.link == Link::External && !options.made.is_empty() {
         return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
     }
-    arguments.running.apply(&mut options);
-    merge(inputs, &arguments.sorting, &options, arguments.output.dry_run, &arguments.running, "merge")
+    arguments.running.apply_among(team, &mut options);
+    merge(team, inputs, &arguments.sorting, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
 
-/// Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
+/// Collective. Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
 pub(super) fn merge(
+    team: &Team,
     inputs: Vec<PathBuf>,
     sorting: &SortingArgs,
     options: &MergeOptions,
@@ -98,29 +100,37 @@ pub(super) fn merge(
     running: &RunningArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
-    let watching = Watching::start(running, command)?;
+    let watching = Watching::start_among(team, running, command)?;
     watching.conclude(|watch| {
         if !dry_run {
             // Before the scan, which may take minutes, and again when writing starts.
-            check_output(&options.output, &inputs, options.force)
-                .map_err(|error| Failure::of_merge(&error, &inputs))?;
+            let check = || check_output(&options.output, &inputs, options.force);
+            let checked = if team.leads() { check() } else { Ok(()) };
+            team.agree("look at the output", checked.map_err(|error| Failure::of_merge(&error, &inputs)))?;
         }
-        let inputs = sorting.sort(inputs, options, watch)?;
+        let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan::plan(&inputs, options, watch).map_err(failed)?;
+        let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if dry_run {
-            let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
-            print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+            if team.leads() {
+                let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+                print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+            }
             return Ok(exit);
         }
-        tell_bridged(&plan, &watching);
-        keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
-        let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
-        if predicted.grows() {
-            watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
-        }
-        let done = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
+        let tell = || {
+            tell_bridged(&plan, &watching);
+            keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+            let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+            if predicted.grows() {
+                watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
+            }
+            Ok(())
+        };
+        team.agree("predict the output", if team.leads() { tell() } else { Ok(()) })?;
+        let done = raddle_merge::merge_among(&plan, watch, team.ranks()).map_err(failed)?;
+        let Some(done) = done else { return Ok(exit) };
         running.write_report(&done)?;
         if !running.quiet {
             let made = keys::made(&plan.made);

@@ -12,6 +12,7 @@ use crate::options::{
     simulation::SimulationArgs,
 };
 use crate::render::plan::{Detail, Summary};
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -54,22 +55,27 @@ Examples:
   raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
   raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
 
-/// Plans and prints the plan.
-pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
+/// Collective. Plans and prints the plan.
+pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
     arguments.placing.apply(&mut options);
-    arguments.running.apply(&mut options);
+    arguments.running.apply_among(team, &mut options);
     if !arguments.simulation.simulate.is_empty() {
-        return super::simulate::run(arguments, &options);
+        // One rank imagines all the others.
+        return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
     }
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let watching = Watching::start(&arguments.running, "plan")?;
+    let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
+    let watching = Watching::start_among(team, &arguments.running, "plan")?;
     watching.conclude(|watch| {
-        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-        let plan =
-            raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
+        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks())
+            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
+        if !team.leads() {
+            return Ok(exit);
+        }
         let predicted =
             predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let summary = Summary::of(&plan, Some(predicted));
@@ -78,6 +84,6 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
             true => print(&crate::render::json(&summary))?,
             false => print(&summary.text(if arguments.datasets { Detail::Datasets } else { Detail::Groups }))?,
         }
-        Ok(if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped })
+        Ok(exit)
     })
 }

@@ -4,6 +4,7 @@ use super::merge::merge;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{inputs::SortingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::team::Team;
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 
@@ -28,12 +29,12 @@ Examples:
   raddle rechunk old.h5 -o new.h5 --for scan -c small   large chunks, smallest size
   raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset";
 
-/// Rewrites the file.
-pub fn run(arguments: &RechunkArgs) -> Result<Exit, Failure> {
+/// Collective. Rewrites the file.
+pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
     arguments.layout.apply(&mut options);
-    arguments.running.apply(&mut options);
+    arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
-    merge(inputs, &SortingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
+    merge(team, inputs, &SortingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
 }
