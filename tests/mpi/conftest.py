@@ -161,7 +161,7 @@ def large(tmp_path_factory):
         random = np.random.default_rng(seed)
         with h5py.File(folder / f"run{seed}.h5", "w") as file:
             for number in range(8):
-                data = random.integers(0, 1 << 16, 1_000_000).astype(np.int32)
+                data = random.integers(0, 1 << 16, 400_000).astype(np.int32)
                 file.create_dataset(f"table{number}/hits", data=data, chunks=(65536,), maxshape=(None,))
     return folder
 

@@ -5,10 +5,9 @@ use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::signals::AbortIsMemory;
-use crate::team::Team;
+use crate::team::{Team, tell_once};
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
-use raddle_mpi::launcher;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -44,8 +43,10 @@ fn carry_out(command: Command) -> Exit {
             let result = guard(|| dispatch(command, &team));
             team.end(result)
         }
-        Err(failure) if launcher::launched().is_none_or(|launched| launched.is_first()) => failure.tell(),
-        Err(failure) => failure.exit,
+        Err(failure) => {
+            tell_once(|| anstream::eprint!("{}", failure.render()));
+            failure.exit
+        }
     }
 }
 
@@ -73,11 +74,8 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
 
 /// Help, version or a usage error.
 fn tell_usage(error: &clap::Error) -> Exit {
-    // All ranks were given the same command line.
-    if launcher::launched().is_none_or(|launched| launched.is_first()) {
-        // Nothing can be said if standard output and error are gone; the exit code still tells.
-        let _ = error.print();
-    }
+    // Nothing can be said if standard output and error are gone; the exit code still tells.
+    tell_once(|| error.print().unwrap_or_default());
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 

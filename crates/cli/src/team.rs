@@ -21,11 +21,22 @@ use std::time::Duration;
 /// of every stage; one that does not come in this time waits for the failed one, and would for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the first rank has for telling what all fail with: a launcher ends all when one ends with a failure.
+const FIRST_SPEAKS: Duration = Duration::from_secs(1);
+
 /// The ranks that carry out a command.
 #[derive(Debug)]
 pub struct Team {
     world: Option<World>,
     jobs: usize,
+}
+
+/// Tells a failure that all ranks meet by themselves, before they have joined: the first does.
+pub fn tell_once(tell: impl FnOnce()) {
+    match launcher::launched() {
+        Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
+        _ => tell(),
+    }
 }
 
 /// What a rank says at the end.
@@ -125,6 +136,7 @@ impl Team {
         if rank == 0 {
             anstream::eprint!("{}", cause.text_of(cause_rank));
         }
+        world.close();
         Exit::of_code(cause.exit_code)
     }
 }

@@ -24,14 +24,19 @@ impl World {
         match self.0 {}
     }
 
-    /// Collective. Ends the world.
+    /// Collective. The last words of all ranks.
     pub fn end(
-        self,
+        &self,
         _farewell: &[u8],
         _patience: Option<Duration>,
         _code: u8,
         _give_up: impl FnOnce(),
     ) -> Vec<Vec<u8>> {
+        match self.0 {}
+    }
+
+    /// Collective. Ends the world.
+    pub fn close(self) {
         match self.0 {}
     }
 }

@@ -53,10 +53,10 @@ impl World {
         &self.ranks
     }
 
-    /// Collective. Gathers the last words of all ranks and finalises MPI. A rank that failed has `patience`: if the
+    /// Collective. Gathers the last words of all ranks; then [`World::close`]. A rank that failed has `patience`: if the
     /// others do not come in that time, because they wait for it elsewhere, it calls `give_up` and ends all of them with
     /// the exit code `code`.
-    pub fn end(self, farewell: &[u8], patience: Option<Duration>, code: u8, give_up: impl FnOnce()) -> Vec<Vec<u8>> {
+    pub fn end(&self, farewell: &[u8], patience: Option<Duration>, code: u8, give_up: impl FnOnce()) -> Vec<Vec<u8>> {
         if let Some(patience) = patience
             && !self.ending.meet_within(patience)
         {
@@ -68,5 +68,11 @@ impl World {
             self.ending.barrier().unwrap_or_default();
         }
         self.ending.all_gather_bytes(farewell).unwrap_or_default()
+    }
+
+    /// Collective. Finalises MPI when all ranks have come: what one does before, a launcher cannot interrupt because
+    /// another has ended already.
+    pub fn close(self) {
+        self.ending.barrier().unwrap_or_default();
     }
 }
