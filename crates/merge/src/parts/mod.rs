@@ -249,7 +249,7 @@ impl Array {
                 Err(error) => return Err(error),
             }
         };
-        let joined = self.join_all(output, &publication);
+        let joined = self.join_all(output, part, &publication);
         match joined {
             Ok(Parts::Joined) => Ok((Vec::new(), Some(publication))),
             Ok(Parts::Missing(missing)) if missing.contains(&part.number) => {
@@ -269,7 +269,7 @@ impl Array {
     }
 
     /// Joins the parts, if all are complete. The output's lock is held.
-    fn join_all(&self, output: &Path, publication: &Publication) -> Result<Parts> {
+    fn join_all(&self, output: &Path, part: Part, publication: &Publication) -> Result<Parts> {
         let all = 1..=self.count();
         if !self.is_joined(output)? {
             let mut parts = Vec::new();
@@ -302,6 +302,10 @@ impl Array {
         for number in all {
             let files = PartFiles::of(output, number);
             remove_recorded(&files.data, &files.journal)?;
+            // A process that was killed leaves its lock; one that lives keeps it, and removes it itself.
+            if number != part.number && files.lock.exists() {
+                let _ = OutputLock::take_at(output, files.lock);
+            }
         }
         Ok(Parts::Joined)
     }
