@@ -85,7 +85,8 @@ impl Publication {
         }
         // From here on there is no temporary file; a journal that cannot be removed leads nowhere.
         let _ = std::fs::remove_file(&self.journal);
-        sync_folder(&self.output).map_err(write(to, "the file is complete under its name, but to make the name durable"))
+        sync_folder(&self.output)
+            .map_err(write(to, "the file is complete under its name, but to make the name durable"))
     }
 }
 

@@ -160,9 +160,8 @@ fn find<'a>(
         return Ok(Found::Nothing);
     };
     let useless = |why: &str| Ok(Found::Useless(why.to_owned()));
-    let reread = |file: &File| {
-        file.try_clone().and_then(|file| Journal::open(BufReader::new(file), first_tile, start_address))
-    };
+    let reread =
+        |file: &File| file.try_clone().and_then(|file| Journal::open(BufReader::new(file), first_tile, start_address));
     let Ok(Some(mut earlier)) = reread(&out) else { return useless("its journal cannot be read") };
     if let Some(subject) = earlier.binding().difference(binding) {
         return Ok(Found::Useless(format!("{subject} changed since")));

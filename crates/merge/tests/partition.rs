@@ -95,8 +95,7 @@ fn no_rank_reads_a_whole_key_column() {
     let whole = std::fs::metadata(&path).unwrap().len();
     let options = MergeOptions::new("");
     for rank in [0, 3, 7] {
-        let share =
-            watched(|watch| partition(&path, "/spill/evt.seq", rank, 8, &options, watch)).unwrap();
+        let share = watched(|watch| partition(&path, "/spill/evt.seq", rank, 8, &options, watch)).unwrap();
         assert_eq!(share.events, rank * 2500..(rank + 1) * 2500);
         assert!(share.tables[1..].iter().all(|table| table.rows == (rank * 25_000..(rank + 1) * 25_000)), "{share:?}");
         assert!(share.read_len_bytes * 10 < whole, "{} of {whole} bytes", share.read_len_bytes);

@@ -34,9 +34,10 @@ fn parts_in_any_order_make_the_bytes_of_one_process() {
             let mut missing = order[place + 1..].to_vec();
             missing.sort_unstable();
             let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
-            let told = format!("not there yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
+            let told =
+                format!("not there yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
             assert_eq!(outcome.told.contains(&told), !missing.is_empty(), "{order:?}: {outcome:?}");
-            assert_eq!(workload.is_right_or_untouched(order), missing.is_empty(), "{order:?}: {outcome:?}");
+            assert_eq!(workload.is_right_or_untouched(&order), missing.is_empty(), "{order:?}: {outcome:?}");
         }
         workload.assert_right(&order);
     }
@@ -240,10 +241,22 @@ fn without_force_a_published_output_stays() {
     std::fs::remove_file(workload.output()).unwrap();
     let plain = |number: u32| {
         let part = format!("{number}/2");
-        workload.raddle(&["merge", "in", "-o", "out/out.h5", "--progress", "never", "-j", "1", "-c", "fast", "--part", &part])
+        workload.raddle(&[
+            "merge",
+            "in",
+            "-o",
+            "out/out.h5",
+            "--progress",
+            "never",
+            "-j",
+            "1",
+            "-c",
+            "fast",
+            "--part",
+            &part,
+        ])
     };
-    let mut children: Vec<Child> =
-        (1..=2).map(|number| plain(number).stdin(Stdio::null()).spawn().unwrap()).collect();
+    let mut children: Vec<Child> = (1..=2).map(|number| plain(number).stdin(Stdio::null()).spawn().unwrap()).collect();
     for child in &mut children {
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }

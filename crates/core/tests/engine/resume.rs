@@ -4,7 +4,10 @@ use crate::work::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute_part, execute_recorded};
+use raddle_core::engine::{
+    Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute_part,
+    execute_recorded,
+};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Plan;
 use raddle_core::progress::{Silent, Stage};

@@ -191,12 +191,7 @@ impl KeyedFile {
         Ok(EventShare { rank, size, events, tables, read_len_bytes: stages.get(Stage::Read).bytes })
     }
 
-    fn by_offsets(
-        &self,
-        reader: &mut ColumnReader<'_>,
-        table: &KeyedTable,
-        events: &Range<u64>,
-    ) -> Result<Range<u64>> {
+    fn by_offsets(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, events: &Range<u64>) -> Result<Range<u64>> {
         if table.ids.rows != self.events + 1 {
             return Err(self.contradiction(table, &format!("has {} values for {} events", table.ids.rows, self.events)));
         }

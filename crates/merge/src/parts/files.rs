@@ -1,10 +1,11 @@
 //! The files of parts beside the output: their names, how far they are, and joining them.
 //!
-//! Not for who may do it and when. Invariant: a journal tells of nothing that is not in its file of tiles, and that file
-//! is made durable before the journal of what was joined is written.
+//! Not for who may do it and when. The journal of a part gets another name when part and journal are durable: until then
+//! the part is not complete, whatever the journal says. Invariant: a journal tells of nothing that is not in its file of
+//! tiles, and that file is made durable before the journal of what was joined is written.
 
 use crate::error::{MergeError, Result};
-use crate::publish::{beside, folder_of, journal_path, sync_folder, temporary_path};
+use crate::publish::{beside, folder_of, remove_recorded, sync_folder};
 use crate::resume::{Record, open_new};
 use raddle_core::engine::Kept;
 use raddle_core::journal::{self, Binding, Journal};
@@ -14,27 +15,23 @@ use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Tiles, their journal, and the lock of the process that makes them.
+/// Tiles, their journal while they are made and when they are complete, and the lock of the process that makes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartFiles {
     pub data: PathBuf,
     pub journal: PathBuf,
+    done: PathBuf,
     pub lock: PathBuf,
 }
 
 const JOURNAL_SUFFIX: &str = "-journal";
+const DONE_SUFFIX: &str = "-done";
 
 impl PartFiles {
     /// Those of part `number`.
     pub fn of(output: &Path, number: u32) -> Self {
         let named = |suffix: &str| beside(output, &format!(".raddle-part-{number}{suffix}"));
-        Self { data: named(""), journal: named(JOURNAL_SUFFIX), lock: named("-lock") }
-    }
-
-    /// Those of all parts together, which are those of a merge by one process.
-    pub fn joined(output: &Path) -> Self {
-        let lock = beside(output, ".raddle-lock");
-        Self { data: temporary_path(output), journal: journal_path(output), lock }
+        Self { data: named(""), journal: named(JOURNAL_SUFFIX), done: named(DONE_SUFFIX), lock: named("-lock") }
     }
 
     /// Numbers of the parts that lie beside the output, of whatever plan.
@@ -46,28 +43,56 @@ impl PartFiles {
         let mut numbers = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            let number = name.as_bytes().strip_prefix(start).and_then(|rest| rest.strip_suffix(JOURNAL_SUFFIX.as_bytes()));
-            numbers.extend(number.and_then(|number| std::str::from_utf8(number).ok()?.parse::<u32>().ok()));
+            let Some(rest) = name.as_bytes().strip_prefix(start).and_then(|rest| std::str::from_utf8(rest).ok()) else {
+                continue;
+            };
+            let number = rest.strip_suffix(JOURNAL_SUFFIX).or_else(|| rest.strip_suffix(DONE_SUFFIX));
+            numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
         }
         numbers.sort_unstable();
+        numbers.dedup();
         Ok(numbers)
     }
 
-    /// The files as a record that begins with `first_tile` at `start_address`.
-    pub fn record(&self, first_tile: u64, start_address: u64) -> Record<'_> {
-        Record { data: &self.data, journal: &self.journal, first_tile, start_address }
+    /// The record of a part that is being made and begins with `first_tile`.
+    pub fn record(&self, first_tile: u64) -> Record<'_> {
+        Record { data: &self.data, journal: &self.journal, first_tile, start_address: 0 }
     }
 
-    /// Makes a finished part durable, for processes on other machines, too.
-    pub fn sync(&self, data: &File, output: &Path) -> Result<()> {
-        data.sync_all().map_err(|source| self.failed("fsync", source))?;
+    /// The record of a complete part.
+    pub fn done(&self, first_tile: u64) -> Record<'_> {
+        Record { journal: &self.done, ..self.record(first_tile) }
+    }
+
+    /// Makes a finished part durable, for processes on other machines, too, and says that it is complete.
+    pub fn conclude(&self, data: &File, output: &Path) -> Result<()> {
+        let failed = |path: &Path, operation| {
+            let path = path.to_path_buf();
+            move |source| MergeError::Write { path, operation, source }
+        };
+        data.sync_all().map_err(failed(&self.data, "fsync"))?;
         let journal = File::open(&self.journal).and_then(|journal| journal.sync_all());
-        journal.and_then(|()| sync_folder(output)).map_err(|source| self.failed("fsync the journal", source))
+        journal.map_err(failed(&self.journal, "fsync"))?;
+        std::fs::rename(&self.journal, &self.done).map_err(failed(&self.done, "rename"))?;
+        sync_folder(output).map_err(failed(&self.done, "make the name durable"))
     }
 
-    /// An error about the tiles.
-    pub fn failed(&self, operation: &'static str, source: std::io::Error) -> MergeError {
-        MergeError::Write { path: self.data.clone(), operation, source }
+    /// How far the part of `count` tiles from `first_tile` on is.
+    pub fn state(&self, first_tile: u64, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
+        match state_of(self.done(first_tile), count, binding, index)? {
+            State::Missing => Ok(match state_of(self.record(first_tile), count, binding, index)? {
+                // Not durable yet, or its process was killed just before it was.
+                State::Complete(_) => State::Begun,
+                state => state,
+            }),
+            state => Ok(state),
+        }
+    }
+
+    /// Removes what there is of the part.
+    pub fn remove(&self) -> Result<()> {
+        remove_recorded(&self.data, &self.done)?;
+        remove_recorded(&self.data, &self.journal)
     }
 }
 

@@ -15,13 +15,13 @@ use crate::error::{MergeError, Result};
 use crate::execute::{MergeReport, complete};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::publish::{OutputLock, Publication, check_output, remove_recorded, sync_folder};
-use crate::resume::{begin_record, binding, samples};
+use crate::publish::{OutputLock, Publication, check_output, journal_path, sync_folder, temporary_path};
+use crate::resume::{Record, begin_record, binding, samples};
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use files::{PartFiles, State, join, state_of};
 use raddle_core::communicator::SingleProcess;
-use raddle_core::engine::{Context, EngineOptions, EngineReport, Kept, Placement, execute_part};
+use raddle_core::engine::{Context, EngineOptions, EngineReport, Placement, execute_part};
 use raddle_core::journal::Binding;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::owners::cut;
@@ -96,7 +96,7 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
     let array = Array::of(&plan, part, &pool)?;
     array.settle_others(&output, part, starts_over)?;
     if starts_over {
-        remove_recorded(&files.data, &files.journal)?;
+        files.remove()?;
     }
     let tiles = array.tiles(part.number);
     let engine = match array.state(&output, part.number)? {
@@ -155,15 +155,21 @@ impl Array {
     }
 
     fn state(&self, output: &Path, part: u32) -> Result<State> {
-        let (files, tiles) = (PartFiles::of(output, part), self.tiles(part));
-        state_of(files.record(tiles.start, 0), tiles.end - tiles.start, &self.binding, &self.index)
+        let tiles = self.tiles(part);
+        PartFiles::of(output, part).state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)
     }
 
     /// Whether what the parts made lies together, ready to be gone on from.
     fn is_joined(&self, output: &Path) -> Result<bool> {
-        let (files, count) = (PartFiles::joined(output), self.index.tile_count());
-        let state = state_of(files.record(0, self.raw_start), count, &self.whole, &self.index)?;
+        let (data, journal) = (temporary_path(output), journal_path(output));
+        let count = self.index.tile_count();
+        let state = state_of(self.joined(&data, &journal), count, &self.whole, &self.index)?;
         Ok(matches!(state, State::Complete(_)) && count > 0)
+    }
+
+    /// The record of all parts together, which is that of a merge by one process.
+    fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> Record<'a> {
+        Record { data, journal, first_tile: 0, start_address: self.raw_start }
     }
 
     /// Refuses parts of other plans beside the output, or removes them.
@@ -171,8 +177,7 @@ impl Array {
         for number in PartFiles::beside(output)? {
             let files = PartFiles::of(output, number);
             let tiles = if number <= self.count() { self.tiles(number) } else { 0..0 };
-            let record = files.record(tiles.start, 0);
-            let state = state_of(record, tiles.end - tiles.start, &self.binding, &self.index)?;
+            let state = files.state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)?;
             let State::Differs(subject) = state else { continue };
             if !remove {
                 let (path, output) = (files.data, output.to_path_buf());
@@ -180,7 +185,7 @@ impl Array {
             }
             // Not under the feet of a process that is making it.
             let _lock = (number != part.number).then(|| OutputLock::take_at(output, files.lock.clone())).transpose()?;
-            remove_recorded(&files.data, &files.journal)?;
+            files.remove()?;
         }
         Ok(())
     }
@@ -189,15 +194,11 @@ impl Array {
     fn make(&self, plan: &MergePlan, pool: &InputPool, part: u32, watch: &Watch<'_>) -> Result<EngineReport> {
         let files = PartFiles::of(&plan.options.output, part);
         let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
-        let record = files.record(tiles.start, 0);
+        let record = files.record(tiles.start);
         let (data, mut journal) = begin_record(plan, Some(&self.binding), record, &work, true, *watch)?;
         let budget = MemoryBudget::new(plan.options.memory_limit_bytes);
-        let context = Context {
-            communicator: &SingleProcess,
-            budget: &budget,
-            observer: watch.observer,
-            cancel: watch.cancel,
-        };
+        let context =
+            Context { communicator: &SingleProcess, budget: &budget, observer: watch.observer, cancel: watch.cancel };
         let jobs = plan.options.jobs;
         let options = EngineOptions { jobs, placement: Placement::Ordered, ..EngineOptions::default() };
         let count = tiles.end - tiles.start;
@@ -209,18 +210,20 @@ impl Array {
                 }
                 Ok(engine)
             })
-            .and_then(|engine| files.sync(&data, &plan.options.output).map(|()| engine));
+            .and_then(|engine| match journal.recorded().tiles == count {
+                true => files.conclude(&data, &plan.options.output).map(|()| engine),
+                // What is not in the journal is nothing to the part that joins.
+                false => Err(files.unrecorded()),
+            });
         let kept = journal.recorded();
         match made {
-            Ok(engine) if kept.tiles == count => Ok(engine),
-            // What is not in the journal is nothing to the part that joins.
-            Ok(_) => Err(files.unrecorded(kept)),
+            Ok(engine) => Ok(engine),
             Err(source) if source.is_resumable() && kept.tiles > 0 => {
                 Err(MergeError::Resumable { source: Box::new(source), path: files.data, kept })
             }
             Err(source) => {
                 // A failure to clean up must not hide the error that led here.
-                let _ = remove_recorded(&files.data, &files.journal);
+                let _ = files.remove();
                 Err(source)
             }
         }
@@ -292,16 +295,16 @@ impl Array {
             publication.clear()?;
             // Without tiles there is nothing to go on from.
             if self.index.tile_count() > 0 {
-                let parts: Vec<_> =
-                    parts.iter().map(|(files, first, kept)| (files.record(*first, 0), *kept)).collect();
-                let joined = PartFiles::joined(output);
-                join(&parts, joined.record(0, self.raw_start), &self.whole, &self.index)?;
-                sync_folder(output).map_err(|source| joined.failed("make its name durable", source))?;
+                let parts: Vec<_> = parts.iter().map(|(files, first, kept)| (files.done(*first), *kept)).collect();
+                let (data, journal) = (temporary_path(output), journal_path(output));
+                join(&parts, self.joined(&data, &journal), &self.whole, &self.index)?;
+                let operation = "make its name durable";
+                sync_folder(output).map_err(|source| MergeError::Write { path: journal, operation, source })?;
             }
         }
         for number in all {
             let files = PartFiles::of(output, number);
-            remove_recorded(&files.data, &files.journal)?;
+            files.remove()?;
             // A process that was killed leaves its lock; one that lives keeps it, and removes it itself.
             if number != part.number && files.lock.exists() {
                 let _ = OutputLock::take_at(output, files.lock);
@@ -319,9 +322,8 @@ enum Parts {
 
 impl PartFiles {
     /// The error of a part that could not be recorded.
-    fn unrecorded(&self, kept: Kept) -> MergeError {
+    fn unrecorded(&self) -> MergeError {
         let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
-        let source = MergeError::Write { path: self.journal.clone(), operation: "record the tiles", source };
-        MergeError::Resumable { source: Box::new(source), path: self.data.clone(), kept }
+        MergeError::Write { path: self.journal.clone(), operation: "record the tiles", source }
     }
 }
