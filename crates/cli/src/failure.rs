@@ -143,6 +143,9 @@ impl Failure {
                     .hint("leave them out, or append their rows once more with --again")
             }
             MergeError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
+            MergeError::PartDiffers { .. } => failure.hint(
+                "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
+            ),
             MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
@@ -213,7 +216,8 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }
-        | MergeError::Object { .. } => Exit::InputRefused,
+        | MergeError::Object { .. }
+        | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
         MergeError::OutputTooLong { .. } => Exit::Limit,

@@ -119,6 +119,23 @@ pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = agree(ranks, "begin the output", publication)?;
+    carry_out(plan, watch, ranks, publication)
+}
+
+/// As [`merge`], for an output whose lock is held.
+pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
+    let report = carry_out(plan, watch, &SingleProcess, Some(publication))?;
+    report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
+}
+
+/// Collective. As [`merge_among`], with the publication on the rank that leads.
+fn carry_out(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    publication: Option<Publication>,
+) -> Result<Option<MergeReport>> {
+    let options = &plan.options;
     let mut recorded = None;
     let made = make(plan, watch, ranks, publication.as_ref(), &mut recorded);
     let Some(publication) = publication else { return made };

@@ -20,6 +20,7 @@ pub mod links;
 pub mod options;
 pub mod order;
 mod parallel;
+pub mod parts;
 mod paths;
 pub mod plan;
 pub mod prediction;

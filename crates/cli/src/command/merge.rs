@@ -20,6 +20,7 @@ use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
+use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::path::PathBuf;
@@ -52,6 +53,12 @@ pub struct MergeArgs {
     keys: Vec<String>,
     #[command(flatten)]
     making: KeyMakingArgs,
+    /// Make part I of N only: for N processes, on any machines, that share the output's folder
+    ///
+    /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
+    /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
+    #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered"], help_heading = "Running")]
+    part: Option<Part>,
     #[command(flatten)]
     placing: PlacingArgs,
     #[command(flatten)]
@@ -86,8 +93,28 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     if options.link == Link::External && !options.made.is_empty() {
         return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
     }
+    if arguments.part.is_some() && team.ranks().size() > 1 {
+        return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
+    }
     arguments.running.apply_among(team, &mut options);
-    merge(team, inputs, &arguments.sorting, &options, arguments.output.dry_run, &arguments.running, "merge")
+    let how = How { dry_run: arguments.output.dry_run, part: arguments.part };
+    merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
+}
+
+/// How a merge is carried out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct How {
+    /// Not at all.
+    pub dry_run: bool,
+    /// By several processes, of which this is one.
+    pub part: Option<Part>,
+}
+
+/// A part as the user writes it: 2/3.
+fn part(text: &str) -> Result<Part, String> {
+    let (number, count) = text.split_once('/').unwrap_or_default();
+    let part = number.parse().ok().zip(count.parse().ok()).and_then(|(number, count)| Part::new(number, count));
+    part.ok_or_else(|| "a part is I/N with I from 1 to N, for example 2/8".to_owned())
 }
 
 /// Collective. Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
@@ -96,13 +123,13 @@ pub(super) fn merge(
     inputs: Vec<PathBuf>,
     sorting: &SortingArgs,
     options: &MergeOptions,
-    dry_run: bool,
+    how: How,
     running: &RunningArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
     let watching = Watching::start_among(team, running, command)?;
     watching.conclude(|watch| {
-        if !dry_run {
+        if !how.dry_run {
             // Before the scan, which may take minutes, and again when writing starts.
             let check = || check_output(&options.output, &inputs, options.force);
             let checked = if team.leads() { check() } else { Ok(()) };
@@ -112,7 +139,7 @@ pub(super) fn merge(
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
-        if dry_run {
+        if how.dry_run {
             if team.leads() {
                 let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
                 print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
@@ -129,6 +156,14 @@ pub(super) fn merge(
             Ok(())
         };
         team.agree("predict the output", if team.leads() { tell() } else { Ok(()) })?;
+        if let Some(part) = how.part {
+            let done = merge_part(plan, part, watch).map_err(failed)?;
+            running.write_report(&done)?;
+            if !running.quiet {
+                print(&report::part(&done))?;
+            }
+            return Ok(exit);
+        }
         let done = raddle_merge::merge_among(&plan, watch, team.ranks()).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         running.write_report(&done)?;

@@ -1,6 +1,6 @@
 //! `raddle rechunk`: one file with a new layout. A merge of a single input.
 
-use super::merge::merge;
+use super::merge::{How, merge};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{inputs::SortingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
@@ -36,5 +36,6 @@ pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     arguments.layout.apply(&mut options);
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
-    merge(team, inputs, &SortingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
+    let how = How { dry_run: arguments.output.dry_run, part: None };
+    merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
 }
