@@ -123,7 +123,10 @@ impl Teller {
             ToldEntry { shape, place }
         });
         let entries = told.collect();
-        let paths = if paths == self.paths { None } else { Some(self.paths.clone_from(&paths)).map(|()| paths) };
+        let paths = (paths != self.paths).then_some(paths);
+        if let Some(paths) = &paths {
+            self.paths.clone_from(paths);
+        }
         Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count })
     }
 
