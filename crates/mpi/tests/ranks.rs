@@ -65,7 +65,7 @@ fn pieces() {
         let ranks = MpiCommunicator::among(&all).with_piece_limit(limit * all.size() as usize);
         let (rank, size) = (ranks.rank(), ranks.size());
         let message = |from: usize, to: usize| -> Vec<u8> {
-            (0..(from * 700 + to * 400) * limit.min(5)).map(|at| (at * 7 + from + to) as u8).collect()
+            (0..(from * 70 + to * 40) * limit.min(5)).map(|at| (at * 7 + from + to) as u8).collect()
         };
         let gathered = ranks.all_gather_bytes(&message(rank, 0)).expect("all_gather_bytes");
         assert!(gathered.iter().enumerate().all(|(from, got)| *got == message(from, 0)), "limit {limit}");
