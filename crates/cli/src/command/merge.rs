@@ -53,14 +53,14 @@ pub struct MergeArgs {
     keys: Vec<String>,
     #[command(flatten)]
     making: KeyMakingArgs,
+    #[command(flatten)]
+    placing: PlacingArgs,
     /// Make part I of N only: for N processes, on any machines, that share the output's folder
     ///
     /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
     /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
     #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered"], help_heading = "Running")]
     part: Option<Part>,
-    #[command(flatten)]
-    placing: PlacingArgs,
     #[command(flatten)]
     running: RunningArgs,
 }
