@@ -8,7 +8,7 @@ command -v h5dump >/dev/null 2>&1 || missing="hdf5-tools"
 # Any MPI that is there will do.
 if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; then
     missing="$missing libopenmpi-dev openmpi-bin libclang-dev"
-elif ! ls /usr/lib/llvm*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 && ! command -v clang >/dev/null 2>&1; then
+elif ! ls /usr/lib/llvm*/lib/* /usr/lib/*/* 2>/dev/null | grep -q 'libclang\(-[0-9.]*\)\?\.so'; then
     missing="$missing libclang-dev"
 fi
 [ -n "$missing" ] || exit 0
