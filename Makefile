@@ -53,14 +53,12 @@ test-mpi: setup-tests
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
 soak: judge
-	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
-	$(CARGO) test --locked --package raddle --test faults -- --ignored
-	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
+	$(CARGO) test --locked --workspace --test faults --test mutated -- --ignored --test-threads 1
 
 judge: setup-tests
-	$(CARGO) build --locked --package raddle
-	$(CARGO) build --locked --package raddle-testing --example cases
+	$(CARGO) build --locked --workspace --bin raddle --example cases
 	$(BIN)/python tests/interop/judge.py target/debug/raddle target/debug/examples/cases \
 		--first $(FIRST_CASE) --count $(CASES)
 
