@@ -28,11 +28,10 @@ def killed_at(tmp_path, large, merged, size, point, points):
     found = started.ranks().get(point % size)
     assert found, started.end()
     log.unlink()
-    part = tmp_path / ".out.h5.raddle-part"
     if point % 4:
-        # In most cases while tiles are made.
-        wait_for(lambda: part.exists() or started.process.poll() is not None)
-    time.sleep(whole_s * point / points * 0.7)
+        # In most cases when there is something to go on from.
+        wait_for_records(tmp_path, started)
+    time.sleep(whole_s * point / points * (0.2 if point % 4 else 0.7))
     struck = kill(found)
     ended = time.monotonic()
     code, out, err = started.end(LONGEST_S)
@@ -81,7 +80,7 @@ def test_a_signal_to_the_launcher_stops_all(tmp_path, large, merged, number):
 def test_a_signal_to_one_rank_stops_all_with_its_code(tmp_path, large, merged):
     output = tmp_path / "out.h5"
     started = Ranks(tmp_path, 3, command_of(large, output))
-    assert wait_for_records(tmp_path)
+    assert wait_for_records(tmp_path, started)
     kill(started.ranks()[2], signal.SIGTERM)
     code, out, err = started.end(LONGEST_S)
     assert code == 143, f"rc {code}\n{out}{err}"
