@@ -216,7 +216,7 @@ pub fn simulate(
         join_s += made.elapsed().as_secs_f64();
     }
     let started = Instant::now();
-    let plan = plan_found(found, Beginning::New, options, watch)?;
+    let plan = plan_found(found, Beginning::New, options, watch, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
