@@ -28,6 +28,7 @@ mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
 pub use record::{Kept, PlacedBatch, Recorder};
+pub use rounds::told_len_bytes;
 pub use run::{execute, execute_part, execute_recorded};
 pub use schedule::{Rehearsal, Schedule, costs, rehearse};
 
