@@ -2,6 +2,7 @@
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
 #   make test-mpi  only what needs MPI, if there is one
+#   make test-mpich  the same with MPICH, where that is installed beside another MPI; builds everything once more
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
 #   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
@@ -29,7 +30,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-mpi soak judge fuzz loom check build bench docs setup setup-tests clean
+.PHONY: demo test test-mpi test-mpich soak judge fuzz loom check build bench docs setup setup-tests clean
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -51,6 +52,13 @@ test-mpi: setup-tests
 	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle/mpi --test ranks
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
+
+# A folder of its own: cargo does not see that MPICC names another MPI.
+test-mpich: setup-tests
+	MPICC=mpicc.mpich RADDLE_MPIRUN=mpirun.mpich \
+		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
+	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle/mpi --target-dir target/mpich --bin raddle
+	RADDLE=target/mpich/debug/raddle MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/mpi
 
 soak: judge
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
