@@ -61,7 +61,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.is_recordable());
         Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
@@ -80,6 +80,13 @@ impl<'p> MergeWork<'p> {
     #[must_use]
     pub fn shared_by(mut self, ranks: usize) -> Self {
         self.is_recorded &= ranks == 1;
+        self
+    }
+
+    /// The same tiles, written by all ranks together: no later run goes on from them, even of a rank that is alone.
+    #[must_use]
+    pub fn written_together(mut self, together: bool) -> Self {
+        self.is_recorded &= !together;
         self
     }
 

@@ -10,6 +10,7 @@ use crate::options::{
     running::RunningArgs,
     schema::SchemaArgs,
     simulation::SimulationArgs,
+    stripes::StripesArgs,
 };
 use crate::render::plan::{Detail, Summary};
 use crate::team::Team;
@@ -29,6 +30,8 @@ pub struct PlanArgs {
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    stripes: StripesArgs,
     #[command(flatten)]
     placing: PlacingArgs,
     #[command(flatten)]
@@ -60,6 +63,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.schema.apply(&mut options)?;
     arguments.layout.apply(&mut options);
+    arguments.stripes.apply(&mut options);
     arguments.placing.apply(&mut options);
     arguments.running.apply_among(team, &mut options);
     if !arguments.simulation.simulate.is_empty() {

@@ -4,7 +4,10 @@ use super::rounds::Rounds;
 use super::setup::Setup;
 use super::window::{Addressing, Window};
 use super::worker::Shop;
-use super::{Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, Sink, TileWork};
+use super::{
+    Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork,
+};
+use crate::addresses::Addresses;
 use crate::claims::{Claim, Collector};
 use crate::communicator::SingleProcess;
 use crate::error::CoreError;
@@ -82,12 +85,30 @@ pub fn execute<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None }, options, context)
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None };
+    execute_with(plan, work, Target::Each(sink), duty, options, context)
+}
+
+/// The same, but what the ranks have encoded in a round they write together, on the calling thread of each, while their
+/// workers encode the next round.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_together<W: TileWork>(
+    plan: &Plan,
+    work: &W,
+    sink: &dyn SharedSink,
+    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
+    options: &EngineOptions,
+    context: &Context<'_>,
+) -> Result<EngineReport, EngineError<W::Error>> {
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None };
+    execute_with(plan, work, Target::Together(sink), duty, options, context)
 }
 
 /// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
-/// claims are committed like those of new ones. Only a single rank that places tiles in order, in one file, has anything
-/// to record; otherwise the recorder is not asked.
+/// claims are committed like those of new ones. Only a single rank that places tiles in order, in one file and without
+/// arenas, has anything to record; otherwise the recorder is not asked.
 ///
 /// # Errors
 /// As [`execute`]; what was recorded stays true.
@@ -100,9 +121,11 @@ pub fn execute_recorded<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let is_recordable = context.communicator.size() == 1 && options.placement == Placement::Ordered;
+    let is_in_order = options.placement == Placement::Ordered && options.arenas.is_none();
+    let is_recordable = context.communicator.size() == 1 && is_in_order;
     let recorder = is_recordable.then_some(recorder);
-    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder }, options, context)
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
+    execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
 /// Makes and places only `tiles` of `plan`, from the start address on, for someone else to commit: what was placed is
@@ -120,9 +143,19 @@ pub fn execute_part<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let options = EngineOptions { placement: Placement::Ordered, ..options.clone() };
+    let options = EngineOptions { placement: Placement::Ordered, arenas: None, ..options.clone() };
     let context = Context { communicator: &SingleProcess, ..*context };
-    execute_with(plan, work, sink, Duty { tiles, commit: None, recorder: Some(recorder) }, &options, &context)
+    let duty = Duty { tiles, commit: None, recorder: Some(recorder) };
+    execute_with(plan, work, Target::Each(sink), duty, &options, &context)
+}
+
+/// Who writes.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// Every worker, what it has taken up.
+    Each(&'a dyn Sink),
+    /// The calling threads of all ranks, round by round.
+    Together(&'a dyn SharedSink),
 }
 
 /// What an execution is to do.
@@ -143,29 +176,35 @@ const ALL_TILES: Range<u64> = 0..u64::MAX;
 fn execute_with<W: TileWork>(
     plan: &Plan,
     work: &W,
-    sink: &dyn Sink,
+    target: Target<'_>,
     duty: Duty<'_, '_, '_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
     let Duty { tiles, commit, recorder } = duty;
-    let valid = plan.validate();
     let index = plan.tile_index();
     let kept = recorder.as_ref().map(|recorder| recorder.kept()).unwrap_or_default();
     let left = tiles.start.saturating_add(kept.tiles)..tiles.end;
-    let setup = Setup::agree(plan, &index, valid, work, options, left, context)?;
-    let addressing = match (&setup.schedule, options.placement) {
-        (Some(_), _) => Addressing::ByRounds,
-        (None, Placement::Ordered) => Addressing::InOrder,
-        (None, Placement::Unordered) => Addressing::AtOnce,
+    let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));
+    let setup = Setup::agree(plan, &index, work, options, left, has_rounds, context)?;
+    let addressing = match (&setup.schedule, options.placement, target) {
+        (Some(_), _, Target::Each(_)) => Addressing::ByRounds,
+        (Some(_), _, Target::Together(_)) => Addressing::ByRoundsTogether,
+        (None, Placement::Ordered, _) => Addressing::InOrder,
+        (None, Placement::Unordered, _) => Addressing::AtOnce,
+    };
+    let (sink, shared) = match target {
+        Target::Each(sink) => (Some(sink), None),
+        Target::Together(shared) => (None, Some(shared)),
     };
     let has_batches = !setup.own.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
     // What this rank has to make.
     let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
-    let window = Window::new(setup.own, addressing, setup.limits, start_address);
+    let addresses = Addresses::new(start_address, options.arenas);
+    let window = Window::new(setup.own, addressing, setup.limits, addresses.clone());
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
@@ -209,7 +248,8 @@ fn execute_with<W: TileWork>(
                 commit_all(&window, &mut committer, recorder, context);
             }
             Some(schedule) => {
-                Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
+                let rounds = Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
+                counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer));
             }
         }
         // This thread commits or waits: its processor time is that of committing, without a look at the clock per
@@ -233,6 +273,7 @@ fn execute_with<W: TileWork>(
         raw_len_bytes,
         stored_len_bytes: kept.stored_len_bytes + addresses.len_bytes(),
         end_address: addresses.end_address(),
+        unused_len_bytes: addresses.unused_len_bytes(),
         elapsed_s: started.elapsed().as_secs_f64(),
         ..EngineReport::default()
     };
