@@ -1,21 +1,26 @@
 //! Files that ranks write together, through MPI-IO: the runs of all ranks in one collective write per round.
 //!
-//! Not for the calls themselves (`ffi`). Invariant: every rank takes part in every collective of a round, also where it
+//! Not for the calls themselves (`ffi`). Invariants: what was written is known to be there when a file is finished; every rank takes part in every collective of a round, also where it
 //! has nothing to write or has failed before.
 
 use crate::MpiCommunicator;
 use crate::error::MpiError;
 use crate::ffi::{self, Failed, HINT_LIMITS};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
+use raddle_core::digest::Digest;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// Most bytes of a rank in one collective write: lengths in MPI are 31 bits, and MPI-IO adds some of them up.
 const STEP_LIMIT_BYTES: usize = 1 << 30;
+
+/// What was written is read back in pieces of this length.
+const READ_LEN_BYTES: usize = 1 << 20;
 
 /// Opens files of a communicator's ranks, with the same hints.
 #[derive(Debug)]
@@ -49,14 +54,21 @@ impl<'a> MpiFiles<'a> {
 
 impl SharedFiles for MpiFiles<'_> {
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn SharedSink + '_>> {
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        let file = ffi::File::open(self.ranks.raw(), &path, &self.hints).map_err(to_io)?;
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        let file = ffi::File::open(self.ranks.raw(), &name, &self.hints).map_err(to_io)?;
         // All see the length of the file before any of them writes.
         let len_bytes = file.len_bytes().map_err(to_io);
         let [longest] = self.ranks.most([*len_bytes.as_ref().unwrap_or(&0)]);
         let (ranks, step_limit_bytes) = (self.ranks, self.step_limit_bytes);
         len_bytes?;
-        Ok(Box::new(MpiFile { file, ranks, step_limit_bytes, len_bytes: Cell::new(longest) }))
+        Ok(Box::new(MpiFile {
+            file,
+            ranks,
+            step_limit_bytes,
+            len_bytes: Cell::new(longest),
+            path: path.to_path_buf(),
+            placed: RefCell::default(),
+        }))
     }
 }
 
@@ -68,9 +80,41 @@ struct MpiFile<'a> {
     step_limit_bytes: usize,
     /// The file is at least so long.
     len_bytes: Cell<u64>,
+    path: PathBuf,
+    placed: RefCell<Vec<Placed>>,
+}
+
+/// What a rank has had written.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    address: u64,
+    len_bytes: u64,
+    checksum: u64,
 }
 
 impl MpiFile<'_> {
+    /// Compares what is in the file with what this rank has had written: OMPIO of Open MPI 4.1 reports success where the
+    /// system calls of a collective write have failed.
+    fn read_back(&self) -> std::io::Result<()> {
+        let file = std::fs::File::open(&self.path)?;
+        let mut piece = vec![0; READ_LEN_BYTES];
+        for placed in self.placed.borrow().iter() {
+            let (mut digest, mut at, end) = (Digest::default(), placed.address, placed.address + placed.len_bytes);
+            while at < end {
+                let len = piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+                file.read_exact_at(&mut piece[..len], at)?;
+                digest = digest.then(Digest::of(&piece[..len]));
+                at += len as u64;
+            }
+            if digest.crc64_nvme() != placed.checksum {
+                let Placed { address, len_bytes, .. } = placed;
+                let what = format!("MPI-IO lost some of {len_bytes} bytes at {address}, without an error");
+                return Err(Error::other(what));
+            }
+        }
+        Ok(())
+    }
+
     /// Collective. Lengthens the file to `end`, where it is shorter. Gaps between blocks are read and written back by MPI-IO,
     /// and what it has in its buffers for a gap behind the end of the file is anything (seen with ROMIO and OMPIO).
     fn grow(&self, end: u64) -> Result<(), Failed> {
@@ -95,6 +139,12 @@ impl SharedSink for MpiFile<'_> {
             let written = self.file.write_at_all(blocks);
             outcome = outcome.and(written);
         }
+        let placed = |run: &Run<'_>| Placed {
+            address: run.address,
+            len_bytes: run.bytes.len() as u64,
+            checksum: Digest::of(run.bytes).crc64_nvme(),
+        };
+        self.placed.borrow_mut().extend(runs.iter().map(placed));
         outcome.map_err(to_io)
     }
 
@@ -104,9 +154,12 @@ impl SharedSink for MpiFile<'_> {
     }
 
     fn finish(self: Box<Self>) -> std::io::Result<()> {
-        let synced = self.file.sync();
-        let closed = self.file.close();
-        synced.and(closed).map_err(to_io)
+        let synced = self.file.sync().map_err(to_io);
+        // Any rank may have written for any other: all have synced before one reads.
+        self.ranks.most([0]);
+        let is_there = synced.and_then(|()| self.read_back());
+        let closed = self.file.close().map_err(to_io);
+        is_there.and(closed)
     }
 }
 

@@ -129,6 +129,18 @@ fn files() {
         // The first rank makes the file anew when all have read it.
         ranks.barrier().expect("barrier");
     }
+    // What got lost on the way is told by the rank that had it written.
+    let sink = MpiFiles::new(&ranks, &[]).expect("hints");
+    let sink = sink.open(&path).expect("open");
+    let bytes = [rank as u8; 100];
+    sink.write_together(&[Run { file: 0, address: 100 * rank as u64, bytes: &bytes }]).expect("write");
+    ranks.barrier().expect("barrier");
+    if rank == 0 {
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[77], 100 * size as u64 - 1).expect("damage");
+    }
+    ranks.barrier().expect("barrier");
+    assert_eq!(sink.finish().is_err(), rank + 1 == size);
     // Nothing is there to be opened.
     let nothing = MpiFiles::new(&ranks, &[]).expect("hints").open(&path.with_extension("none")).map(|_| ());
     assert_eq!(nothing.expect_err("no such file").kind(), std::io::ErrorKind::NotFound);
