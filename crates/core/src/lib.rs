@@ -26,6 +26,7 @@ mod models;
 pub mod owners;
 pub mod plan;
 pub mod progress;
+pub mod read_back;
 pub mod regroup;
 pub mod report;
 mod segments;

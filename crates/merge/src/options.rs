@@ -89,7 +89,8 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
     pub ordered: bool,
-    /// Chunks are placed so that ranks share no stripe of the file system; an interrupted run then starts over.
+    /// Chunks are placed so that ranks share no stripe of the file system; nothing is recorded then, and an interrupted run
+    /// starts over.
     pub align: Option<Align>,
     /// Go on behind what an interrupted run of the same merge left.
     pub resume: bool,

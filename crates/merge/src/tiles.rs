@@ -76,20 +76,6 @@ impl<'p> MergeWork<'p> {
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
-    /// The same tiles, made by one of several ranks: no later run goes on from them.
-    #[must_use]
-    pub fn shared_by(mut self, ranks: usize) -> Self {
-        self.is_recorded &= ranks == 1;
-        self
-    }
-
-    /// The same tiles, written by all ranks together: no later run goes on from them, even of a rank that is alone.
-    #[must_use]
-    pub fn written_together(mut self, together: bool) -> Self {
-        self.is_recorded &= !together;
-        self
-    }
-
     /// Whether a later run may go on from what is placed.
     pub fn is_recorded(&self) -> bool {
         self.is_recorded

@@ -1,26 +1,22 @@
 //! Files that ranks write together, through MPI-IO: the runs of all ranks in one collective write per round.
 //!
-//! Not for the calls themselves (`ffi`). Invariants: what was written is known to be there when a file is finished; every rank takes part in every collective of a round, also where it
-//! has nothing to write or has failed before.
+//! Not for the calls themselves (`ffi`). Invariants: what was written is known to be there when a file is finished; every
+//! rank takes part in every collective of a round, also where it has nothing to write or has failed before.
 
 use crate::MpiCommunicator;
 use crate::error::MpiError;
 use crate::ffi::{self, Failed, HINT_LIMITS};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
-use raddle_core::digest::Digest;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
+use raddle_core::read_back::Written;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a rank in one collective write: lengths in MPI are 31 bits, and MPI-IO adds some of them up.
 const STEP_LIMIT_BYTES: usize = 1 << 30;
-
-/// What was written is read back in pieces of this length.
-const READ_LEN_BYTES: usize = 1 << 20;
 
 /// Opens files of a communicator's ranks, with the same hints.
 #[derive(Debug)]
@@ -67,7 +63,7 @@ impl SharedFiles for MpiFiles<'_> {
             step_limit_bytes,
             len_bytes: Cell::new(longest),
             path: path.to_path_buf(),
-            placed: RefCell::default(),
+            written: RefCell::default(),
         }))
     }
 }
@@ -81,15 +77,8 @@ struct MpiFile<'a> {
     /// The file is at least so long.
     len_bytes: Cell<u64>,
     path: PathBuf,
-    placed: RefCell<Vec<Placed>>,
-}
-
-/// What a rank has had written.
-#[derive(Debug, Clone, Copy)]
-struct Placed {
-    address: u64,
-    len_bytes: u64,
-    checksum: u64,
+    /// What this rank has had written.
+    written: RefCell<Vec<Written>>,
 }
 
 impl MpiFile<'_> {
@@ -97,17 +86,9 @@ impl MpiFile<'_> {
     /// system calls of a collective write have failed.
     fn read_back(&self) -> std::io::Result<()> {
         let file = std::fs::File::open(&self.path)?;
-        let mut piece = vec![0; READ_LEN_BYTES];
-        for placed in self.placed.borrow().iter() {
-            let (mut digest, mut at, end) = (Digest::default(), placed.address, placed.address + placed.len_bytes);
-            while at < end {
-                let len = piece.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-                file.read_exact_at(&mut piece[..len], at)?;
-                digest = digest.then(Digest::of(&piece[..len]));
-                at += len as u64;
-            }
-            if digest.crc64_nvme() != placed.checksum {
-                let Placed { address, len_bytes, .. } = placed;
+        for written in self.written.borrow().iter() {
+            if !written.is_in(&file)? {
+                let Written { address, len_bytes, .. } = written;
                 let what = format!("MPI-IO lost some of {len_bytes} bytes at {address}, without an error");
                 return Err(Error::other(what));
             }
@@ -139,12 +120,7 @@ impl SharedSink for MpiFile<'_> {
             let written = self.file.write_at_all(blocks);
             outcome = outcome.and(written);
         }
-        let placed = |run: &Run<'_>| Placed {
-            address: run.address,
-            len_bytes: run.bytes.len() as u64,
-            checksum: Digest::of(run.bytes).crc64_nvme(),
-        };
-        self.placed.borrow_mut().extend(runs.iter().map(placed));
+        self.written.borrow_mut().extend(runs.iter().map(|run| Written::of(run.address, run.bytes)));
         outcome.map_err(to_io)
     }
 

@@ -13,7 +13,7 @@ pub struct StripesArgs {
     ///
     /// Every stripe then holds chunks of one lane, and every rank has lanes of its own, if the output is large enough for
     /// as many. Some 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, and
-    /// differ from those without --align. An interrupted run starts over.
+    /// differ from those without --align. Nothing is kept of an interrupted run: it starts over.
     #[arg(long, value_name = "SIZE")]
     pub align: Option<Align>,
 }

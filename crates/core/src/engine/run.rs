@@ -90,25 +90,28 @@ pub fn execute<W: TileWork>(
 }
 
 /// The same, but what the ranks have encoded in a round they write together, on the calling thread of each, while their
-/// workers encode the next round.
+/// workers encode the next round. Rank 0 may have a recorder, as of [`execute_recorded`].
 ///
 /// # Errors
-/// As [`execute`].
+/// As [`execute`]; what was recorded stays true as far as [`SharedSink::write_together`] tells the truth.
 pub fn execute_together<W: TileWork>(
     plan: &Plan,
     work: &W,
     sink: &dyn SharedSink,
     commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
+    recorder: Option<&mut dyn Recorder>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None };
+    let recorder = recorder.filter(|_| is_recordable(options, context));
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
     execute_with(plan, work, Target::Together(sink), duty, options, context)
 }
 
 /// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
-/// claims are committed like those of new ones. Only a single rank that places tiles in order, in one file and without
-/// arenas, has anything to record; otherwise the recorder is not asked.
+/// claims are committed like those of new ones. Collective, with [`execute`] on the other ranks: rank 0 alone is told,
+/// of the batches of all. For tiles that are placed in order, in one file and without arenas; otherwise the recorder is
+/// not asked.
 ///
 /// # Errors
 /// As [`execute`]; what was recorded stays true.
@@ -121,9 +124,7 @@ pub fn execute_recorded<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let is_in_order = options.placement == Placement::Ordered && options.arenas.is_none();
-    let is_recordable = context.communicator.size() == 1 && is_in_order;
-    let recorder = is_recordable.then_some(recorder);
+    let recorder = is_recordable(options, context).then_some(recorder);
     let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
     execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
@@ -147,6 +148,11 @@ pub fn execute_part<W: TileWork>(
     let context = Context { communicator: &SingleProcess, ..*context };
     let duty = Duty { tiles, commit: None, recorder: Some(recorder) };
     execute_with(plan, work, Target::Each(sink), duty, &options, &context)
+}
+
+/// Whether this rank is the one that is told what is placed, and there is something to tell.
+fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
+    context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
 }
 
 /// Who writes.
@@ -184,10 +190,10 @@ fn execute_with<W: TileWork>(
     let started = Instant::now();
     let Duty { tiles, commit, recorder } = duty;
     let index = plan.tile_index();
-    let kept = recorder.as_ref().map(|recorder| recorder.kept()).unwrap_or_default();
-    let left = tiles.start.saturating_add(kept.tiles)..tiles.end;
+    let recorded = recorder.as_ref().map(|recorder| recorder.kept());
     let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));
-    let setup = Setup::agree(plan, &index, work, options, left, has_rounds, context)?;
+    let setup = Setup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
+    let kept = setup.recorded.unwrap_or_default();
     let addressing = match (&setup.schedule, options.placement, target) {
         (Some(_), _, Target::Each(_)) => Addressing::ByRounds,
         (Some(_), _, Target::Together(_)) => Addressing::ByRoundsTogether,
@@ -217,7 +223,7 @@ fn execute_with<W: TileWork>(
         observer: context.observer,
         cancel: context.cancel,
         raw_len_bytes: setup.raw_len_bytes,
-        is_recorded: recorder.is_some(),
+        is_recorded: setup.recorded.is_some(),
     };
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = Counts::default();
@@ -242,14 +248,12 @@ fn execute_with<W: TileWork>(
         }
         counts.jobs = workers.len() as u64;
         let cpu_before_ns = thread_cpu_ns();
+        let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
         match &setup.schedule {
-            None => {
-                let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
-                commit_all(&window, &mut committer, recorder, context);
-            }
+            None => commit_all(&window, &mut committer, recorder, context),
             Some(schedule) => {
                 let rounds = Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
-                counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer));
+                counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder));
             }
         }
         // This thread commits or waits: its processor time is that of committing, without a look at the clock per
@@ -318,7 +322,7 @@ fn commit_all<E: std::error::Error>(
 }
 
 /// Commits what an earlier run placed.
-fn commit_kept<E: std::error::Error>(
+pub(super) fn commit_kept<E: std::error::Error>(
     committer: &mut Committer<'_, '_, E>,
     recorder: &mut dyn Recorder,
     context: &Context<'_>,

@@ -49,10 +49,10 @@ pub(super) struct Parcel {
     /// That of the first stored byte.
     pub address: u64,
     pub verbatim_tiles: u64,
-    /// Length of the stored tiles and their CRC-64/NVME (if the run is recorded), once they are written.
+    /// Length of the stored tiles, once they are written.
     pub stored_len_bytes: u64,
+    /// If the run is recorded: CRC-64/NVME of the stored tiles, and what the work wants to know later.
     pub checksum: u64,
-    /// What the work wants to know later, if the run is recorded.
     pub note: Vec<u8>,
 }
 
@@ -478,8 +478,9 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Gives the next `count` batches their addresses, which are as many as [`Window::encoded_sizes`] told lengths, and
-    /// returns their claims as a message: per batch their number, then tile, address, length and filter mask of each.
-    /// `taken` is what all ranks have taken by now.
+    /// returns what rank 0 commits and records of them as a message: per batch the address of its first stored byte,
+    /// checksum, verbatim tiles, number of claims and length of the note; tile, address, length and filter mask of each
+    /// claim; the note. `taken` is what all ranks have taken by now.
     pub(super) fn settle(&self, count: usize, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
         let mut addresses = addresses.iter();
@@ -491,11 +492,14 @@ impl<E: std::error::Error + 'static> Window<E> {
             if parcel.place(taken.are_by_tile(), |_| addresses.next().copied().ok_or(())).is_err() {
                 break;
             }
-            put_words(&mut message, [parcel.claims.len() as u64]);
+            let note = std::mem::take(&mut parcel.note);
+            let (address, checksum, verbatim_tiles) = (parcel.address, parcel.checksum, parcel.verbatim_tiles);
+            put_words(&mut message, [address, checksum, verbatim_tiles, parcel.claims.len() as u64, note.len() as u64]);
             for claim in &parcel.claims {
                 let ordinal = index.ordinal(claim.tile).unwrap_or(u64::MAX);
                 put_words(&mut message, [ordinal, claim.address, claim.len_bytes, u64::from(claim.filter_mask)]);
             }
+            message.extend_from_slice(&note);
             self.make_writable(&mut state, parcel);
         }
         message

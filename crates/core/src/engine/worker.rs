@@ -92,13 +92,16 @@ impl<W: TileWork> Shop<'_, W> {
             }
             tile = self.index.next(tile);
         }
+        if self.is_recorded {
+            // Of bytes that are still in the cache.
+            parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
+            self.work.note(worker, &mut parcel.note);
+            spent.encode.wall_ns += clock.lap(0).wall_ns;
+        }
         spent.share_out(thread_cpu_ns() - cpu_before_ns);
         stages.get_mut(Stage::Regroup).add(&spent.regroup);
         stages.get_mut(Stage::Encode).add(&spent.encode);
         self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
-        if self.is_recorded {
-            self.work.note(worker, &mut parcel.note);
-        }
         self.window.encoded(parcel);
     }
 
@@ -144,11 +147,8 @@ impl<W: TileWork> Shop<'_, W> {
         Ok(())
     }
 
-    fn write(&self, mut parcel: Parcel, stages: &mut StageTable) {
+    fn write(&self, parcel: Parcel, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
-        if self.is_recorded {
-            parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
-        }
         let totals = stages.get_mut(Stage::Place);
         for Run { file, address, bytes } in parcel.runs() {
             let len_bytes = bytes.len() as u64;

@@ -3,8 +3,8 @@
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::{
-    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Sink, TileForm, TileWork,
-    execute,
+    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Run, SharedIo, SharedSink,
+    Sink, TileForm, TileWork, execute,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
@@ -198,6 +198,20 @@ impl Sink for Memory {
             return Err(std::io::Error::from(std::io::ErrorKind::StorageFull));
         }
         assert!(self.runs.lock().unwrap().insert((file, address), bytes.to_vec()).is_none());
+        Ok(())
+    }
+}
+
+impl SharedSink for Memory {
+    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+        runs.iter().try_for_each(|run| self.write_file_at(run.file, run.address, run.bytes))
+    }
+
+    fn describe(&self) -> SharedIo {
+        SharedIo { interface: "memory".to_owned(), hints: BTreeMap::new() }
+    }
+
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -163,7 +163,7 @@ impl MergePlan {
         }
     }
 
-    /// Whether a later run may go on from what one process places: where it lies, and in which order, says how far it came.
+    /// Whether a later run may go on from what this one places, which it can where that has no gaps and is in order.
     pub fn is_recordable(&self) -> bool {
         self.options.ordered && self.options.align.is_none()
     }
