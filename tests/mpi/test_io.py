@@ -1,9 +1,9 @@
-"""Writing through MPI-IO: the bytes of posix, whatever the hints; one message where it fails."""
+"""Writing through MPI-IO: the bytes of posix, whatever the hints; one message where it fails; going on from there."""
 
 import json
 
 import pytest
-from conftest import write_tables
+from conftest import Ranks, command_of, kill, run_again, wait_for_records, write_tables
 
 HINTS = """\
 # Collective buffering in small buffers, so that a round takes several exchanges.
@@ -12,6 +12,9 @@ cb_buffer_size = "65536"
 striping_unit = 4096
 cb_nodes = 2
 """
+
+
+MPIIO = ["--io", "mpiio"]
 
 
 def report_in(folder, name):
@@ -58,13 +61,23 @@ def test_rechunk_and_what_is_told(ranks, inputs, tmp_path):
     assert (tmp_path / "new.h5").exists()
 
 
-def test_a_disk_that_takes_no_more_is_told_once_and_ends_all(tmp_path, large, ranks):
+def test_a_disk_that_takes_no_more_is_told_once_and_ends_all(tmp_path, large, merged, ranks):
     # On all ranks, for any of them may be the one that writes for the others.
-    limit = "ulimit -f 30000"
-    command = ["merge", large, "-o", tmp_path / "out.h5", "-j", "1", "-c", "small", "--io", "mpiio", "-q"]
-    _, err = ranks(2, *command, expect=5, shell=limit)
+    command = [*command_of(large, tmp_path / "out.h5"), *MPIIO]
+    _, err = ranks(2, *command, expect=5, shell="ulimit -f 30000")
     assert err.count("error:") == 1 and "failed: " in err, err
-    assert list(tmp_path.iterdir()) == [], "nothing is left"
+    assert err.count("finished chunks are kept") == 1, err
+    assert run_again(tmp_path, large, tmp_path / "out.h5", 3, merged[0], "after a full file", more=MPIIO)
+
+
+@pytest.mark.parametrize(("first", "second"), [(MPIIO, []), ([], MPIIO)], ids=["from mpiio", "to mpiio"])
+def test_a_killed_rank_ends_all_and_either_way_goes_on_from_the_other(tmp_path, large, merged, first, second):
+    started = Ranks(tmp_path, 3, [*command_of(large, tmp_path / "out.h5"), *first])
+    assert wait_for_records(tmp_path, started)
+    assert kill(started.ranks()[1])
+    code, out, err = started.end(30)
+    assert code != 0 and not (tmp_path / "out.h5").exists(), out + err
+    assert run_again(tmp_path, large, tmp_path / "out.h5", 2, merged[0], "after a kill", more=second)
 
 
 def test_without_mpi_there_is_no_mpi_io(alone, inputs, tmp_path):

@@ -54,7 +54,7 @@ mod tests {
         let of = |stored, tiles| Arenas::for_output(mib, stored, tiles);
         // 1 TiB in tiles of 160 KiB: arenas of 32 tiles, in whole stripes.
         assert_eq!(
-            of(mib << 20, (32 << 20) / 5),
+            of(mib << 20, (32_u64 << 20).div_ceil(5)),
             Arenas { stripe_len_bytes: mib, arena_len_bytes: 5 * mib, lanes: 4096 }
         );
         // 10 GiB.
