@@ -6,6 +6,7 @@
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
+#   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 
 PYTHON ?= python3
@@ -22,7 +23,7 @@ FUZZ_TIME_S ?= 600
 PROPTEST_RNG_SEED ?= 1
 LOOM_MAX_PREEMPTIONS ?= 2
 
-.PHONY: demo test soak fuzz loom check build bench docs setup setup-tests clean
+.PHONY: demo test soak fuzz loom check build python bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -34,6 +35,16 @@ test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	$(MAKE) python
+	$(BIN)/python -m pytest tests/python
+
+# Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
+# so cargo takes HDF5 and everything else from what `cargo test --workspace` has built. A copy, not a link: cargo may
+# replace its own while a test has it mapped.
+python: setup
+	$(CARGO) build --locked --package raddle-python
+	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
+	mv python/raddle/_core.abi3.so.new python/raddle/_core.abi3.so
 
 soak: setup-tests
 	$(CARGO) test --locked --package raddle --test faults -- --ignored

@@ -8,10 +8,9 @@ use crate::signals::AbortIsMemory;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
@@ -25,7 +24,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => conclude(dispatch(arguments.command)),
         Err(error) => tell_usage(&error),
     })
-    .into()
 }
 
 /// The exit code of `work`; a panic is an internal error, already told by the hook.
@@ -35,9 +33,9 @@ fn guard(work: impl FnOnce() -> Exit) -> Exit {
 }
 
 /// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
-fn serve_reader() -> ExitCode {
+fn serve_reader() -> Exit {
     // The parent hears of a failure by the closed socket and says what there is to say.
-    child::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+    child::serve().map_or(Exit::Internal, |()| Exit::Done)
 }
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {

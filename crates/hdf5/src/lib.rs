@@ -4,6 +4,7 @@
 //! reader does not know goes to libhdf5 in a [`child`] process, so that a hostile file cannot take the program down.
 //! Outputs are made by libhdf5 through the planning driver of [`write`]: raw bytes never enter the library.
 
+pub mod bulk;
 pub mod child;
 pub mod error;
 pub mod ffi;

@@ -27,8 +27,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
+    /// Which files.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -63,21 +64,32 @@ Examples:
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
 path, never by position. The output appears under its name only when it is complete.";
 
+impl MergeArgs {
+    /// The options of the merge.
+    ///
+    /// # Errors
+    /// If options contradict one another or a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new(&self.output.output);
+        self.output.apply(&mut options);
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options);
+        if !self.keys.is_empty() {
+            options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
+        }
+        self.placing.apply(&mut options);
+        if options.link == Link::External && !options.made.is_empty() {
+            return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
+        }
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+}
+
 /// Merges the inputs.
 pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let mut options = MergeOptions::new(&arguments.output.output);
-    arguments.output.apply(&mut options);
-    arguments.schema.apply(&mut options)?;
-    arguments.layout.apply(&mut options);
-    if !arguments.keys.is_empty() {
-        options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
-    }
-    arguments.placing.apply(&mut options);
-    if options.link == Link::External && !options.made.is_empty() {
-        return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
-    }
-    arguments.running.apply(&mut options);
+    let options = arguments.options()?;
     merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
 }
 

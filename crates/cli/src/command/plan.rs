@@ -13,8 +13,9 @@ use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
+    /// Which files.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -38,13 +39,24 @@ Examples:
   raddle plan @files.txt --join inner   the files of a list, only what all have
   raddle plan run11981/ --json | jq .output.logical_len_bytes";
 
+impl PlanArgs {
+    /// The options of the merge that is planned.
+    ///
+    /// # Errors
+    /// If a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new("");
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options);
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+}
+
 /// Plans and prints the plan.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let mut options = MergeOptions::new("");
-    arguments.schema.apply(&mut options)?;
-    arguments.layout.apply(&mut options);
-    arguments.running.apply(&mut options);
+    let options = arguments.options()?;
     let watching = Watching::start(&arguments.running, "plan")?;
     watching.conclude(|watch| {
         let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;

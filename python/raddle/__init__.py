@@ -1,0 +1,86 @@
+"""raddle: many HDF5 files as they were produced in, the few files that should have existed out.
+
+* `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
+* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
+  do and return their reports.
+
+Errors are described in `raddle.errors`.
+"""
+
+from __future__ import annotations
+
+import os as _os
+import sys as _sys
+from typing import TYPE_CHECKING, Any
+
+from raddle import _core
+from raddle._core import __version__
+
+if TYPE_CHECKING:
+    from raddle._file import AttributeManager, Dataset, Datatype, Empty, ExternalLink, File, Group, SoftLink, open
+    from raddle._file import read_columns
+    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
+    from raddle._runs import append, inspect, merge, plan, verify
+    from raddle.errors import RaddleError
+
+__all__ = [
+    "AppendReport",
+    "AttributeManager",
+    "Dataset",
+    "Datatype",
+    "Empty",
+    "ExternalLink",
+    "File",
+    "Group",
+    "Inspection",
+    "MergeReport",
+    "Plan",
+    "RaddleError",
+    "SoftLink",
+    "VerifyReport",
+    "__version__",
+    "append",
+    "inspect",
+    "merge",
+    "open",
+    "plan",
+    "read_columns",
+    "verify",
+]
+
+# Where each name comes from: the `raddle` command starts without numpy.
+_PLACES = {
+    **dict.fromkeys(
+        ("AttributeManager", "Dataset", "Datatype", "Empty", "ExternalLink", "File", "Group", "SoftLink"), "_file"
+    ),
+    **dict.fromkeys(("open", "read_columns"), "_file"),
+    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
+    **dict.fromkeys(("append", "inspect", "merge", "plan", "verify"), "_runs"),
+    "RaddleError": "errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'raddle' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"raddle.{place}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _declare_reader() -> None:
+    """Say how the interpreter reads a file with libhdf5 in a process of its own."""
+    reader = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_reader.py")
+    core = _os.path.abspath(_core.__file__)
+    if _sys.executable:
+        _core.declare_reader(_sys.executable, ["-I", "-S", reader, core])
+
+
+_declare_reader()
