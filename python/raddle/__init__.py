@@ -17,10 +17,12 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
-    from raddle._file import AttributeManager, Dataset, Datatype, Empty, ExternalLink, File, Group, SoftLink, open
-    from raddle._file import read_columns
+    from raddle._dataset import Dataset
+    from raddle._file import File, Group, open, read_columns
+    from raddle._object import AttributeManager, Datatype
     from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
     from raddle._runs import append, inspect, merge, plan, verify
+    from raddle._values import Empty, ExternalLink, SoftLink
     from raddle.errors import RaddleError
 
 __all__ = [
@@ -50,10 +52,10 @@ __all__ = [
 
 # Where each name comes from: the `raddle` command starts without numpy.
 _PLACES = {
-    **dict.fromkeys(
-        ("AttributeManager", "Dataset", "Datatype", "Empty", "ExternalLink", "File", "Group", "SoftLink"), "_file"
-    ),
-    **dict.fromkeys(("open", "read_columns"), "_file"),
+    "Dataset": "_dataset",
+    **dict.fromkeys(("File", "Group", "open", "read_columns"), "_file"),
+    **dict.fromkeys(("AttributeManager", "Datatype"), "_object"),
+    **dict.fromkeys(("Empty", "ExternalLink", "SoftLink"), "_values"),
     **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
     **dict.fromkeys(("append", "inspect", "merge", "plan", "verify"), "_runs"),
     "RaddleError": "errors",

@@ -1,12 +1,12 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+__all__: list[str]
 __version__: str
-__file__: str
 
 _Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
 _Stage = tuple[str, int, int, int | None, bool]
@@ -22,6 +22,7 @@ def append(arguments: Sequence[str], progress: _Progress | None = None) -> str: 
 def verify(arguments: Sequence[str], progress: _Progress | None = None) -> str: ...
 def inspect(path: str | PathLike[str]) -> str: ...
 
+@final
 class File:
     def __new__(cls, path: str | PathLike[str], threads: int | None = None) -> File: ...
     def __len__(self) -> int: ...

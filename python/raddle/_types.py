@@ -28,7 +28,8 @@ class ElementType:
         array = np.empty(shape, self.dtype)
         if self.route == "bytes":
             if array.nbytes:
-                raw_bytes(array)[:] = np.frombuffer(values, np.uint8)  # type: ignore[call-overload]
+                assert isinstance(values, bytes)
+                raw_bytes(array)[:] = np.frombuffer(values, np.uint8)
             return array
         flat = array.reshape(-1)
         if self.route == "strings":
@@ -128,16 +129,8 @@ def _compound(length: int, fields: list[tuple[bytes, int, tuple[Any, ...]]]) -> 
         if part.kind == "f":
             packed = part.itemsize in (4, 8) and offsets == [0, part.itemsize] and length == 2 * part.itemsize
             return np.dtype(f"{part.byteorder}c{length}") if packed else None
-    ordered = sorted(zip(offsets, names, formats, strict=True), key=lambda field: field[0])
     try:
-        return np.dtype(
-            {
-                "names": [name for _, name, _ in ordered],
-                "formats": [format for _, _, format in ordered],
-                "offsets": [offset for offset, _, _ in ordered],
-                "itemsize": length,
-            }
-        )
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": length})
     except ValueError:
         # Two members of one name.
         return None

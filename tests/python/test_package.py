@@ -92,7 +92,7 @@ def test_types_are_sound(environment):
 
 def test_the_stub_is_that_of_the_compiled_part(environment):
     pytest.importorskip("mypy", reason="mypy is not installed")
-    checked = python(environment, "-m", "mypy.stubtest", "raddle._core", cwd=PACKAGES)
+    checked = python(environment, "-m", "mypy.stubtest", "--mypy-config-file", ROOT / "pyproject.toml", "raddle._core", cwd=PACKAGES)
     assert checked.returncode == 0, checked.stdout
 
 

@@ -13,6 +13,7 @@ use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Severity};
+use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
@@ -91,13 +92,24 @@ pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let inspected = detached(py, || {
+        // Before anything else, for an error that tells a file that is not there from one that is damaged.
+        InputFile::open(&path).map_err(Refusal::Unreadable)?;
         raddle_merge::append::redo::settle(&path)
-            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&path)))?;
+            .map_err(|error| Refusal::Told(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
         let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
-        let inspect = |file| raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref());
-        InputFile::open(&path).and_then(inspect).map_err(|error| Failure::of_input(&error))
+        let file = InputFile::open(&path).map_err(Refusal::Unreadable)?;
+        raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref()).map_err(Refusal::Unreadable)
     })?;
-    inspected.map(|inspection| json(&inspection)).map_err(|failure| errors::of_failure(py, &failure))
+    inspected.map(|inspection| json(&inspection)).map_err(|refusal| match refusal {
+        Refusal::Unreadable(error) => errors::of_hdf5(py, &error),
+        Refusal::Told(failure) => errors::of_failure(py, &failure),
+    })
+}
+
+/// Why a file is not inspected.
+enum Refusal {
+    Unreadable(Hdf5Error),
+    Told(Failure),
 }
 
 /// Threads used where no number is given: the cores that this process may use.
