@@ -138,22 +138,30 @@ struct Tally {
     finished: bool,
 }
 
+/// What happened so far.
+#[derive(Debug, Clone, Default)]
+struct Happened {
+    /// Stages, as often as they have begun.
+    stages: Vec<Tally>,
+    /// Severity and text of messages since the last look.
+    messages: Vec<(&'static str, String)>,
+}
+
 /// Sums up events from any thread until they are looked at.
 #[derive(Debug, Default)]
-struct Board(Mutex<(Vec<Tally>, Vec<(&'static str, String)>)>);
+struct Board(Mutex<Happened>);
 
 impl Board {
-    /// Stages, as often as they have begun, and messages since the last look.
-    fn look(&self) -> (Vec<Tally>, Vec<(&'static str, String)>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.0.clone(), std::mem::take(&mut state.1))
+    fn look(&self) -> Happened {
+        let mut happened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages) }
     }
 }
 
 impl Observer for Board {
     fn event(&self, event: &Event) {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stages, messages) = &mut *guard;
+        let Happened { stages, messages } = &mut *guard;
         match event {
             Event::StageStarted { stage, total_bytes } => {
                 stages.push(Tally { name: stage.name(), total_bytes: *total_bytes, ..Tally::default() });
@@ -224,7 +232,7 @@ fn watched<T: Send>(
 
 /// Passes on what happened since the last time.
 fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &Board) -> PyResult<()> {
-    let (stages, messages) = board.look();
+    let Happened { stages, messages } = board.look();
     let stages: Vec<_> = stages
         .into_iter()
         .map(|tally| (tally.name, tally.bytes, tally.items, tally.total_bytes, tally.finished))
