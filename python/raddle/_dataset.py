@@ -132,8 +132,8 @@ class Dataset(HdfObject):
             return through_h5py(self, f"fill value of {self.name}").fillvalue
         stored = self._core().fill(self._number)
         if stored is None:
-            if kind.route == "strings":
-                return b""
+            if kind.route != "bytes":
+                return b"" if kind.route == "strings" else None
             return np.zeros((), kind.dtype)[()]
         return kind.array((), stored)[()]
 

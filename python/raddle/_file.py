@@ -97,7 +97,7 @@ class Group(HdfObject, Mapping[str, Any]):
 
     def __getitem__(self, name: str | bytes) -> Any:
         path = encoded(name) if isinstance(name, str) else name
-        found = self._core().find(self._number, path)
+        found = self._core().find(self._number, path) if path else None
         shown = path.decode("utf-8", "surrogateescape")
         if found is None:
             raise ObjectNotFoundError(f"no object {shown!r} in {self.name}")

@@ -265,9 +265,8 @@ def test_groups_and_links(pair, tmp_path, libver):
     assert np.array_equal(ours["external/away"][:], [1, 2, 3])
     assert ours["a/b/c"] == ours["a/alias"] and ours["a/b"] != ours["a"]
     assert ours["a/b/c"].parent == ours["a/b"] and ours["a/b"].file is ours
-    assert [name for name, found in ours.items() if found is None] == [
-        name for name, found in theirs.items() if found is None
-    ]
+    # h5py fails over the loop.
+    assert [name for name, found in ours.items() if found is None] == ["broken", "loop", "lost"]
     assert ours.get("soft", getlink=True).path == "/a/b"
     assert ours.get("external", getlink=True).filename == "other.h5"
     assert ours.get("a", getclass=True) is raddle.Group
