@@ -178,7 +178,7 @@ def test_values_of_variable_length(pair):
         file.create_dataset("ascii", data=["a", "bc"], dtype=h5py.string_dtype("ascii"))
         file.create_dataset("grid", data=np.array(texts, object).reshape(20, 5), dtype=h5py.string_dtype(),
                             chunks=(6, 2), compression="gzip")
-        ragged = file.create_dataset("ragged", (10,), h5py.vlen_dtype(np.dtype(">f4")), chunks=(4,))
+        ragged = file.create_dataset("ragged", (10,), h5py.vlen_dtype(np.dtype("<f4")), chunks=(4,))
         for row in range(8):
             ragged[row] = np.arange(row)
         file.attrs["list"] = ["a", "bc"]
@@ -193,6 +193,16 @@ def test_values_of_variable_length(pair):
             same_values(ours[name][selection], theirs[name][selection])
     same_values(ours["utf8"].asstr()[:5], theirs["utf8"].asstr()[:5])
     assert ours["utf8"].asstr()[1] == "warp"
+
+
+def test_sequences_of_the_other_byte_order(pair):
+    def write(file):
+        ragged = file.create_dataset("ragged", (3,), h5py.vlen_dtype(np.dtype(">i2")))
+        ragged[1] = np.arange(3).astype(">i2")
+
+    # h5py takes the bytes for those of a native number (3.16: 0, 256, 512).
+    ours, _ = pair(write)
+    assert [list(row) for row in ours["ragged"][:]] == [[], [0, 1, 2], []]
 
 
 def test_what_h5py_reads_for_us(pair):
