@@ -1,7 +1,9 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs
+#   make test-mpi  only what needs MPI, if there is one
+#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
+#   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
@@ -17,13 +19,18 @@ export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
+CASES ?= 10000
+FIRST_CASE ?= 0
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
 LOOM_MAX_PREEMPTIONS ?= 2
 
-.PHONY: demo test soak fuzz loom check build python bench docs setup setup-tests clean
+# A test over MPI needs both; without them it is left out.
+HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
+
+.PHONY: demo test test-mpi soak judge fuzz loom check build python bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -37,6 +44,7 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
 	$(MAKE) python
 	$(BIN)/python -m pytest tests/python
+	$(MAKE) test-mpi
 
 # Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
 # so cargo takes HDF5 and everything else from what `cargo test --workspace` has built. A copy, not a link: cargo may
@@ -46,9 +54,25 @@ python: setup
 	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
 	mv python/raddle/_core.abi3.so.new python/raddle/_core.abi3.so
 
-soak: setup-tests
+# The command is built with MPI in place of the one without; nothing below it is built anew.
+test-mpi: setup-tests
+	@$(HAS_MPI) || echo "note: no mpicc or no mpirun: tests over MPI are left out"
+	! ($(HAS_MPI)) || $(CARGO) clippy --locked --package raddle-mpi --features mpi --all-targets -- --deny warnings
+	! ($(HAS_MPI)) || $(CARGO) test --locked --package raddle-mpi --features mpi
+	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
+
+soak: judge
+	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
 	$(CARGO) test --locked --package raddle --test faults -- --ignored
 	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
+
+judge: setup-tests
+	$(CARGO) build --locked --package raddle
+	$(CARGO) build --locked --package raddle-testing --example cases
+	$(BIN)/python tests/interop/judge.py target/debug/raddle target/debug/examples/cases \
+		--first $(FIRST_CASE) --count $(CASES)
 
 # What is found lies in fuzz/artifacts, what reached new code in fuzz/corpus.
 fuzz: setup

@@ -1,13 +1,22 @@
 #!/bin/sh
-# Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output.
-# Tests that need a tool which is not there say so and skip.
+# Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output, an MPI
+# and the libclang that its bindings are made with. Tests that need a tool which is not there say so and skip.
 set -eu
 
-command -v h5dump >/dev/null 2>&1 && exit 0
-command -v apt-get >/dev/null 2>&1 || { echo "note: no apt-get; install h5dump (hdf5-tools) to run its tests"; exit 0; }
+missing=""
+command -v h5dump >/dev/null 2>&1 || missing="hdf5-tools"
+# Any MPI that is there will do.
+if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; then
+    missing="$missing libopenmpi-dev openmpi-bin libclang-dev"
+elif ! ls /usr/lib/llvm*/lib/* /usr/lib/*/* 2>/dev/null | grep -q 'libclang\(-[0-9.]*\)\?\.so'; then
+    missing="$missing libclang-dev"
+fi
+[ -n "$missing" ] || exit 0
+command -v apt-get >/dev/null 2>&1 || { echo "note: no apt-get; install $missing to run their tests"; exit 0; }
 if [ "$(id -u)" = 0 ]; then run=""
 elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then run="sudo -n"
-else echo "note: neither root nor sudo; install h5dump (hdf5-tools) to run its tests"; exit 0
+else echo "note: neither root nor sudo; install $missing to run their tests"; exit 0
 fi
 $run apt-get update -qq
-DEBIAN_FRONTEND=noninteractive $run apt-get install -qq --yes --no-install-recommends hdf5-tools >/dev/null
+# Word by word: each is a package.
+DEBIAN_FRONTEND=noninteractive $run apt-get install -qq --yes --no-install-recommends $missing >/dev/null

@@ -54,6 +54,48 @@ def events(tmp_path):
     return [write_events(tmp_path / f"run{number}.h5", number, events=300 + 77 * number) for number in range(1, 5)]
 
 
+def write_every_type(path, seed):
+    random = np.random.default_rng(seed)
+    rows = 40 + seed
+    compound = np.dtype([("a", "<i2"), ("b", ">f8"), ("name", "S7"), ("vector", "<f4", (3,))])
+    with h5py.File(path, "w", track_order=True) as file:
+        for kind in ["i1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8", "<c16", "S5", "V9"]:
+            raw = random.integers(0, 256, rows * np.dtype(kind).itemsize, np.uint8)
+            file.create_dataset(f"fixed/{kind.strip('<>')}", data=raw.view(kind).reshape(rows))
+        file.create_dataset("compound", data=random.integers(0, 99, rows * compound.itemsize, np.uint8).view(compound))
+        file.create_dataset("flags", data=random.random(rows) > 0.5)
+        file.create_dataset("enum", (rows,), h5py.enum_dtype({"red": 3, "blue": -1}, "i2"))
+        file.create_dataset("cube", data=random.random((rows, 3, 5)), chunks=(7, 2, 4), compression="lzf")
+        file.create_dataset("shuffled", data=random.integers(0, 5, (rows, 2)), shuffle=True, fletcher32=True,
+                            compression="gzip", maxshape=(None, 2))
+        file.create_dataset("scaled", data=random.integers(0, 5, rows), scaleoffset=0, chunks=(16,))
+        file.create_dataset("words", data=[f"wört {n}" * (n % 3) for n in range(rows)], dtype=h5py.string_dtype())
+        ragged = file.create_dataset("ragged", (rows,), h5py.vlen_dtype("i4"))
+        for row in range(rows):
+            ragged[row] = np.arange(row % 4)
+        file["scalar"] = 42
+        file["text"] = "one and the same"
+        file["nothing"] = h5py.Empty("f4")
+        file.create_dataset("no_rows", (0, 3), "f4", maxshape=(None, 3))
+        file.create_dataset("filled", (rows,), "i4", chunks=(8,), fillvalue=7)[:3] = 1
+        file["alias"] = file["cube"]
+        file["soft"] = h5py.SoftLink("/fixed/i1")
+        file["outside"] = h5py.ExternalLink("elsewhere.h5", "/data")
+        file["committed"] = np.dtype("<i4")
+        file.create_dataset("of_committed", (rows,), file["committed"])
+        file.create_dataset("objects", data=[file["cube"].ref, file["fixed"].ref], dtype=h5py.ref_dtype)
+        regions = file.create_dataset("regions", (1,), h5py.regionref_dtype)
+        regions[0] = file["fixed/i1"].regionref[2:5]
+        file["cube"].attrs["of"] = file["fixed"].ref
+        file["cube"].attrs["many"] = np.arange(5_000)
+    return path
+
+
+@pytest.fixture
+def every_type(tmp_path):
+    return [write_every_type(tmp_path / f"types{seed}.h5", seed) for seed in [1, 2, 3]]
+
+
 def visit(path):
     """All datasets of a file by path, those of raddle's own group left out."""
     found = {}

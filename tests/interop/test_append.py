@@ -1,5 +1,6 @@
 """What an append leaves, read back by h5py; and what h5py and raddle do to one file at the same time."""
 
+import shlex
 import shutil
 
 import h5py
@@ -38,7 +39,8 @@ def test_files_of_h5py_grow(raddle, tmp_path, libver):
         assert (values == np.concatenate([part[name] for part in parts])).all(), name
 
 
-def test_a_group_that_was_empty_fills(raddle, tmp_path):
+@pytest.mark.parametrize("made", ["1.8", "1.10", "latest", "by h5py"])
+def test_a_group_that_was_empty_fills(raddle, tmp_path, made):
     inputs = [tmp_path / "empty.h5", write_events(tmp_path / "full.h5", 2)]
     with h5py.File(inputs[0], "w") as empty, h5py.File(inputs[1]) as full:
 
@@ -48,8 +50,14 @@ def test_a_group_that_was_empty_fills(raddle, tmp_path):
 
         full.visititems(without_rows)
     output = tmp_path / "out.h5"
-    raddle("merge", inputs[0], "-o", output)
+    if made == "by h5py":
+        shutil.copy(inputs[0], output)
+    else:
+        raddle("merge", inputs[0], "-o", output, "--compat", made)
     raddle("append", output, inputs[1])
+    assert_concatenated(output, inputs)
+    inputs.append(write_events(tmp_path / "more.h5", 3))
+    raddle("append", output, inputs[2])
     assert_concatenated(output, inputs)
 
 
@@ -63,6 +71,11 @@ def test_the_same_input_twice_is_refused(raddle, events, tmp_path):
     assert output.read_bytes() == before
     raddle("append", output, copy, "--again")
     assert_concatenated(output, [*events[:2], copy])
+    # What was appended is known as well.
+    raddle("append", output, events[2])
+    before = output.read_bytes()
+    assert events[2].name in raddle("append", output, events[3], events[2], expect=3).stderr
+    assert output.read_bytes() == before
 
 
 def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
@@ -81,10 +94,27 @@ def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
     assert_concatenated(output, inputs)
 
 
-def test_files_with_keys_are_refused(raddle, events, tmp_path):
+def test_files_with_keys_are_refused_with_the_command_to_run_instead(raddle, events, tmp_path):
+    output, new, expected = (tmp_path / name for name in ["out.h5", "new.h5", "expected.h5"])
+    keys = ["--keys", "/spill/run,/spill/subrun,/spill/evt", "--exclude", "table*"]
+    raddle("merge", *events[:2], "-o", output, *keys)
+    told = raddle("append", output, events[2], expect=3).stderr
+    command = shlex.split(told[told.index("raddle merge ") :].splitlines()[0])
+    at = command.index("INPUTS...")
+    command[at : at + 1] = [events[2], "--exclude", "table*"]
+    command[command.index("NEW")] = new
+    raddle(*command[1:])
+    raddle("merge", *events[:3], "-o", expected, *keys)
+    found, wanted = visit(new), visit(expected)
+    assert sorted(found) == sorted(wanted) and "spill/evt.seq" in found
+    assert all(found[name].tobytes() == values.tobytes() for name, values in wanted.items())
+
+
+def test_keys_by_input_are_made_anew_from_the_inputs(raddle, events, tmp_path):
     output = tmp_path / "out.h5"
-    raddle("merge", *events[:2], "-o", output, "--keys", "/spill/run,/spill/subrun,/spill/evt", "--exclude", "table*")
-    assert "partition keys" in raddle("append", output, events[2], expect=3).stderr
+    raddle("merge", *events[:2], "-o", output, "--keys", "/spill/evt", "--key-scope", "input")
+    told = raddle("append", output, events[2], expect=3).stderr
+    assert "raddle merge INPUTS... -o NEW --keys /spill/evt --key-scope input" in told
 
 
 def test_a_file_that_h5py_writes_is_locked(raddle, events, tmp_path):

@@ -114,6 +114,29 @@ def test_a_virtual_merge_moves_with_its_inputs_and_misses_them(raddle, tmp_path)
     assert "in/run2.h5" in damaged.stdout
 
 
+def test_sources_of_virtual_inputs_must_be_there(raddle, tmp_path):
+    inputs = []
+    for number in range(3):
+        with h5py.File(tmp_path / f"source{number}.h5", "w") as file:
+            file["values"] = np.arange(5) + number
+        layout = h5py.VirtualLayout((5,), int)
+        layout[:] = h5py.VirtualSource(f"source{number}.h5", "values", (5,))
+        inputs.append(tmp_path / f"in{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file.create_virtual_dataset("values", layout, fillvalue=-1)
+    output = tmp_path / "out.h5"
+    raddle("merge", *inputs, "-o", output, "--link", "virtual")
+    assert_concatenated(output, inputs)
+    os.remove(output)
+    for number in (0, 2):
+        os.remove(tmp_path / f"source{number}.h5")
+    # Readers would see the fill value, without a word.
+    for command in (["merge", *inputs, "-o", output, "--link", "virtual"], ["plan", *inputs, "--link", "virtual"]):
+        told = raddle(*command, expect=3).stderr
+        assert "source0.h5" in told and "source2.h5" in told and "source1.h5" not in told
+    assert not output.exists()
+
+
 def test_absolute_names_and_names_with_percent_signs(raddle, tmp_path):
     (tmp_path / "in 5%b").mkdir()
     inputs = [write_events(tmp_path / "in 5%b" / f"run%{number}.h5", number) for number in (1, 2)]

@@ -63,3 +63,26 @@ pub enum Command {
     #[command(hide = true)]
     Man(command::man::ManArgs),
 }
+
+impl Command {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Plan(_) => "plan",
+            Self::Merge(_) => "merge",
+            Self::Append(_) => "append",
+            Self::Rechunk(_) => "rechunk",
+            Self::Verify(_) => "verify",
+            Self::Inspect(_) => "inspect",
+            Self::Keys { .. } => "keys",
+            Self::Demo(_) => "demo",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+        }
+    }
+
+    /// Whether ranks share its work; of any other, several would do the same at once.
+    pub fn is_for_ranks(&self) -> bool {
+        matches!(self, Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_))
+    }
+}

@@ -35,9 +35,29 @@ pub enum Exit {
 }
 
 impl Exit {
+    const ALL: [Self; 12] = [
+        Self::Done,
+        Self::Internal,
+        Self::Usage,
+        Self::InputRefused,
+        Self::InputsSkipped,
+        Self::Output,
+        Self::Limit,
+        Self::Locked,
+        Self::Mismatch,
+        Self::Interrupted,
+        Self::Announced,
+        Self::Terminated,
+    ];
+
     /// The number the shell sees.
     pub fn code(self) -> u8 {
         self as u8
+    }
+
+    /// The exit of this code; of one that is not in the table, an internal error.
+    pub fn of_code(code: u8) -> Self {
+        Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Internal)
     }
 }
 
@@ -55,3 +75,16 @@ Exit codes:
   2  wrong usage                             7  another run writes the same output
   3  input refused, nothing written          8  verification or check found a difference
   4  done, but inputs skipped (--skip-bad)   130/138/143  stopped by SIGINT/SIGUSR1/SIGTERM";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_lead_back() {
+        for exit in Exit::ALL {
+            assert_eq!(Exit::of_code(exit.code()), exit);
+        }
+        assert_eq!(Exit::of_code(99), Exit::Internal);
+    }
+}

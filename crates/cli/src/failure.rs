@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
+    /// Whether it only says that another rank failed.
+    pub is_echo: bool,
     what: String,
     details: Option<String>,
     hint: Option<String>,
@@ -32,12 +34,30 @@ impl Failure {
             what.truncate(end);
             what.push('…');
         }
-        Self { exit, what, details: None, hint: None }
+        Self { exit, is_echo: false, what, details: None, hint: None }
     }
 
     /// The command line makes no sense.
     pub fn usage(what: &str) -> Self {
         Self::new(Exit::Usage, what)
+    }
+
+    /// The same failure, as that of another rank.
+    #[must_use]
+    pub fn echo(mut self) -> Self {
+        self.is_echo = true;
+        self
+    }
+
+    /// The message alone.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Tells it on standard error; its exit code.
+    pub fn tell(&self) -> Exit {
+        anstream::eprint!("{}", self.render());
+        self.exit
     }
 
     /// The same failure with advice what to do.
@@ -72,7 +92,7 @@ impl Failure {
     /// Standard output could not be written. A reader that went away (`| head`) is no failure: nothing more is said.
     pub fn standard_output(cause: std::io::Error) -> Self {
         match cause.kind() {
-            ErrorKind::BrokenPipe => Self { exit: Exit::Done, what: String::new(), details: None, hint: None },
+            ErrorKind::BrokenPipe => Self::new(Exit::Done, ""),
             _ => Self::new(Exit::Output, &format!("standard output: {cause}")),
         }
     }
@@ -132,6 +152,10 @@ impl Failure {
                     .details(differences::repeated(repeated))
                     .hint("leave them out, or append their rows once more with --again")
             }
+            MergeError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
+            MergeError::PartDiffers { .. } => failure.hint(
+                "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
+            ),
             MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
@@ -202,7 +226,8 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }
-        | MergeError::Object { .. } => Exit::InputRefused,
+        | MergeError::Object { .. }
+        | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
         MergeError::OutputTooLong { .. } => Exit::Limit,

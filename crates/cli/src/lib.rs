@@ -10,11 +10,13 @@ pub mod command;
 pub mod demo;
 pub mod exit;
 pub mod failure;
+pub mod machine;
 pub mod options;
 pub mod progress;
 pub mod render;
 pub mod run;
 pub mod signals;
+pub mod team;
 pub mod watching;
 
 pub use run::run;

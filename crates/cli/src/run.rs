@@ -5,6 +5,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::signals::AbortIsMemory;
+use crate::team::{Team, tell_once};
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
@@ -21,15 +22,30 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         tell_panic(panic);
     }));
     guard(|| match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => conclude(dispatch(arguments.command)),
+        Ok(arguments) => carry_out(arguments.command),
         Err(error) => tell_usage(&error),
     })
+    .unwrap_or(Exit::Internal)
 }
 
-/// The exit code of `work`; a panic is an internal error, already told by the hook.
-fn guard(work: impl FnOnce() -> Exit) -> Exit {
+/// What `work` gives; `None` is a panic, an internal error that the hook has told.
+fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     // After a panic nothing of `work` is looked at again.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Exit::Internal)
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}
+
+/// The exit code of a command, which the ranks that were started for it share.
+fn carry_out(command: Command) -> Exit {
+    match Team::gather(&command) {
+        Ok(team) => {
+            let result = guard(|| dispatch(command, &team));
+            team.end(result)
+        }
+        Err(failure) => {
+            tell_once(|| anstream::eprint!("{}", failure.render()));
+            failure.exit
+        }
+    }
 }
 
 /// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
@@ -38,13 +54,13 @@ fn serve_reader() -> Exit {
     child::serve().map_or(Exit::Internal, |()| Exit::Done)
 }
 
-fn dispatch(command: Command) -> Result<Exit, Failure> {
+fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
     let out = &mut anstream::stdout();
     match command {
-        Command::Plan(arguments) => command::plan::run(&arguments),
-        Command::Merge(arguments) => command::merge::run(&arguments),
+        Command::Plan(arguments) => command::plan::run(&arguments, team),
+        Command::Merge(arguments) => command::merge::run(&arguments, team),
         Command::Append(arguments) => command::append::run(&arguments),
-        Command::Rechunk(arguments) => command::rechunk::run(&arguments),
+        Command::Rechunk(arguments) => command::rechunk::run(&arguments, team),
         Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),
         Command::Keys { command } => command::keys::run(&command),
@@ -54,21 +70,10 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// The exit code of a result; a failure is told on standard error.
-fn conclude(result: Result<Exit, Failure>) -> Exit {
-    match result {
-        Ok(exit) => exit,
-        Err(failure) => {
-            anstream::eprint!("{}", failure.render());
-            failure.exit
-        }
-    }
-}
-
 /// Help, version or a usage error.
 fn tell_usage(error: &clap::Error) -> Exit {
     // Nothing can be said if standard output and error are gone; the exit code still tells.
-    let _ = error.print();
+    tell_once(|| error.print().unwrap_or_default());
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 
@@ -86,8 +91,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_internal_error() {
-        assert_eq!(guard(|| Exit::Done), Exit::Done);
-        assert_eq!(guard(|| panic!("a defect")).code(), 1);
+        assert_eq!(guard(|| Exit::Done), Some(Exit::Done));
+        let result = guard(|| -> Result<Exit, Failure> { panic!("a defect") });
+        assert_eq!(Team::alone().end(result).code(), 1);
     }
 
     #[test]

@@ -16,6 +16,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 pub struct Received(Arc<AtomicI32>);
 
 impl Received {
+    /// Whether one arrived.
+    pub fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
     /// The exit code that tells of the signal; SIGINT's where the run was cancelled without one.
     pub fn exit(&self) -> Exit {
         match self.0.load(Ordering::Relaxed) {

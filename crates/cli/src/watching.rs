@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::options::running::RunningArgs;
 use crate::progress::Progress;
 use crate::signals::{self, Received};
+use crate::team::Team;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Severity};
 use raddle_merge::options::Watch;
@@ -23,7 +24,19 @@ impl Watching {
     /// # Errors
     /// If the log cannot be created or signals cannot be watched.
     pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
-        let progress = Progress::start(arguments, command)?;
+        Self::with(Progress::start(arguments, command)?)
+    }
+
+    /// Collective. The same for a command that ranks carry out; the first rank shows progress and writes the log.
+    ///
+    /// # Errors
+    /// As [`Watching::start`], on every rank.
+    pub fn start_among(team: &Team, arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
+        let own = if team.leads() { Self::start(arguments, command) } else { Self::with(Progress::silent()) };
+        team.agree("start", own)
+    }
+
+    fn with(progress: Progress) -> Result<Self, Failure> {
         let cancel = CancelToken::new();
         let stop = cancel.clone();
         let received = signals::watch(move || stop.cancel())
@@ -37,6 +50,8 @@ impl Watching {
         let outcome = work(&watch).map_err(|mut failure| {
             if failure.exit == Exit::Interrupted {
                 failure.exit = self.received.exit();
+                // Else another rank was.
+                failure.is_echo |= !self.received.any();
             }
             failure
         });

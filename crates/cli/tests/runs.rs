@@ -325,3 +325,30 @@ fn manual_pages_and_completions_are_made() {
         assert!(code == 0 && script.contains("rechunk"), "{shell}");
     }
 }
+
+/// What a launcher of ranks says of itself; over MPI the command is tested in `tests/mpi`.
+#[test]
+fn a_launcher_of_several_ranks_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    make(&folder.path().join("in.h5"), "/a", 1, 100);
+    let started = |arguments: &[&str], rank: &str, size: &str| {
+        let mut command = raddle(folder.path(), arguments);
+        command.env("PMI_RANK", rank).env("PMI_SIZE", size);
+        outcome(command)
+    };
+    for (rank, speaks) in [("0", true), ("2", false)] {
+        let (code, out, err) = started(&["verify", "in.h5"], rank, "3");
+        assert_eq!((code, out.as_str(), err.contains("is done by one process")), (2, "", speaks), "{err}");
+        assert_eq!(err.is_empty(), !speaks);
+        if !cfg!(feature = "mpi") {
+            let (code, _, err) = started(&["merge", "in.h5", "-o", "out.h5"], rank, "3");
+            assert_eq!((code, err.contains("this raddle was built without MPI")), (2, speaks), "{err}");
+        }
+    }
+    assert!(!folder.path().join("out.h5").exists());
+    // One rank is no company.
+    assert_eq!(started(&["inspect", "in.h5"], "0", "1").0, 0);
+    if !cfg!(feature = "mpi") {
+        assert_eq!(started(&["merge", "in.h5", "-o", "out.h5", "-q"], "0", "1").0, 0);
+    }
+}

@@ -99,7 +99,7 @@ fn main() {
             shape: vec![tiles_each * tile_len],
             tile_shape: vec![tile_len],
             element_len_bytes: 1,
-            segments: vec![],
+            segments: vec![].into(),
         };
         let plan = Plan { arrays: vec![array; arrays] };
         let work = Copy { source: (0..tile_len).map(|at| at as u8).collect() };

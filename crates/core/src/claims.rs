@@ -136,7 +136,7 @@ mod tests {
     use crate::plan::{ArrayPlan, Plan};
 
     fn array(tiles: u64) -> ArrayPlan {
-        ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] }
+        ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![].into() }
     }
 
     #[test]

@@ -6,10 +6,8 @@
 //! from any thread, in any order. Invariant of [`RowBlockDigests`]: the result depends on the content and the block
 //! length alone.
 
-use crate::communicator::Communicator;
 use crate::error::{CoreError, Result};
 use crate::extent::{BoxSource, Extent, product};
-use crate::message::{Words, of_words};
 use crc_fast::CrcAlgorithm;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,7 +182,7 @@ pub struct RowBlockDigests {
 }
 
 /// What fragments added to one block: enough to add them again without their bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockPart {
     /// Number of the block.
     pub block: u64,
@@ -192,6 +190,15 @@ pub struct BlockPart {
     pub linear: u64,
     /// Their length.
     pub len_bytes: u64,
+}
+
+/// What one rank added to digests that others add to as well.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Additions {
+    /// Bytes of all fragments.
+    pub len_bytes: u64,
+    /// Number and linear CRC of each block whose CRC is not zero.
+    pub blocks: Vec<(u64, u64)>,
 }
 
 /// What [`RowBlockDigests`] yields.
@@ -353,22 +360,25 @@ impl RowBlockDigests {
         }
     }
 
-    /// Collective. Joins what the ranks added, on every rank.
-    pub fn join(&mut self, communicator: &dyn Communicator) -> Result<()> {
-        let words = self.blocks.iter().chain([&self.added_bytes]);
-        let mine = of_words(words.map(|word| word.load(Ordering::Relaxed)));
-        let mut joined = vec![0u64; self.blocks.len() + 1];
-        for message in &communicator.all_gather_bytes(&mine)? {
-            let mut words = Words::new("join digests", message);
-            let (added_bytes, blocks) = (self.blocks.len(), &mut joined);
-            for block in &mut blocks[..added_bytes] {
-                *block ^= words.word()?;
-            }
-            blocks[added_bytes] = blocks[added_bytes].wrapping_add(words.word()?);
+    /// All that was added here, for [`RowBlockDigests::add_additions`] on another rank.
+    pub fn additions(&self) -> Additions {
+        let linear = self.blocks.iter().map(|block| block.load(Ordering::Relaxed));
+        Additions {
+            len_bytes: self.added_bytes.load(Ordering::Relaxed),
+            blocks: (0..).zip(linear).filter(|(_, linear)| *linear != 0).collect(),
         }
-        for (slot, word) in self.blocks.iter_mut().chain([&mut self.added_bytes]).zip(joined) {
-            *slot.get_mut() = word;
+    }
+
+    /// Adds what another rank added of the same content.
+    ///
+    /// # Errors
+    /// If there is no such block.
+    pub fn add_additions(&self, additions: &Additions) -> Result<()> {
+        for (block, linear) in &additions.blocks {
+            self.check_part(BlockPart { block: *block, linear: *linear, len_bytes: 0 })?;
+            self.blocks[*block as usize].fetch_xor(*linear, Ordering::Relaxed);
         }
+        self.added_bytes.fetch_add(additions.len_bytes, Ordering::Relaxed);
         Ok(())
     }
 
@@ -556,14 +566,14 @@ mod tests {
                 shape: axes.iter().map(|a| a.0).collect(),
                 tile_shape: axes.iter().map(|a| a.1).collect(),
                 element_len_bytes: element as u64,
-                segments: vec![],
+                segments: vec![].into(),
             };
             let content: Vec<u8> = (0..array.len_bytes()).map(|i| (i.wrapping_mul(seed | 1) >> 3) as u8).collect();
             let mut order: Vec<u64> = (0..array.tile_count()).collect();
             order.sort_by_key(|index| index.wrapping_mul(seed | 1).rotate_left(17));
             // Three ranks share the tiles.
             let results = Threads::run(3, |ranks| {
-                let mut digests = RowBlockDigests::new(block_len, array.len_bytes());
+                let digests = RowBlockDigests::new(block_len, array.len_bytes());
                 for (turn, index) in order.iter().enumerate() {
                     let extent = array.tile_extent(*index);
                     if turn % 3 != ranks.rank() {
@@ -591,14 +601,16 @@ mod tests {
                         parts.into_iter().for_each(|part| digests.add_part(part).unwrap());
                     }
                 }
-                digests.join(ranks).unwrap();
-                digests.finish().unwrap()
+                digests.additions()
             });
-            for got in results {
-                prop_assert_eq!(got.whole, Digest::of(&content));
-                let want: Vec<_> = content.chunks(block_len as usize).map(Digest::of).collect();
-                prop_assert_eq!(got.blocks, want);
-            }
+            let all = RowBlockDigests::new(block_len, content.len() as u64);
+            results.iter().for_each(|additions| all.add_additions(additions).unwrap());
+            let beyond = Additions { len_bytes: 0, blocks: vec![(all.blocks.len() as u64, 1)] };
+            prop_assert!(all.add_additions(&beyond).is_err());
+            let got = all.finish().unwrap();
+            prop_assert_eq!(got.whole, Digest::of(&content));
+            let want: Vec<_> = content.chunks(block_len as usize).map(Digest::of).collect();
+            prop_assert_eq!(got.blocks, want);
         }
     }
 }

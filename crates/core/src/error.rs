@@ -72,6 +72,14 @@ pub enum CoreError {
         /// Length expected.
         expected_bytes: usize,
     },
+    /// A message that contradicts what its kind says, so that the ranks cannot be of one build.
+    #[error("{operation}: the message of rank {rank} makes no sense; start all ranks from the same raddle")]
+    MessageContent {
+        /// Collective operation.
+        operation: &'static str,
+        /// The rank that sent it, or cannot make it.
+        rank: Rank,
+    },
     /// One message per rank was expected.
     #[error("{operation}: {got} messages for {size} ranks")]
     MessageCount {

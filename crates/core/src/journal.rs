@@ -107,21 +107,23 @@ fn frame(content: &[u8]) -> Vec<u8> {
 pub struct Journal<R> {
     bytes: R,
     binding: Binding,
+    first_tile: u64,
     start_address: u64,
     kept: Kept,
     len_bytes: u64,
 }
 
 impl<R: Read> Journal<R> {
-    /// Reads the first frame; `None` if that is not one of this format. `start_address` is that of the first tile.
+    /// Reads the first frame; `None` if that is not one of this format. `start_address` is that of the first tile, whose
+    /// number is `first_tile`.
     ///
     /// # Errors
     /// Those of `bytes`.
-    pub fn open(mut bytes: R, start_address: u64) -> std::io::Result<Option<Self>> {
+    pub fn open(mut bytes: R, first_tile: u64, start_address: u64) -> std::io::Result<Option<Self>> {
         let Some(content) = read_frame(&mut bytes)? else { return Ok(None) };
         let len_bytes = (FRAME_HEAD_LEN_BYTES + content.len()) as u64;
         let binding = Binding::from_bytes(&content);
-        Ok(binding.map(|binding| Self { bytes, binding, start_address, kept: Kept::default(), len_bytes }))
+        Ok(binding.map(|binding| Self { bytes, binding, first_tile, start_address, kept: Kept::default(), len_bytes }))
     }
 
     /// What the run depended on.
@@ -158,7 +160,11 @@ impl<R: Read> Journal<R> {
         let [first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, count] = words.words().ok()?;
         let end = first.checked_add(tiles)?;
         let expected_address = self.start_address.checked_add(self.kept.stored_len_bytes)?;
-        if first != self.kept.tiles || tiles == 0 || end > index.tile_count() || address != expected_address {
+        if Some(first) != self.first_tile.checked_add(self.kept.tiles)
+            || tiles == 0
+            || end > index.tile_count()
+            || address != expected_address
+        {
             return None;
         }
         let (mut claims, mut next_behind, mut next_address) = (Vec::new(), 0, address);
@@ -209,8 +215,12 @@ mod tests {
     const START: u64 = 4096;
 
     fn index() -> TileIndex {
-        let array =
-            |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] };
+        let array = |tiles| ArrayPlan {
+            shape: vec![tiles],
+            tile_shape: vec![1],
+            element_len_bytes: 1,
+            segments: vec![].into(),
+        };
         Plan { arrays: vec![array(3), array(0), array(4)] }.tile_index()
     }
 
@@ -252,7 +262,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Option<(Vec<PlacedBatch>, Kept, u64)> {
         let index = index();
-        let mut journal = Journal::open(bytes, START).unwrap()?;
+        let mut journal = Journal::open(bytes, 0, START).unwrap()?;
         assert_eq!(journal.binding(), &binding());
         let mut found = Vec::new();
         while let Some(batch) = journal.next_record(&index).unwrap() {
@@ -329,7 +339,7 @@ mod tests {
     fn lengths_that_lie_cost_no_memory() {
         let mut bytes = of_words([u64::MAX, 0]);
         bytes.extend_from_slice(b"short");
-        assert!(Journal::open(bytes.as_slice(), START).unwrap().is_none());
+        assert!(Journal::open(bytes.as_slice(), 0, START).unwrap().is_none());
     }
 
     #[test]

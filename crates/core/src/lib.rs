@@ -26,6 +26,7 @@ pub mod plan;
 pub mod progress;
 pub mod regroup;
 pub mod report;
+mod segments;
 mod sync;
 pub mod threads;
 

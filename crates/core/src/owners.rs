@@ -49,6 +49,26 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
         .collect()
 }
 
+/// Cuts consecutive items into `parts` runs whose costs differ as little as whole items allow: `parts` + 1 bounds, the
+/// first 0, the last the number of items.
+pub fn cut(costs: impl Iterator<Item = u64> + Clone, parts: usize) -> Vec<u64> {
+    // Even an item without cost counts, as in dealing.
+    let costs = costs.map(|cost| u128::from(cost.max(1)));
+    let (total, parts) = (costs.clone().sum::<u128>(), parts.max(1));
+    let (mut bounds, mut before, mut items) = (vec![0], 0, 0);
+    for cost in costs {
+        // A run ends before the item of which more than half lies beyond its share.
+        while bounds.len() < parts && (2 * before + cost) * parts as u128 > 2 * total * bounds.len() as u128 {
+            bounds.push(items);
+        }
+        before += cost;
+        items += 1;
+    }
+    bounds.resize(parts, items);
+    bounds.push(items);
+    bounds
+}
+
 /// The rank with the largest sum of shares; of equals, the lowest. `None` without shares.
 pub fn largest_share(shares: impl IntoIterator<Item = (Rank, u64)>) -> Option<Rank> {
     let mut sums: SmallVec<[(Rank, u64); 8]> = SmallVec::new();
@@ -144,6 +164,18 @@ mod tests {
             }
             let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
             prop_assert!(most - least <= 100);
+        }
+
+        #[test]
+        fn runs_are_balanced(costs in prop::collection::vec(0u64..100, 0..200), parts in 1usize..9) {
+            let bounds = cut(costs.iter().copied(), parts);
+            prop_assert_eq!((bounds.len(), bounds[0], bounds[parts]), (parts + 1, 0, costs.len() as u64));
+            let total: u64 = costs.iter().map(|cost| cost.max(&1)).sum();
+            for run in bounds.windows(2) {
+                prop_assert!(run[0] <= run[1]);
+                let cost: u64 = costs[run[0] as usize..run[1] as usize].iter().map(|cost| cost.max(&1)).sum();
+                prop_assert!(cost.abs_diff(total / parts as u64) <= 101, "{:?} {}", bounds, cost);
+            }
         }
 
         #[test]

@@ -7,20 +7,8 @@
 
 use crate::error::{CoreError, PlanFault, Result};
 use crate::extent::{Coordinates, Extent, MAX_RANK};
+pub use crate::segments::{Segment, SegmentLists, Segments};
 use serde::{Deserialize, Serialize};
-
-/// A run of rows (axis 0) of an array that comes from one input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
-    /// Number of the input.
-    pub input: u32,
-    /// Row of the array that the first of them becomes.
-    pub start: u64,
-    /// Rows.
-    pub rows: u64,
-    /// The first of them in the input: 0 but where an array holds only the end of what an input has.
-    pub source_row: u64,
-}
 
 /// One array of the output and how it is cut into tiles.
 ///
@@ -35,13 +23,13 @@ pub struct ArrayPlan {
     /// Length of an element.
     pub element_len_bytes: u64,
     /// What axis 0 is made of, in order and without gap; inputs without rows are left out. None: see above.
-    pub segments: Vec<Segment>,
+    pub segments: Segments,
 }
 
 impl ArrayPlan {
     /// An array that has no tiles (scalar, null, compact, ...) and is committed in its turn like any other.
     pub fn untiled() -> Self {
-        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, segments: Vec::new() }
+        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, segments: Segments::default() }
     }
 
     /// Number of tiles along `axis`.
@@ -342,6 +330,12 @@ impl TileIndex {
         next
     }
 
+    /// The tiles of `batch`, in order.
+    pub fn tiles_in(&self, batch: &Batch) -> impl Iterator<Item = Tile> {
+        let tiles = std::iter::successors(self.tile(batch.first), |tile| Some(self.next(*tile)));
+        tiles.take(batch.tiles as usize)
+    }
+
     /// The number of `tile`.
     pub fn ordinal(&self, tile: Tile) -> Option<u64> {
         let (first, end) = self.tiles_of(tile.array)?;
@@ -374,7 +368,12 @@ mod tests {
             }
             start += rows;
         }
-        ArrayPlan { shape: shape.to_vec(), tile_shape: tile_shape.to_vec(), element_len_bytes: 2, segments }
+        ArrayPlan {
+            shape: shape.to_vec(),
+            tile_shape: tile_shape.to_vec(),
+            element_len_bytes: 2,
+            segments: segments.into(),
+        }
     }
 
     #[test]
@@ -397,10 +396,14 @@ mod tests {
             PlanFault::Segment { segment: 2, start: 6, expected: 5 }
         );
         let mut gap = good.clone();
-        gap.segments[1].start = 3;
+        let mut segments = gap.segments.to_vec();
+        segments[1].start = 3;
+        gap.segments = segments.into();
         assert_eq!(fault(gap), PlanFault::Segment { segment: 1, start: 3, expected: 2 });
         let mut empty = good;
-        empty.segments.insert(1, Segment { input: 1, start: 2, rows: 0, source_row: 0 });
+        let mut segments = empty.segments.to_vec();
+        segments.insert(1, Segment { input: 1, start: 2, rows: 0, source_row: 0 });
+        empty.segments = segments.into();
         assert_eq!(fault(empty), PlanFault::EmptySegment(1));
     }
 

@@ -8,14 +8,15 @@ use raddle_core::plan::{ArrayPlan, Plan, TileIndex};
 const START_ADDRESS: u64 = 2048;
 
 fn index() -> TileIndex {
-    let array = |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] };
+    let array =
+        |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![].into() };
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 
 /// The bytes are a journal.
 pub(crate) fn journal(bytes: &[u8]) {
     let index = index();
-    let Ok(Some(mut journal)) = Journal::open(bytes, START_ADDRESS) else { return };
+    let Ok(Some(mut journal)) = Journal::open(bytes, 0, START_ADDRESS) else { return };
     let mut written = Vec::new();
     journal::begin(&mut written, journal.binding()).expect("memory takes all");
     assert_eq!(journal.binding().difference(&journal.binding().clone()), None);

@@ -16,6 +16,7 @@ pub mod model;
 pub mod native;
 pub mod ranges;
 pub mod read;
+pub mod sent_error;
 pub mod source;
 pub mod stock;
 pub mod write;

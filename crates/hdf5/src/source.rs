@@ -6,13 +6,14 @@
 use crate::error::{Hdf5Error, Result};
 use crate::ranges::Ranges;
 use foldhash::HashMap;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What identifies a file's content well enough to notice that it changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// Device number.
     pub device: u64,
@@ -33,6 +34,12 @@ impl FileIdentity {
             len_bytes: metadata.len(),
             modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
         }
+    }
+
+    /// Whether two looks at one path saw the same file. Machines that share a file system number its device each in
+    /// their own way.
+    pub fn is_unchanged(&self, later: &Self) -> bool {
+        (self.inode, self.len_bytes, self.modified_ns) == (later.inode, later.len_bytes, later.modified_ns)
     }
 }
 
@@ -277,7 +284,7 @@ impl InputPool {
         }
         let file = Arc::new(InputFile::open(&self.paths[input as usize])?);
         if let Some(Some(identity)) = self.identities.get(input as usize)
-            && *identity != file.identity()
+            && !identity.is_unchanged(&file.identity())
         {
             return Err(file.changed("it is not the file that was scanned"));
         }

@@ -106,6 +106,18 @@ pub enum MergeError {
         /// Lock file.
         lock: PathBuf,
     },
+    /// A part beside the output is not of this merge.
+    #[error("{}: part {part} beside it was made otherwise: {subject} changed since ({})", output.display(), path.display())]
+    PartDiffers {
+        /// Output path.
+        output: PathBuf,
+        /// Number of the part.
+        part: u32,
+        /// Its file.
+        path: PathBuf,
+        /// What differs.
+        subject: String,
+    },
     /// Programs that read the file do not let it go.
     #[error("{}: is open in another program; nothing was changed", path.display())]
     InUse {

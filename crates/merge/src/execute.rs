@@ -8,18 +8,22 @@ use crate::digests::Digests;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::publish::Publication;
-use crate::resume::{self, RunJournal};
+use crate::publish::{Publication, temporary_path};
+use crate::ranks::{agree, share};
+use crate::resume::{self, Begun};
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
-use raddle_core::communicator::SingleProcess;
-use raddle_core::engine::{Context, EngineOptions, EngineReport, Kept, Placement, execute_recorded};
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::engine::{
+    Committed, Context, EngineOptions, EngineReport, Kept, Placement, execute, execute_recorded,
+};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::{OutputOptions, WrittenFile};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,16 +99,51 @@ fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
 /// Any error leaves the output's name untouched. [`MergeError::Resumable`] tells of what is kept for the next run;
 /// after any other nothing is left of this one.
 pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
+    let report = merge_among(plan, watch, &SingleProcess)?;
+    // There is no other rank that could have it.
+    report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
+}
+
+/// Collective. As [`merge`], by the `ranks` that made the plan together: each makes and places its own tiles, the first
+/// makes the objects, gives the file its name and gets the report. Several ranks go on from nothing and leave nothing to
+/// go on from.
+///
+/// # Errors
+/// As [`merge`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
+pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     let options = &plan.options;
-    let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
-    let others = if options.in_place { &[] } else { inputs.as_slice() };
-    let publication = Publication::begin(&options.output, others, options.force)?;
+    let begin = || {
+        let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
+        let others = if options.in_place { &[] } else { inputs.as_slice() };
+        Publication::begin(&options.output, others, options.force)
+    };
+    let publication = (ranks.rank() == 0).then(begin).transpose();
+    let publication = agree(ranks, "begin the output", publication)?;
+    carry_out(plan, watch, ranks, publication)
+}
+
+/// As [`merge`], for an output whose lock is held.
+pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
+    let report = carry_out(plan, watch, &SingleProcess, Some(publication))?;
+    report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
+}
+
+/// Collective. As [`merge_among`], with the publication on the rank that leads.
+fn carry_out(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    publication: Option<Publication>,
+) -> Result<Option<MergeReport>> {
+    let options = &plan.options;
     let mut recorded = None;
-    make(plan, watch, &publication, &mut recorded).map_err(|source| {
+    let made = make(plan, watch, ranks, publication.as_ref(), &mut recorded);
+    let Some(publication) = publication else { return made };
+    made.map_err(|source| {
         let is_worth = match recorded {
             Some(Kept { tiles, .. }) => tiles > 0 && publication.temporary().exists(),
             // Stopped while what an earlier run had left was looked at.
-            None => options.ordered && options.resume && publication.journal().exists(),
+            None => ranks.size() == 1 && options.ordered && options.resume && publication.journal().exists(),
         };
         if !is_worth || !source.is_resumable() {
             return source;
@@ -115,41 +154,50 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     })
 }
 
-/// Makes the output under its temporary name and publishes it. `recorded` tells, also after an error, what a later run
-/// can go on from.
+/// Collective. Makes the output under its temporary name and publishes it; that and the report are the affair of the
+/// rank that has the publication. `recorded` tells, also after an error, what a later run can go on from.
 fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
-    publication: &Publication,
+    ranks: &dyn Communicator,
+    publication: Option<&Publication>,
     recorded: &mut Option<Kept>,
-) -> Result<MergeReport> {
+) -> Result<Option<MergeReport>> {
     let started = std::time::Instant::now();
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool);
+    let work = MergeWork::new(plan, &pool).shared_by(ranks.size());
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
-    let resume::Begun { temporary, mut journal, samples } =
-        resume::begin(plan, &pool, &work, raw_start, publication, *watch)?;
-    let resumed = journal.recorded();
-    let (path, options) = (publication.temporary(), &output_options);
-    let target = Target { temporary, path, options, journal: &mut journal, samples: &samples };
-    let written = write(plan, &work, target, &budget, watch);
-    *recorded = Some(journal.recorded());
-    let Written { engine, file, digests, commit } = written?;
-    for input in 0..plan.inputs.len() as u32 {
-        pool.get(input)?.check_unchanged()?;
-    }
-    watch.cancel.check()?;
-    if plan.options.in_place {
-        keep_permissions(&plan.options.output, publication.temporary())?;
-    }
-    publication.publish()?;
+    let samples = resume::samples(plan, &pool, ranks)?;
+    let begin = |publication| resume::begin(plan, &samples, &work, raw_start, publication, *watch);
+    let mut begun = agree(ranks, "make the temporary file", publication.map(begin).transpose())?;
+    let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
+    let target = Target {
+        path: &temporary_path(&plan.options.output),
+        begun: begun.as_mut(),
+        options: &output_options,
+        samples: &samples,
+    };
+    let written = write(plan, &work, target, &budget, watch, ranks);
+    *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
+    let (engine, led) = written?;
+    let mut own = share(ranks, plan.inputs.len());
+    let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
+    agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    let publish = |publication: &Publication| {
+        if plan.options.in_place {
+            keep_permissions(&plan.options.output, publication.temporary())?;
+        }
+        publication.publish()
+    };
+    agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
+    let Some(Led { file, digests, commit }) = led else { return Ok(None) };
     let columns = &plan.columns;
     let mut late_stages = StageTable::default();
     late_stages.get_mut(Stage::Commit).add(&commit);
-    Ok(MergeReport {
+    Ok(Some(MergeReport {
         output: plan.options.output.clone(),
         inputs: plan.inputs.len() as u64,
         skipped: skipped(plan),
@@ -169,12 +217,11 @@ fn make(
         engine,
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),
-    })
+    }))
 }
 
-/// An output that is complete but for its name.
-struct Written {
-    engine: EngineReport,
+/// What the rank that leads has of an output that is complete but for its name.
+struct Led {
     file: WrittenFile,
     digests: Digests,
     commit: StageTotals,
@@ -182,50 +229,70 @@ struct Written {
 
 /// What is written to and recorded.
 struct Target<'a, 'j> {
-    temporary: File,
     path: &'a Path,
+    /// On the rank that leads.
+    begun: Option<&'a mut Begun<'j>>,
     options: &'a OutputOptions,
-    journal: &'a mut RunJournal<'j>,
     samples: &'a [u64],
 }
 
-/// Makes the tiles and the objects.
+/// Collective. Makes the tiles and, on the rank that leads, the objects.
 fn write(
     plan: &MergePlan,
     work: &MergeWork<'_>,
     target: Target<'_, '_>,
     budget: &MemoryBudget,
     watch: &Watch<'_>,
-) -> Result<Written> {
-    let Target { temporary, path, options, journal, samples } = target;
-    let sink = temporary.try_clone().map_err(|source| MergeError::Write {
-        path: path.to_path_buf(),
-        operation: "open",
-        source,
-    })?;
-    let mut committer = Committer::create(plan, temporary, path, options, work, watch.cancel)?;
+    ranks: &dyn Communicator,
+) -> Result<(EngineReport, Option<Led>)> {
+    let Target { path, begun, options, samples } = target;
+    let failed = |operation| {
+        let path = path.to_path_buf();
+        move |source| MergeError::Write { path, operation, source }
+    };
+    let sink = match &begun {
+        Some(begun) => begun.temporary.try_clone(),
+        None => OpenOptions::new().write(true).open(path),
+    };
+    let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
+    let create = |begun: &Begun<'_>| {
+        let file = begun.temporary.try_clone().map_err(failed("open"))?;
+        Committer::create(plan, file, path, options, work, watch.cancel)
+    };
+    let mut committer = agree(ranks, "create the output", begun.as_deref().map(create).transpose())?;
+    let raw_start = committer.as_ref().map_or(0, Committer::raw_start);
     let engine_options = EngineOptions {
         jobs: plan.options.jobs,
         placement: if plan.options.ordered { Placement::Ordered } else { Placement::Unordered },
-        start_address: committer.raw_start(),
+        start_address: ranks.all_gather_u64(raw_start)?[0],
         ..EngineOptions::default()
     };
-    let context = Context { communicator: &SingleProcess, budget, observer: watch.observer, cancel: watch.cancel };
-    let engine = execute_recorded(
-        &plan.tiles,
-        work,
-        &sink,
-        &mut |committed| committer.commit(committed.array, committed.claims),
-        journal,
-        &engine_options,
-        &context,
-    )
-    .map_err(|error| MergeError::from_engine(error, path))?;
+    let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
+    let commit = &mut |done: Committed<'_>| match &mut committer {
+        Some(committer) => committer.commit(done.array, done.claims),
+        None => Ok(()),
+    };
+    let engine = match begun {
+        Some(begun) => {
+            execute_recorded(&plan.tiles, work, &sink, commit, &mut begun.journal, &engine_options, &context)
+        }
+        None => execute(&plan.tiles, work, &sink, commit, &engine_options, &context),
+    };
+    let engine = engine.map_err(|error| MergeError::from_engine(error, path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
-    let mut digests = work.finish()?;
+    work.bring_digests(ranks)?;
     let timer = StageTimer::start();
-    let file = committer.finish(engine.end_address, &mut digests, samples)?;
-    let (commit, elapsed_s) = (timer.totals(0, 1), timer.elapsed_s());
-    watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s });
-    Ok(Written { engine, file, digests, commit })
+    let finish = |committer: Committer<'_>| {
+        let mut digests = work.finish()?;
+        let file = committer.finish(engine.end_address, &mut digests, samples)?;
+        Ok(Led { file, digests, commit: timer.totals(0, 1) })
+    };
+    let led = match committer {
+        Some(committer) => finish(committer).map(Some),
+        // The rank that leads makes durable what its machine has written, and no other's.
+        None => sink.sync_data().map_err(failed("fsync")).map(|()| None),
+    };
+    let led = agree(ranks, "complete the output", led)?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
+    Ok((engine, led))
 }

@@ -28,7 +28,7 @@ const EVENTS_CHUNK_LEN_BYTES: u64 = 1 << 20;
 /// Rows per chunk of wide datasets under [`LayoutPolicy::Events`], as NOvA's pixel maps have.
 const EVENTS_WIDE_ROWS: u64 = 128;
 /// Rows from which a dataset counts as wide, in bytes.
-const WIDE_ROW_LEN_BYTES: u64 = 1024;
+pub(crate) const WIDE_ROW_LEN_BYTES: u64 = 1024;
 /// Chunk under [`LayoutPolicy::Scan`]: long enough that seeks and per-chunk costs vanish, short enough for caches.
 const SCAN_CHUNK_LEN_BYTES: u64 = 4 << 20;
 /// Chunk under [`LayoutPolicy::Random`]: the cost of one row is inflating its chunk.

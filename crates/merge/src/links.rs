@@ -3,10 +3,13 @@
 //! Invariant: a name leads from the output's folder to the input whatever the current folder is and through whatever
 //! symbolic links the two were named.
 
-use crate::error::{MergeError, Result};
-use crate::schema::{ABSENT, Column, Entry, Role, Schema};
+use crate::error::{BadInput, MergeError, Result};
+use crate::options::Watch;
+use crate::plan::{MergePlan, Route};
+use crate::readers::InputReader;
+use crate::schema::{ABSENT, Column, Entry, Role, Schema, display_path};
 use crate::values::FillPattern;
-use raddle_hdf5::model::CreationOrder;
+use raddle_hdf5::model::{CreationOrder, Layout};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -140,6 +143,32 @@ pub(crate) fn can_be_virtual(column: &Column) -> bool {
     let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
     let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
     !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
+}
+
+/// Refuses inputs whose datasets lead on to files that are not there: through a virtual dataset of theirs readers would
+/// see fill values.
+pub(crate) fn check_sources(plan: &MergePlan, watch: &Watch<'_>) -> Result<()> {
+    let library = InputReader::new(&plan.options);
+    let mut bad: Vec<BadInput> = Vec::new();
+    for ((column, planned), index) in plan.schema.columns.iter().zip(&plan.columns).zip(0..) {
+        if !matches!(planned.route, Route::Linked) {
+            continue;
+        }
+        let object = plan.schema.column_path(index);
+        for (input, fact) in plan.inputs.iter().zip(column.facts.iter()) {
+            let layout = column.templates.get(fact.template as usize).map(|template| &template.layout);
+            let leads_on = fact.rows > 0 && matches!(layout, Some(Layout::Virtual | Layout::External { .. }));
+            if !leads_on || bad.iter().any(|bad| bad.path == input.path) {
+                continue;
+            }
+            watch.cancel.check()?;
+            // Before a row is read, all sources of the dataset are looked for.
+            if let Err(error) = library.read_values(&input.path, object, Some(0..1)) {
+                bad.push(BadInput { path: input.path.clone(), error: error.in_object(display_path(object)) });
+            }
+        }
+    }
+    if bad.is_empty() { Ok(()) } else { Err(MergeError::BadInputs { bad }) }
 }
 
 fn counted(names: &[Vec<u8>]) -> HashMap<Vec<u8>, usize> {

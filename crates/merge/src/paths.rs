@@ -3,8 +3,10 @@
 //!
 //! Invariant: a path is never changed once it is there; its number is its place in the order of pushing.
 
+use serde::{Deserialize, Serialize};
+
 /// Absolute paths by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Paths {
     bytes: Vec<u8>,
     /// Where each path ends in `bytes`; it begins where the one before ends.

@@ -31,8 +31,8 @@ impl Publication {
         let lock = OutputLock::take(output)?;
         let mut publication = Self {
             output: output.to_path_buf(),
-            temporary: beside(output, ".raddle-part"),
-            journal: beside(output, ".raddle-journal"),
+            temporary: temporary_path(output),
+            journal: journal_path(output),
             _lock: lock,
             replace,
             is_kept: true,
@@ -55,16 +55,7 @@ impl Publication {
 
     /// Removes what an interrupted run left.
     pub fn clear(&self) -> Result<()> {
-        // The journal first: without it nothing is made of the other.
-        for path in [&self.journal, &self.temporary] {
-            match std::fs::remove_file(path) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(MergeError::Write { path: path.clone(), operation: "remove an old part", source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_recorded(&self.temporary, &self.journal)
     }
 
     /// Gives the output up for now: temporary file and journal stay for the next run.
@@ -94,9 +85,8 @@ impl Publication {
         }
         // From here on there is no temporary file; a journal that cannot be removed leads nowhere.
         let _ = std::fs::remove_file(&self.journal);
-        let folder = folder_of(&self.output);
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(write(to, "the file is complete under its name, but to make the name durable"))
+        sync_folder(&self.output)
+            .map_err(write(to, "the file is complete under its name, but to make the name durable"))
     }
 }
 
@@ -119,7 +109,11 @@ pub struct OutputLock {
 impl OutputLock {
     /// Takes the lock on `output`, or fails at once.
     pub fn take(output: &Path) -> Result<Self> {
-        let path = beside(output, ".raddle-lock");
+        Self::take_at(output, beside(output, ".raddle-lock"))
+    }
+
+    /// Takes the lock file `path`, for a piece of the work on `output`.
+    pub fn take_at(output: &Path, path: PathBuf) -> Result<Self> {
         let file = take_lock(output, &path)?;
         Ok(Self { path, file })
     }
@@ -131,6 +125,35 @@ impl Drop for OutputLock {
         let _ = std::fs::remove_file(&self.path);
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Removes a file of placed tiles and its journal, where they are.
+pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
+    // The journal first: without it nothing is made of the other.
+    for path in [journal, data] {
+        match std::fs::remove_file(path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(MergeError::Write { path: path.to_path_buf(), operation: "remove an old part", source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes what happened to names in the folder of `output` durable.
+pub fn sync_folder(output: &Path) -> std::io::Result<()> {
+    File::open(folder_of(output)).and_then(|folder| folder.sync_all())
+}
+
+/// Path of the temporary file of a run that writes `output`.
+pub fn temporary_path(output: &Path) -> PathBuf {
+    beside(output, ".raddle-part")
+}
+
+/// Path of the journal of such a run.
+pub fn journal_path(output: &Path) -> PathBuf {
+    beside(output, ".raddle-journal")
 }
 
 /// Path of a hidden file in the folder of `output` that belongs to it.

@@ -7,8 +7,11 @@
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
-use crate::publish::Publication;
+use crate::publish::{Publication, remove_recorded};
+use crate::ranks::{agree, share};
 use crate::tiles::MergeWork;
+use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
@@ -42,52 +45,98 @@ pub struct RunJournal<'a> {
     watch: Watch<'a>,
 }
 
+/// Where a run keeps what it places and what it records.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// File of the tiles.
+    pub data: &'a Path,
+    /// Journal beside it.
+    pub journal: &'a Path,
+    /// The first tile in the file, and its address.
+    pub first_tile: u64,
+    /// Its address.
+    pub start_address: u64,
+}
+
+impl<'a> Record<'a> {
+    /// That of a whole output.
+    fn of(publication: &'a Publication, raw_start: u64) -> Self {
+        let (data, journal) = (publication.temporary(), publication.journal());
+        Self { data, journal, first_tile: 0, start_address: raw_start }
+    }
+}
+
 /// The temporary file and the journal of a run that begins or goes on.
 pub struct Begun<'a> {
     /// The temporary file, open for reading and writing; behind the kept tiles it is empty.
     pub temporary: File,
     /// The journal.
     pub journal: RunJournal<'a>,
-    /// Digest of samples of each input.
-    pub samples: Vec<u64>,
+}
+
+/// Collective. Digest of samples of each input, on every rank; each input is read by one.
+pub fn samples(plan: &MergePlan, pool: &InputPool, ranks: &dyn Communicator) -> Result<Vec<u64>> {
+    let own = share(ranks, plan.inputs.len());
+    let own = own.map(|input| Ok(sample(pool.get(input as u32)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
+    let own = agree(ranks, "sample the inputs", own)?;
+    let all = ranks.all_gather_bytes(&own.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())?;
+    let of = |input: usize| {
+        let (rank, at) = (input % ranks.size(), input / ranks.size());
+        let sample = all[rank].as_chunks::<8>().0.get(at).copied();
+        let nonsense = CoreError::MessageContent { operation: "sample the inputs", rank };
+        sample.map(u64::from_le_bytes).ok_or(nonsense)
+    };
+    Ok((0..plan.inputs.len()).map(of).collect::<Result<_, _>>()?)
 }
 
 /// Goes on from what an interrupted run left, if that is the same merge, or begins anew. `raw_start` is the first
-/// address of tiles.
+/// address of tiles. Of several ranks the first calls this, and always begins anew: what the others place is not
+/// recorded.
 ///
 /// # Errors
 /// If the temporary file cannot be made, an input cannot be read, or the run is cancelled.
 pub fn begin<'a>(
     plan: &MergePlan,
-    pool: &InputPool,
+    samples: &[u64],
     work: &MergeWork<'_>,
     raw_start: u64,
     publication: &'a Publication,
     watch: Watch<'a>,
 ) -> Result<Begun<'a>> {
+    let binding = work.is_recorded().then(|| binding(plan, samples, raw_start));
+    let record = Record::of(publication, raw_start);
+    let (temporary, journal) = begin_record(plan, binding.as_ref(), record, work, plan.options.resume, watch)?;
+    Ok(Begun { temporary, journal })
+}
+
+/// As [`begin`], for tiles that are kept in `record`. Nothing is recorded without a binding, nothing gone on from unless
+/// `resume`.
+pub fn begin_record<'a>(
+    plan: &MergePlan,
+    binding: Option<&Binding>,
+    record: Record<'a>,
+    work: &MergeWork<'_>,
+    resume: bool,
+    watch: Watch<'a>,
+) -> Result<(File, RunJournal<'a>)> {
     let index = plan.tiles.tile_index();
-    let samples = (0..plan.inputs.len() as u32)
-        .map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme()))
-        .collect::<Result<Vec<u64>>>()?;
-    let binding = binding(plan, &samples, raw_start);
-    if plan.options.ordered && plan.options.resume {
-        match find(publication, &binding, raw_start, &index, work, watch)? {
+    if let Some(binding) = binding.filter(|_| resume) {
+        match find(record, binding, &index, work, watch)? {
             Found::Nothing => {}
-            Found::Kept(temporary, journal) => return Ok(Begun { temporary, journal: *journal, samples }),
+            Found::Kept(temporary, journal) => return Ok((temporary, *journal)),
             Found::Useless(why) => {
-                let text =
-                    format!("{} cannot be gone on from: {why}; starting over", publication.temporary().display());
+                let text = format!("{} cannot be gone on from: {why}; starting over", record.data.display());
                 watch.observer.event(&Event::Message { severity: Severity::Warning, text });
             }
         }
     }
-    publication.clear()?;
-    let temporary = open_new(publication.temporary())?;
-    let mut journal = RunJournal::new(index, publication.journal(), watch);
-    if plan.options.ordered {
-        journal.begin(&binding);
+    remove_recorded(record.data, record.journal)?;
+    let temporary = open_new(record.data)?;
+    let mut journal = RunJournal::new(index, record.journal, watch);
+    if let Some(binding) = binding {
+        journal.begin(binding);
     }
-    Ok(Begun { temporary, journal, samples })
+    Ok((temporary, journal))
 }
 
 /// What an interrupted run left, to this run's eyes.
@@ -99,19 +148,20 @@ enum Found<'a> {
 }
 
 fn find<'a>(
-    publication: &'a Publication,
+    record: Record<'a>,
     binding: &Binding,
-    raw_start: u64,
     index: &TileIndex,
     work: &MergeWork<'_>,
     watch: Watch<'a>,
 ) -> Result<Found<'a>> {
     let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
-    let (Ok(temporary), Ok(mut out)) = (open(publication.temporary()), open(publication.journal())) else {
+    let Record { data, journal: journal_path, first_tile, start_address } = record;
+    let (Ok(temporary), Ok(mut out)) = (open(data), open(journal_path)) else {
         return Ok(Found::Nothing);
     };
     let useless = |why: &str| Ok(Found::Useless(why.to_owned()));
-    let reread = |file: &File| file.try_clone().and_then(|file| Journal::open(BufReader::new(file), raw_start));
+    let reread =
+        |file: &File| file.try_clone().and_then(|file| Journal::open(BufReader::new(file), first_tile, start_address));
     let Ok(Some(mut earlier)) = reread(&out) else { return useless("its journal cannot be read") };
     if let Some(subject) = earlier.binding().difference(binding) {
         return Ok(Found::Useless(format!("{subject} changed since")));
@@ -138,12 +188,12 @@ fn find<'a>(
         let path = path.to_path_buf();
         move |source| MergeError::Write { path, operation, source }
     };
-    let end = raw_start + kept.stored_len_bytes;
-    temporary.set_len(end).map_err(write(publication.temporary(), "cut off what is not kept"))?;
+    let end = start_address + kept.stored_len_bytes;
+    temporary.set_len(end).map_err(write(data, "cut off what is not kept"))?;
     let rewound = out.set_len(journal_len_bytes).and_then(|()| out.rewind()).and_then(|()| reread(&out));
-    let earlier = rewound.map_err(write(publication.journal(), "cut off what is not kept"))?;
-    let at_end = OpenOptions::new().append(true).open(publication.journal());
-    let mut journal = RunJournal::new(index.clone(), publication.journal(), watch);
+    let earlier = rewound.map_err(write(journal_path, "cut off what is not kept"))?;
+    let at_end = OpenOptions::new().append(true).open(journal_path);
+    let mut journal = RunJournal::new(index.clone(), journal_path, watch);
     (journal.kept, journal.earlier, journal.out) = (kept, earlier, at_end.ok());
     (journal.recorded_tiles, journal.recorded_len_bytes) = (kept.tiles, kept.stored_len_bytes);
     let Kept { tiles, stored_len_bytes } = kept;
@@ -167,13 +217,13 @@ fn is_placed(temporary: &File, batch: &PlacedBatch) -> bool {
     digest.crc64_nvme() == batch.checksum
 }
 
-fn open_new(path: &Path) -> Result<File> {
+pub fn open_new(path: &Path) -> Result<File> {
     let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
     opened.map_err(|source| MergeError::Write { path: path.to_path_buf(), operation: "create", source })
 }
 
 /// Everything that the bytes of the output depend on.
-fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
+pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
     let mut binding = Binding::default();
     // Two builds of one version may differ while raddle is being worked on: their length tells nearly all apart.
     let executable = std::env::current_exe().and_then(std::fs::metadata);

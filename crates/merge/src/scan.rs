@@ -7,14 +7,17 @@
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
+use crate::ranks::share;
 use crate::readers::InputReader;
 use crate::scan_ahead::{ScanAhead, StopOnPanic};
+use crate::scan_exchange;
 use crate::schema::{
     AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split,
 };
 use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
 use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -32,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An object or link of one input; its path is in [`ScannedInput::paths`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedEntry {
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
@@ -49,7 +52,7 @@ pub struct ScannedEntry {
 }
 
 /// What an input has at a path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ScannedRole {
     /// A dataset that will be concatenated.
     Column {
@@ -67,7 +70,7 @@ pub enum ScannedRole {
 }
 
 /// One input, scanned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScannedInput {
     /// Absolute paths of objects and links, parents before children.
     pub paths: Paths,
@@ -90,21 +93,26 @@ const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 /// Largest value of a scalar dataset or attribute that is kept while planning.
 const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Scans `inputs` and hands each result to `take`, in input order. Inputs that cannot be read are collected: all of
-/// them are in the error, or in the returned list with `skip_bad`.
+/// Collective. Scans `inputs`, each on one of the `ranks`, and hands all results to `take`, in input order. Inputs that
+/// cannot be read are collected: all of them are in the error, or in the returned list with `skip_bad`.
 pub fn scan(
     inputs: &[PathBuf],
     options: &MergeOptions,
     watch: &Watch<'_>,
+    ranks: &dyn Communicator,
     mut take: impl FnMut(usize, ScannedInput),
 ) -> Result<Vec<BadInput>> {
     let started = std::time::Instant::now();
-    let total_bytes = inputs.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
+    // One rank shows the progress of all.
+    let lens = inputs.iter().filter(|_| ranks.rank() == 0).filter_map(|path| std::fs::metadata(path).ok());
+    let total_bytes = lens.map(|file| file.len()).sum();
     watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: Some(total_bytes) });
+    let own: Vec<usize> = share(ranks, inputs.len()).collect();
+    let is_alone = ranks.size() == 1;
     let mut bad = Vec::new();
     let forms = Forms::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
-    let ahead = ScanAhead::new(inputs.len(), options.jobs * 4);
+    let ahead = ScanAhead::new(own.len(), options.jobs * 4);
     let work = || {
         let _stop = StopOnPanic(&ahead);
         let mut scanner = InputScanner {
@@ -118,15 +126,17 @@ pub fn scan(
                 ahead.stop();
                 return;
             }
-            let scanned = scanner.scan(&inputs[place]);
-            let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
-            watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+            let scanned = scanner.scan(&inputs[own[place]]);
+            if is_alone {
+                let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
+                watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+            }
             ahead.put(place, scanned);
         }
     };
     let mut no_thread = None;
-    std::thread::scope(|scope| {
-        for number in 0..options.jobs.min(inputs.len()) {
+    let taken = std::thread::scope(|scope| {
+        for number in 0..options.jobs.min(own.len()) {
             if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
                 // Where no more threads can be had, those that there are do it.
                 if number == 0 {
@@ -137,6 +147,9 @@ pub fn scan(
             }
         }
         // Joined on this thread while the others scan on.
+        if !is_alone {
+            return scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
+        }
         for (place, path) in inputs.iter().enumerate() {
             match ahead.take(place) {
                 Some(Ok(scanned)) => take(place, scanned),
@@ -144,11 +157,13 @@ pub fn scan(
                 None => break,
             }
         }
+        Ok(())
     });
     if let Some(source) = no_thread {
         return Err(CoreError::Threads { source }.into());
     }
-    if watch.cancel.is_cancelled() {
+    taken?;
+    if is_alone && watch.cancel.is_cancelled() {
         return Err(MergeError::Cancelled);
     }
     watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });

@@ -1,11 +1,13 @@
 //! The objects of the output and, for each dataset to concatenate, where every input keeps its part.
 //!
 //! A schema is what the scan leaves behind when the inputs' trees are dropped: one [`Entry`] per path, one [`Column`]
-//! per dataset that grows, and 32 bytes per (column, input) pair, of which a real job has 10⁶ to 10⁸.
+//! per dataset that grows, and 32 bytes per (column, input) pair with rows, of which a real job has 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
+use crate::facts::Facts;
 use raddle_hdf5::model::form::{self, Place};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Index of an entry in [`Schema::entries`].
@@ -43,7 +45,7 @@ pub struct Entry {
 }
 
 /// What a path of the output is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Role {
     /// A group.
     Group {
@@ -107,7 +109,7 @@ impl Role {
 }
 
 /// An attribute with its value in canonical bytes, comparable between files.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {
     /// Name.
     pub name: Vec<u8>,
@@ -134,7 +136,7 @@ pub struct Column {
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
     /// One fact per input.
-    pub facts: Vec<ColumnFact>,
+    pub facts: Facts,
 }
 
 /// Where one input keeps its part of a column.

@@ -7,13 +7,17 @@
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
+use crate::cost::TileCosts;
 use crate::digests::Digests;
-use crate::digests::blocks::Gathering;
+use crate::digests::blocks::{Gathering, RankShare};
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};
-use crate::schema::{ABSENT, display_path};
+use crate::ranks::agree;
+use crate::schema::{ABSENT, ColumnIndex, display_path};
 use crate::values::{ColumnReader, FillPattern};
 use raddle_codec::{EncodeState, is_all};
+use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
 use raddle_core::digest::BlockPart;
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, fill_with};
@@ -27,6 +31,7 @@ pub struct MergeWork<'p> {
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
     digests: Vec<Option<Gathering>>,
+    costs: TileCosts,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
@@ -56,7 +61,8 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        Self { plan, pool, fills, digests, longest_decoded_len_bytes, is_recorded: plan.options.ordered }
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
+        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
     /// A reader of columns, for one thread.
@@ -68,6 +74,45 @@ impl<'p> MergeWork<'p> {
     pub fn finish(&self) -> Result<Digests> {
         let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
+    }
+
+    /// The same tiles, made by one of several ranks: no later run goes on from them.
+    #[must_use]
+    pub fn shared_by(mut self, ranks: usize) -> Self {
+        self.is_recorded &= ranks == 1;
+        self
+    }
+
+    /// Whether a later run may go on from what is placed.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// Collective. Brings what the ranks added to the digests to rank 0.
+    pub fn bring_digests(&self, ranks: &dyn Communicator) -> Result<()> {
+        const OPERATION: &str = "bring the digests together";
+        let mut messages = vec![Vec::new(); ranks.size()];
+        let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
+        let encoded = encoded.map_err(|_| CoreError::MessageContent { operation: OPERATION, rank: ranks.rank() });
+        messages[0] = agree(ranks, OPERATION, encoded.map_err(MergeError::from))?;
+        let told = ranks.exchange_bytes(messages)?;
+        let added =
+            told.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(|(rank, message)| {
+                let shares = postcard::from_bytes::<Vec<(ColumnIndex, RankShare)>>(message).ok();
+                let added = shares.and_then(|shares| {
+                    shares
+                        .iter()
+                        .try_for_each(|(column, share)| self.digests.get(*column as usize)?.as_ref()?.add_share(share))
+                });
+                added.ok_or_else(|| MergeError::from(CoreError::MessageContent { operation: OPERATION, rank }))
+            });
+        agree(ranks, OPERATION, added)
+    }
+
+    fn shares(&self) -> Vec<(ColumnIndex, RankShare)> {
+        let gathered =
+            (0..).zip(&self.digests).filter_map(|(column, digests)| Some((column, digests.as_ref()?.share())));
+        gathered.filter(|(_, share)| !share.is_empty()).collect()
     }
 
     /// Adds to the digests what the `note` of an earlier run's batch tells; `None`, and nothing added, if it tells of
@@ -226,6 +271,10 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker_len_bytes(&self) -> u64 {
         ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
+    }
+
+    fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
+        self.costs.of_tile(tile, self.array(tile).1)
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {

@@ -487,7 +487,7 @@ impl<'p> RowShifts<'p> {
                     (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);
                 let mut input_dims = planned.dims.clone();
                 input_dims[0] = scanned.facts[input as usize].rows;
-                let row_offset = scanned.facts[..input as usize].iter().map(|fact| fact.rows).sum();
+                let row_offset = scanned.facts.iter().take(input as usize).map(|fact| fact.rows).sum();
                 return Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] });
             }
             path = self.without_alias(&path)?;

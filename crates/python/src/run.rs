@@ -18,6 +18,7 @@ use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use raddle_merge::options::Watch;
+use raddle_merge::parts::merge_part;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>
     watched(py, progress, |watch| {
         let inputs = arguments.inputs.expand(&mut std::io::empty())?;
         let options = arguments.options()?;
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
         let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
@@ -54,10 +55,13 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
         let options = arguments.options()?;
         raddle_merge::check_output(&options.output, &inputs, options.force)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
-        raddle_merge::merge(&plan, watch).map_err(failed).map(|done| json(&done))
+        match arguments.part {
+            Some(part) => merge_part(plan, part, watch).map_err(failed).map(|done| json(&done)),
+            None => raddle_merge::merge(&plan, watch).map_err(failed).map(|done| json(&done)),
+        }
     })
 }
 
@@ -69,7 +73,7 @@ pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
     watched(py, progress, |watch| {
         let inputs = arguments.inputs.expand(&mut std::io::empty())?;
         let options = arguments.options()?;
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| arguments.failure(&error, &inputs);
         let held = raddle_merge::append::hold(&arguments.file).map_err(failed)?;
         let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;

@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&number.to_le_bytes());
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let specs = schemas.new_tree(&mut TestRunner::new_with_rng(Config::default(), random))?.current();
+        let mut runner = TestRunner::new_with_rng(Config::default(), random);
+        let specs = schemas.new_tree(&mut runner).map_err(|reason| reason.to_string())?.current();
         let case = Path::new(folder).join(format!("{number:06}"));
         std::fs::create_dir_all(&case)?;
         plain::make_all(&case, &specs)?;

@@ -1,9 +1,10 @@
 //! Values in canonical bytes: self-delimiting, with nothing in them that depends on where a file keeps things.
 //!
-//! Fixed types stand as stored. A variable-length string is a length (u64, little-endian) and its bytes; a sequence a
-//! count and its items; a compound or array with such parts its parts in order; an object reference the length and
-//! bytes of a path (0: null); a region reference the same and a selection: kind (0 none, 1 points, 2 blocks, 3 all),
-//! rank (u32), count (u64), coordinates (u64; a block's first corner, then its last, inclusive).
+//! Fixed types stand as stored. A variable-length string is a length (u64, little-endian) and its bytes, a null one the
+//! greatest length without bytes; a sequence a count and its items; a compound or array with such parts its parts in
+//! order; an object reference the length and bytes of a path (0: null); a region reference the same and a selection:
+//! kind (0 none, 1 points, 2 blocks, 3 all), rank (u32), count (u64), coordinates (u64; a block's first corner, then its
+//! last, inclusive).
 //!
 //! Written apart from `raddle_hdf5::logical`, which tests check against this.
 
@@ -21,6 +22,9 @@ pub enum Selection {
     /// Everything.
     All,
 }
+
+/// In place of the length of a null string.
+const NULL_STRING: u64 = u64::MAX;
 
 /// Reads canonical bytes from the front.
 #[derive(Debug, Clone)]
@@ -68,6 +72,18 @@ impl<'b> Cursor<'b> {
         self.take(usize::try_from(len_bytes).expect("a length that this stream holds"))
     }
 
+    /// The next variable-length string, `None` for a null one.
+    ///
+    /// # Panics
+    /// If the stream ends.
+    pub fn string(&mut self) -> Option<&'b [u8]> {
+        if self.clone().number() != NULL_STRING {
+            return Some(self.sized());
+        }
+        self.number();
+        None
+    }
+
     /// The selection after the path of a region reference that is not null.
     ///
     /// # Panics
@@ -93,6 +109,14 @@ impl<'b> Cursor<'b> {
 pub fn push_sized(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
+}
+
+/// Appends a variable-length string, `None` for a null one.
+pub fn push_string(text: Option<&[u8]>, out: &mut Vec<u8>) {
+    match text {
+        Some(text) => push_sized(text, out),
+        None => out.extend_from_slice(&NULL_STRING.to_le_bytes()),
+    }
 }
 
 /// Appends a region reference; `rank` is that of the dataset at `path`.
@@ -128,9 +152,8 @@ pub fn copy_shifted(class: &TypeClass, from: &mut Cursor<'_>, row_offset: &dyn F
         return;
     }
     match class {
-        TypeClass::VariableString { .. } | TypeClass::Reference(ReferenceKind::Object) => {
-            push_sized(from.sized(), out);
-        }
+        TypeClass::VariableString { .. } => push_string(from.string(), out),
+        TypeClass::Reference(ReferenceKind::Object) => push_sized(from.sized(), out),
         TypeClass::Sequence { base, .. } => {
             let count = from.number();
             out.extend_from_slice(&count.to_le_bytes());

@@ -3,7 +3,7 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::inputs::InputArgs;
+use crate::options::inputs::{InputArgs, SortingArgs};
 use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::{escape, quantity, report};
@@ -28,6 +28,10 @@ pub struct AppendArgs {
     /// Which files' rows.
     #[command(flatten)]
     pub inputs: InputArgs,
+
+    /// In which order.
+    #[command(flatten)]
+    pub sorting: SortingArgs,
 
     /// Append inputs also if the file has their rows already
     #[arg(long, help_heading = "Inputs")]
@@ -149,7 +153,7 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     let options = arguments.options()?;
     let watching = Watching::start(&arguments.running, "append")?;
     watching.conclude(|watch| {
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error: MergeError| arguments.failure(&error, &inputs);
         let held = hold(&arguments.file).map_err(failed)?;
         tell_settled(&held, &watching);

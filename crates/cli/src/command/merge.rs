@@ -4,7 +4,7 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::{InputArgs, ListingArgs},
+    inputs::{InputArgs, SortingArgs},
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
@@ -14,11 +14,13 @@ use crate::options::{
 };
 use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, keys, quantity, report};
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
+use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::path::PathBuf;
@@ -30,6 +32,9 @@ pub struct MergeArgs {
     /// Which files.
     #[command(flatten)]
     pub inputs: InputArgs,
+    /// In which order.
+    #[command(flatten)]
+    pub sorting: SortingArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -40,12 +45,24 @@ pub struct MergeArgs {
     ///
     /// Every group that has columns of these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, NAME being the last.
     /// Keys that the inputs have are made anew.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Partition keys")]
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        conflicts_with = "union",
+        help_heading = "Partition keys"
+    )]
     keys: Vec<String>,
     #[command(flatten)]
     making: KeyMakingArgs,
     #[command(flatten)]
     placing: PlacingArgs,
+    /// Make part I of N only: for N processes, on any machines, that share the output's folder
+    ///
+    /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
+    /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
+    #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered"], help_heading = "Running")]
+    pub part: Option<Part>,
     #[command(flatten)]
     running: RunningArgs,
 }
@@ -86,45 +103,83 @@ impl MergeArgs {
     }
 }
 
-/// Merges the inputs.
-pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let options = arguments.options()?;
-    merge(inputs, &arguments.inputs.listing, &options, arguments.output.dry_run, &arguments.running, "merge")
+/// Collective. Merges the inputs.
+pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
+    let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
+    let mut options = arguments.options()?;
+    if arguments.part.is_some() && team.ranks().size() > 1 {
+        return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
+    }
+    arguments.running.apply_among(team, &mut options);
+    let how = How { dry_run: arguments.output.dry_run, part: arguments.part };
+    merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
 }
 
-/// Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
+/// How a merge is carried out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct How {
+    /// Not at all.
+    pub dry_run: bool,
+    /// By several processes, of which this is one.
+    pub part: Option<Part>,
+}
+
+/// A part as the user writes it: 2/3.
+fn part(text: &str) -> Result<Part, String> {
+    let (number, count) = text.split_once('/').unwrap_or_default();
+    let part = number.parse().ok().zip(count.parse().ok()).and_then(|(number, count)| Part::new(number, count));
+    part.ok_or_else(|| "a part is I/N with I from 1 to N, for example 2/8".to_owned())
+}
+
+/// Collective. Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
 pub(super) fn merge(
+    team: &Team,
     inputs: Vec<PathBuf>,
-    listing: &ListingArgs,
+    sorting: &SortingArgs,
     options: &MergeOptions,
-    dry_run: bool,
+    how: How,
     running: &RunningArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
-    let watching = Watching::start(running, command)?;
+    let watching = Watching::start_among(team, running, command)?;
     watching.conclude(|watch| {
-        if !dry_run {
+        if !how.dry_run {
             // Before the scan, which may take minutes, and again when writing starts.
-            check_output(&options.output, &inputs, options.force)
-                .map_err(|error| Failure::of_merge(&error, &inputs))?;
+            let check = || check_output(&options.output, &inputs, options.force);
+            let checked = if team.leads() { check() } else { Ok(()) };
+            team.agree("look at the output", checked.map_err(|error| Failure::of_merge(&error, &inputs)))?;
         }
-        let inputs = listing.sort(inputs, options, watch)?;
+        let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan::plan(&inputs, options, watch).map_err(failed)?;
+        let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
-        if dry_run {
-            let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
-            print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+        if how.dry_run {
+            if team.leads() {
+                let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+                print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+            }
             return Ok(exit);
         }
-        tell_bridged(&plan, &watching);
-        keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
-        let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
-        if predicted.grows() {
-            watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
+        let tell = || {
+            tell_bridged(&plan, &watching);
+            keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+            let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+            if predicted.grows() {
+                watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
+            }
+            Ok(())
+        };
+        team.agree("predict the output", if team.leads() { tell() } else { Ok(()) })?;
+        if let Some(part) = how.part {
+            let done = merge_part(plan, part, watch).map_err(failed)?;
+            running.write_report(&done)?;
+            if !running.quiet {
+                print(&report::part(&done))?;
+            }
+            return Ok(exit);
         }
-        let done = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
+        let done = raddle_merge::merge_among(&plan, watch, team.ranks()).map_err(failed)?;
+        let Some(done) = done else { return Ok(exit) };
         running.write_report(&done)?;
         if !running.quiet {
             let made = keys::made(&plan.made);

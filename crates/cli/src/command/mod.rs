@@ -10,6 +10,7 @@ pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod rechunk;
+mod simulate;
 pub mod verify;
 
 use std::io::Write;

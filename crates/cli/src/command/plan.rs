@@ -3,8 +3,16 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::InputArgs, layout::LayoutArgs, running::RunningArgs, schema::SchemaArgs};
+use crate::options::{
+    inputs::{InputArgs, SortingArgs},
+    layout::LayoutArgs,
+    placing::PlacingArgs,
+    running::RunningArgs,
+    schema::SchemaArgs,
+    simulation::SimulationArgs,
+};
 use crate::render::plan::{Detail, Summary};
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
@@ -16,16 +24,23 @@ pub struct PlanArgs {
     /// Which files.
     #[command(flatten)]
     pub inputs: InputArgs,
+    /// In which order.
+    #[command(flatten)]
+    pub sorting: SortingArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    placing: PlacingArgs,
+    #[command(flatten)]
+    pub(super) simulation: SimulationArgs,
+    #[command(flatten)]
+    pub(super) running: RunningArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     /// List every dataset, not only groups
     #[arg(long)]
@@ -37,7 +52,10 @@ Examples:
   raddle plan run11981/                 the files of a folder
   raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
   raddle plan @files.txt --join inner   the files of a list, only what all have
-  raddle plan run11981/ --json | jq .output.logical_len_bytes";
+  raddle plan a.h5 b.h5 --union         datasets of distinct names in one file
+  raddle plan run11981/ --json | jq .output.logical_len_bytes
+  raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
+  raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
 
 impl PlanArgs {
     /// The options of the merge that is planned.
@@ -48,20 +66,30 @@ impl PlanArgs {
         let mut options = MergeOptions::new("");
         self.schema.apply(&mut options)?;
         self.layout.apply(&mut options);
+        self.placing.apply(&mut options);
         self.running.apply(&mut options);
         Ok(options)
     }
 }
 
-/// Plans and prints the plan.
-pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let options = arguments.options()?;
-    let watching = Watching::start(&arguments.running, "plan")?;
+/// Collective. Plans and prints the plan.
+pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
+    let mut options = arguments.options()?;
+    arguments.running.apply_among(team, &mut options);
+    if !arguments.simulation.simulate.is_empty() {
+        // One rank imagines all the others.
+        return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
+    }
+    let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
+    let watching = Watching::start_among(team, &arguments.running, "plan")?;
     watching.conclude(|watch| {
-        let inputs = arguments.inputs.listing.sort(inputs, &options, watch)?;
-        let plan =
-            raddle_merge::plan::plan(&inputs, &options, watch).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
+        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks())
+            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
+        if !team.leads() {
+            return Ok(exit);
+        }
         let predicted =
             predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let summary = Summary::of(&plan, Some(predicted));
@@ -70,6 +98,6 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
             true => print(&crate::render::json(&summary))?,
             false => print(&summary.text(if arguments.datasets { Detail::Datasets } else { Detail::Groups }))?,
         }
-        Ok(if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped })
+        Ok(exit)
     })
 }

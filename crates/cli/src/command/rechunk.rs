@@ -1,9 +1,10 @@
 //! `raddle rechunk`: one file with a new layout. A merge of a single input.
 
-use super::merge::merge;
+use super::merge::{How, merge};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::ListingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::options::{inputs::SortingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::team::Team;
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 
@@ -28,12 +29,13 @@ Examples:
   raddle rechunk old.h5 -o new.h5 --for scan -c small   large chunks, smallest size
   raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset";
 
-/// Rewrites the file.
-pub fn run(arguments: &RechunkArgs) -> Result<Exit, Failure> {
+/// Collective. Rewrites the file.
+pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
     arguments.layout.apply(&mut options);
-    arguments.running.apply(&mut options);
+    arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
-    merge(inputs, &ListingArgs::default(), &options, arguments.output.dry_run, &arguments.running, "rechunk")
+    let how = How { dry_run: arguments.output.dry_run, part: None };
+    merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
 }

@@ -3,7 +3,11 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::ListingArgs, running::RunningArgs, schema::SchemaArgs};
+use crate::options::{
+    inputs::{ListingArgs, SortingArgs},
+    running::RunningArgs,
+    schema::SchemaArgs,
+};
 use crate::render::report;
 use crate::watching::Watching;
 use raddle_merge::options::{MergeOptions, Watch};
@@ -28,6 +32,8 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     listing: ListingArgs,
+    #[command(flatten)]
+    sorting: SortingArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -74,7 +80,7 @@ impl VerifyArgs {
             return raddle_merge::digests::check::check(&self.output, &options, watch)
                 .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
         };
-        let inputs = self.listing.sort(inputs, &options, watch)?;
+        let inputs = self.sorting.sort(inputs, &options, watch)?;
         raddle_merge::verify::verify(&self.output, &inputs, &options, watch)
             .map_err(|error| Failure::of_merge(&error, &inputs))
     }

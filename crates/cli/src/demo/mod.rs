@@ -2,6 +2,7 @@
 
 pub mod generate;
 pub mod h5py;
+pub mod probe;
 mod random;
 mod values;
 pub mod workload;

@@ -41,16 +41,21 @@ pub struct ListingArgs {
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Natural)]
     pub order: Order,
 
+    /// What becomes of a file that is given twice
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Refuse)]
+    pub duplicates: Duplicates,
+}
+
+/// Order of inputs by what they hold.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Inputs")]
+pub struct SortingArgs {
     /// Sort the inputs by the first values of these datasets, for example /spill/run,/spill/subrun
     ///
     /// Inputs with equal values keep the order that --order and lists give them. An input without one of the datasets, or
     /// with an empty one, is refused.
     #[arg(long, value_name = "DATASETS", value_delimiter = ',')]
     pub sort_by: Vec<String>,
-
-    /// What becomes of a file that is given twice
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Refuse)]
-    pub duplicates: Duplicates,
 }
 
 /// Order of inputs.
@@ -111,6 +116,14 @@ impl ListingArgs {
         expand(&specs, order, duplicates).map_err(|error| Failure::of_merge(&error, &[]))
     }
 
+    fn read_list(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
+        let mut bytes = Vec::new();
+        standard_input.read_to_end(&mut bytes).map_err(|cause| Failure::standard_input(&cause))?;
+        Ok(parse_list(&bytes, self.null))
+    }
+}
+
+impl SortingArgs {
     /// `inputs` in the order of `--sort-by`.
     pub fn sort(
         &self,
@@ -123,11 +136,5 @@ impl ListingArgs {
         }
         let datasets: Vec<Vec<u8>> = self.sort_by.iter().map(|path| path.clone().into_bytes()).collect();
         sort_by_first_values(&inputs, &datasets, options, watch).map_err(|error| Failure::of_merge(&error, &inputs))
-    }
-
-    fn read_list(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
-        let mut bytes = Vec::new();
-        standard_input.read_to_end(&mut bytes).map_err(|cause| Failure::standard_input(&cause))?;
-        Ok(parse_list(&bytes, self.null))
     }
 }

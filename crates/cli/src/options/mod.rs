@@ -11,4 +11,5 @@ pub mod placing;
 pub mod reader;
 pub mod running;
 pub mod schema;
+pub mod simulation;
 pub mod size;

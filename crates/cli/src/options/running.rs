@@ -3,6 +3,7 @@
 use super::reader::ReaderArgs;
 use super::size::Size;
 use crate::failure::Failure;
+use crate::team::Team;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -54,6 +55,12 @@ impl RunningArgs {
             options.memory_limit_bytes = memory.0;
         }
         self.reader.apply(options);
+    }
+
+    /// Writes these options into those of a merge by the ranks of `team`.
+    pub fn apply_among(&self, team: &Team, options: &mut MergeOptions) {
+        options.jobs = team.default_jobs();
+        self.apply(options);
     }
 
     /// Writes `report` to the file that `--report` names, if it does.

@@ -78,6 +78,12 @@ impl Progress {
         Ok(Self { state: Mutex::new(State { tallies: BTreeMap::new(), display, log }), threshold })
     }
 
+    /// An observer that says nothing.
+    pub fn silent() -> Self {
+        let display = Box::new(lines::Silent::quiet());
+        Self { state: Mutex::new(State { tallies: BTreeMap::new(), display, log: None }), threshold: None }
+    }
+
     /// Shows a line of text to the user (not with `--quiet`).
     pub fn say(&self, line: &str) {
         self.lock().display.say(line);

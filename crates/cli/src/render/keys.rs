@@ -5,6 +5,7 @@ use super::{escape, quantity};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::check::KeysReport;
 use raddle_merge::keys::made::Made;
+use raddle_merge::keys::partition::{EventShare, FoundBy};
 use raddle_merge::keys::{KeyFault, KeyFaultKind, MadeSpec};
 use raddle_merge::plan::MergePlan;
 use std::path::Path;
@@ -54,6 +55,35 @@ pub fn made(made: &Made) -> String {
         tables => format!(", {} in {}", quantity::counted(rows, "row"), quantity::counted(tables as u64 - 1, "table")),
     };
     format!("keys of {}{of}", quantity::counted(index.rows, "event"))
+}
+
+/// What readers take: a line per reader and group.
+pub fn shares(shares: &[EventShare]) -> String {
+    let titles = [
+        ("rank", Align::Right),
+        ("group", Align::Left),
+        ("first row", Align::Right),
+        ("rows", Align::Right),
+        ("found by", Align::Left),
+    ];
+    let mut columns = Columns::new(&titles);
+    for share in shares {
+        for table in &share.tables {
+            let found_by = match table.found_by {
+                FoundBy::Index => "index",
+                FoundBy::Offsets => "offsets",
+                FoundBy::Seq => "search",
+            };
+            columns.row(&[
+                share.rank.to_string(),
+                escape::text(&table.group).into_owned(),
+                quantity::count(table.rows.start),
+                quantity::count(table.rows.end - table.rows.start),
+                found_by.to_owned(),
+            ]);
+        }
+    }
+    columns.render()
 }
 
 /// A file that got columns, or would get them.

@@ -8,6 +8,7 @@ pub mod keys;
 pub mod plan;
 pub mod quantity;
 pub mod report;
+pub mod simulation;
 pub mod table;
 
 /// `value` as indented JSON with a final newline.

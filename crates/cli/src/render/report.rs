@@ -4,6 +4,7 @@ use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
 use raddle_merge::execute::MergeReport;
+use raddle_merge::parts::PartReport;
 use raddle_merge::verify::VerifyReport;
 use std::path::Path;
 
@@ -45,6 +46,30 @@ pub fn merged(report: &MergeReport) -> String {
         quantity::seconds(report.elapsed_s),
         quantity::rate(report.logical_len_bytes, report.elapsed_s),
     )
+}
+
+/// A finished part of a merge.
+pub fn part(report: &PartReport) -> String {
+    let (number, count) = (report.part.number(), report.part.count());
+    let tiles = quantity::counted(report.tiles, "chunk");
+    let made = match &report.engine {
+        Some(engine) => {
+            let (stored, elapsed) = (quantity::size(engine.stored_len_bytes), quantity::seconds(engine.elapsed_s));
+            format!("{tiles}, {stored}, made in {elapsed}")
+        }
+        None => format!("{tiles}, made before"),
+    };
+    let mut text = format!("{}: part {number} of {count}: {made}\n", escape::path(&report.output));
+    let missing: Vec<String> = report.missing.iter().map(u32::to_string).collect();
+    match (&report.merged, missing.as_slice()) {
+        (Some(done), _) => text.push_str(&merged(done)),
+        (None, []) => text.push_str("  all parts are there; another one has published the output\n"),
+        (None, [one]) => text.push_str(&format!("  not there yet: part {one}, which will publish the output\n")),
+        (None, many) => {
+            text.push_str(&format!("  not there yet: parts {}; the last will publish the output\n", many.join(", ")));
+        }
+    }
+    text
 }
 
 /// A finished append to `file`, as the user names it.

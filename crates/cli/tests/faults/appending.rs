@@ -2,7 +2,9 @@
 //! byte, as soon as the next raddle has opened it, and before the commit also for everyone else.
 
 use crate::workload::{Outcome, make};
+use raddle_testing::content::Content;
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
+use raddle_testing::plain;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +20,8 @@ struct Growing {
     root: PathBuf,
     old: Vec<u8>,
     new: Vec<u8>,
+    /// The old file as plain libhdf5 reads it.
+    old_content: Content,
 }
 
 impl Growing {
@@ -31,12 +35,13 @@ impl Growing {
         let datasets = |chunks| [("/large", chunks), ("/table/a", 1), ("/table/unfiltered", 1)];
         make(&root.join("first/0.h5"), 0, &datasets(3), 16 * 1024);
         make(&root.join("new/1.h5"), 1, &datasets(chunks), 16 * 1024);
-        let mut growing = Self { folder, root, old: Vec::new(), new: Vec::new() };
+        let mut growing = Self { folder, root, old: Vec::new(), new: Vec::new(), old_content: Content::default() };
         // Chunks that the rows do not fill: the last of each dataset is made anew.
         let merge = ["merge", "first", "-o", "out/out.h5", "--extendible", "--chunk", "10000rows", "-q"];
         let merged = growing.run(growing.raddle(&merge));
         assert_eq!(merged.code, 0, "{}", merged.told);
         growing.old = std::fs::read(growing.file()).unwrap();
+        growing.old_content = plain::read(&growing.file()).unwrap();
         let outcome = growing.run(growing.command());
         assert_eq!(outcome.code, 0, "{}", outcome.told);
         for arguments in
@@ -98,6 +103,10 @@ impl Growing {
         let is_committed = std::fs::read(self.redo()).is_ok_and(|log| log[16] == 1);
         let is_old = found.starts_with(&self.old);
         assert!(is_old || is_committed || found == self.new, "{context:?}: neither old nor new");
+        if is_old && !is_committed {
+            let differences = self.old_content.differences(&plain::read(&self.file()).unwrap());
+            assert!(differences.is_empty(), "{context:?}: a stock reader sees another file: {differences:?}");
+        }
         if by_reading {
             let read = self.run(self.raddle(&["verify", "out/out.h5", "-q"]));
             assert_eq!(read.code, 0, "{context:?}: {}", read.told);

@@ -10,6 +10,7 @@ mod full_disk;
 mod inputs;
 mod killing;
 mod limits;
+mod parts;
 mod power;
 mod rounds;
 mod stale;

@@ -157,7 +157,8 @@ impl Workload {
         self.run(command)
     }
 
-    fn log(&self) -> PathBuf {
+    /// Where faults that happened are told of.
+    pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 

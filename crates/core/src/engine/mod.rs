@@ -12,12 +12,14 @@
 //!   not meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
 //! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
-//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks;
+//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks, by a
+//! `schedule`;
 //! `record` is what a later run can go on from.
 
 mod record;
 mod rounds;
 mod run;
+mod schedule;
 mod setup;
 mod window;
 #[cfg(all(test, loom))]
@@ -26,7 +28,8 @@ mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
 pub use record::{Kept, PlacedBatch, Recorder};
-pub use run::{execute, execute_recorded};
+pub use run::{execute, execute_part, execute_recorded};
+pub use schedule::{Rehearsal, Schedule, costs, rehearse};
 
 use crate::cancel::CancelToken;
 use crate::communicator::{Communicator, Rank};

@@ -6,37 +6,18 @@
 //! learn of it and leave together.
 
 use super::run::Committer;
+use super::schedule::Schedule;
 use super::window::Window;
 use super::{Context, EngineError, Round, TileWork};
 use crate::claims::{Addresses, Claim};
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
 use crate::message::{Words, number};
-use crate::plan::{Batch, TileIndex};
+use crate::plan::TileIndex;
 use std::ops::Range;
 
 /// Operation named in errors of other ranks.
 const OPERATION: &str = "execute the plan";
-
-/// How ranks share a plan.
-#[derive(Debug)]
-pub(super) struct Schedule {
-    pub batches: Vec<Batch>,
-    /// Output file of each batch.
-    pub files: Vec<u32>,
-    /// Owner of each batch.
-    pub owners: Vec<u32>,
-    pub rounds: Vec<Range<usize>>,
-    /// Whether round n + 1 may be open while round n is, by n.
-    pub overlaps: Vec<bool>,
-}
-
-impl Schedule {
-    /// Batches that `rank` owns in `round`.
-    fn owned_by(&self, rank: Rank, round: &Range<usize>) -> impl Iterator<Item = usize> {
-        round.clone().filter(move |at| self.owners[*at] as usize == rank)
-    }
-}
 
 /// What the calling thread of a rank knows.
 pub(super) struct Rounds<'a, W: TileWork> {
@@ -53,12 +34,12 @@ pub(super) struct Leave;
 
 impl<W: TileWork> Rounds<'_, W> {
     /// Collective. Goes through all rounds; afterwards the window knows the end address or the error.
-    pub(super) fn run(&self, committer: &mut Committer<'_, W::Error>) {
+    pub(super) fn run(&self, committer: &mut Committer<'_, '_, W::Error>) {
         // All ranks have agreed on the error that makes them leave, and the window holds it.
         let (Ok(()) | Err(Leave)) = self.all_rounds(committer);
     }
 
-    fn all_rounds(&self, committer: &mut Committer<'_, W::Error>) -> Result<(), Leave> {
+    fn all_rounds(&self, committer: &mut Committer<'_, '_, W::Error>) -> Result<(), Leave> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
@@ -76,7 +57,7 @@ impl<W: TileWork> Rounds<'_, W> {
                 self.open(&rounds[opened]);
                 opened += 1;
             }
-            let own = self.schedule.owned_by(rank, round).count();
+            let own = self.schedule.owned_by(rank, round.clone()).count();
             self.window.wait_encoded(own, || self.context.cancel.is_cancelled());
             let sizes = self.agree(|| self.window.encoded_sizes(own))?;
             let addresses = self.addresses(round, &sizes, &mut taken);
@@ -111,7 +92,7 @@ impl<W: TileWork> Rounds<'_, W> {
     }
 
     /// Commits the arrays that the next tiles complete, on rank 0.
-    fn commit(&self, committer: &mut Committer<'_, W::Error>, tiles: u64, claims: &[Claim]) {
+    fn commit(&self, committer: &mut Committer<'_, '_, W::Error>, tiles: u64, claims: &[Claim]) {
         if self.context.communicator.rank() == 0
             && let Err((ordinal, error)) = committer.take(tiles, claims)
         {
@@ -120,7 +101,7 @@ impl<W: TileWork> Rounds<'_, W> {
     }
 
     /// Waits until this rank's batches `from..to` are written.
-    fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, W::Error>) -> usize {
+    fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, '_, W::Error>) -> usize {
         for _ in from..to {
             let Some(parcel) = self.window.next_placed(|| self.context.cancel.is_cancelled()) else { break };
             committer.count(parcel.batch.tiles, &parcel.claims, parcel.verbatim_tiles);
@@ -133,7 +114,7 @@ impl<W: TileWork> Rounds<'_, W> {
     fn open(&self, round: &Range<usize>) {
         let communicator = self.context.communicator;
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
-        let own = self.schedule.owned_by(communicator.rank(), round).count();
+        let own = self.schedule.owned_by(communicator.rank(), round.clone()).count();
         self.window.reserve_brought(own);
         let brought = self.work.bring(&Round { batches, owners, index: self.index }, communicator);
         if let Err(source) = brought {

@@ -6,11 +6,13 @@ use super::window::{Addressing, Window};
 use super::worker::Shop;
 use super::{Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, Sink, TileWork};
 use crate::claims::{Claim, Collector};
+use crate::communicator::SingleProcess;
 use crate::error::CoreError;
 use crate::message::{Words, of_words, put_words};
 use crate::plan::{Plan, TileIndex};
 use crate::progress::{Event, Observer, Stage};
 use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
+use std::ops::Range;
 use std::time::Instant;
 
 /// Executes `plan`: `work` makes its tiles, `sink` takes them, `commit` is called on this thread, in plan order, with
@@ -57,7 +59,7 @@ use std::time::Instant;
 ///     }
 /// }
 ///
-/// let array = ArrayPlan { shape: vec![10], tile_shape: vec![4], element_len_bytes: 1, segments: vec![] };
+/// let array = ArrayPlan { shape: vec![10], tile_shape: vec![4], element_len_bytes: 1, segments: vec![].into() };
 /// let work = Counting(Plan { arrays: vec![array] });
 /// let file = tempfile::tempfile()?;
 /// let (budget, cancel) = (MemoryBudget::new(1 << 20), CancelToken::new());
@@ -80,7 +82,7 @@ pub fn execute<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    execute_with(plan, work, sink, commit, None, options, context)
+    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None }, options, context)
 }
 
 /// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
@@ -99,23 +101,60 @@ pub fn execute_recorded<W: TileWork>(
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let is_recordable = context.communicator.size() == 1 && options.placement == Placement::Ordered;
-    execute_with(plan, work, sink, commit, is_recordable.then_some(recorder), options, context)
+    let recorder = is_recordable.then_some(recorder);
+    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder }, options, context)
 }
+
+/// Makes and places only `tiles` of `plan`, from the start address on, for someone else to commit: what was placed is
+/// told to `recorder` and to nobody else. What it kept is counted from the first of `tiles` on. For a single rank that
+/// places tiles in order, in one file.
+///
+/// # Errors
+/// As [`execute`]; what was recorded stays true.
+pub fn execute_part<W: TileWork>(
+    plan: &Plan,
+    work: &W,
+    sink: &dyn Sink,
+    tiles: Range<u64>,
+    recorder: &mut dyn Recorder,
+    options: &EngineOptions,
+    context: &Context<'_>,
+) -> Result<EngineReport, EngineError<W::Error>> {
+    let options = EngineOptions { placement: Placement::Ordered, ..options.clone() };
+    let context = Context { communicator: &SingleProcess, ..*context };
+    execute_with(plan, work, sink, Duty { tiles, commit: None, recorder: Some(recorder) }, &options, &context)
+}
+
+/// What an execution is to do.
+struct Duty<'a, 'c, 'r, E> {
+    /// Tiles to make or to take from the recorder.
+    tiles: Range<u64>,
+    /// Who commits.
+    commit: Option<&'a mut Commit<'c, E>>,
+    /// Who remembers.
+    recorder: Option<&'a mut (dyn Recorder + 'r)>,
+}
+
+/// What takes the claims of finished arrays.
+type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
+
+const ALL_TILES: Range<u64> = 0..u64::MAX;
 
 fn execute_with<W: TileWork>(
     plan: &Plan,
     work: &W,
     sink: &dyn Sink,
-    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
-    recorder: Option<&mut dyn Recorder>,
+    duty: Duty<'_, '_, '_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
+    let Duty { tiles, commit, recorder } = duty;
     let valid = plan.validate();
     let index = plan.tile_index();
     let kept = recorder.as_ref().map(|recorder| recorder.kept()).unwrap_or_default();
-    let setup = Setup::agree(plan, &index, valid, work, options, kept.tiles, context)?;
+    let left = tiles.start.saturating_add(kept.tiles)..tiles.end;
+    let setup = Setup::agree(plan, &index, valid, work, options, left, context)?;
     let addressing = match (&setup.schedule, options.placement) {
         (Some(_), _) => Addressing::ByRounds,
         (None, Placement::Ordered) => Addressing::InOrder,
@@ -123,10 +162,8 @@ fn execute_with<W: TileWork>(
     };
     let has_batches = !setup.own.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
-    let left_len_bytes = match &recorder {
-        Some(_) => setup.own.iter().map(|own| own.batch.raw_len_bytes).sum(),
-        None => raw_len_bytes,
-    };
+    // What this rank has to make.
+    let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let window = Window::new(setup.own, addressing, setup.limits, start_address);
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
@@ -167,7 +204,10 @@ fn execute_with<W: TileWork>(
         counts.jobs = workers.len() as u64;
         let cpu_before_ns = thread_cpu_ns();
         match &setup.schedule {
-            None => commit_all(&window, &mut committer, recorder, context),
+            None => {
+                let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
+                commit_all(&window, &mut committer, recorder, context);
+            }
             Some(schedule) => {
                 Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
             }
@@ -212,7 +252,7 @@ fn execute_with<W: TileWork>(
 /// Commits arrays as their batches get placed, those of an earlier run first, until all are or something failed.
 fn commit_all<E: std::error::Error>(
     window: &Window<E>,
-    committer: &mut Committer<'_, E>,
+    committer: &mut Committer<'_, '_, E>,
     mut recorder: Option<&mut dyn Recorder>,
     context: &Context<'_>,
 ) {
@@ -220,7 +260,7 @@ fn commit_all<E: std::error::Error>(
     if let Some(recorder) = recorder.as_deref_mut() {
         outcome = outcome.and_then(|()| commit_kept(committer, recorder, context));
     }
-    while outcome.is_ok() && !committer.collector.is_complete() {
+    while outcome.is_ok() && !committer.is_complete() {
         let Some(mut parcel) = window.next_placed(|| context.cancel.is_cancelled()) else { return };
         committer.count(parcel.batch.tiles, &parcel.claims, parcel.verbatim_tiles);
         if let Some(recorder) = recorder.as_deref_mut() {
@@ -238,7 +278,7 @@ fn commit_all<E: std::error::Error>(
 
 /// Commits what an earlier run placed.
 fn commit_kept<E: std::error::Error>(
-    committer: &mut Committer<'_, E>,
+    committer: &mut Committer<'_, '_, E>,
     recorder: &mut dyn Recorder,
     context: &Context<'_>,
 ) -> Result<(), (u64, EngineError<E>)> {
@@ -250,23 +290,19 @@ fn commit_kept<E: std::error::Error>(
     Ok(())
 }
 
-/// The caller's `commit` and what is counted on the way to it.
-pub(super) struct Committer<'a, E> {
+/// The caller's `commit`, if this execution commits, and what is counted on the way to it.
+pub(super) struct Committer<'a, 'c, E> {
     index: &'a TileIndex,
     collector: Collector<'a>,
-    commit: &'a mut dyn FnMut(Committed<'_>) -> Result<(), E>,
+    commit: Option<&'a mut Commit<'c, E>>,
     observer: &'a dyn Observer,
     totals: StageTotals,
     fill_tiles: u64,
     verbatim_tiles: u64,
 }
 
-impl<'a, E: std::error::Error> Committer<'a, E> {
-    fn new(
-        index: &'a TileIndex,
-        commit: &'a mut dyn FnMut(Committed<'_>) -> Result<(), E>,
-        observer: &'a dyn Observer,
-    ) -> Self {
+impl<'a, 'c, E: std::error::Error> Committer<'a, 'c, E> {
+    fn new(index: &'a TileIndex, commit: Option<&'a mut Commit<'c, E>>, observer: &'a dyn Observer) -> Self {
         Self {
             index,
             collector: Collector::new(index),
@@ -278,6 +314,11 @@ impl<'a, E: std::error::Error> Committer<'a, E> {
         }
     }
 
+    /// Whether nothing is left to commit. Where nothing is committed at all, the end is that of the workers.
+    fn is_complete(&self) -> bool {
+        self.commit.is_some() && self.collector.is_complete()
+    }
+
     /// Counts a batch of this rank that is placed.
     pub(super) fn count(&mut self, tiles: u64, claims: &[Claim], verbatim_tiles: u64) {
         self.fill_tiles += tiles - claims.len() as u64;
@@ -287,7 +328,7 @@ impl<'a, E: std::error::Error> Committer<'a, E> {
     /// Takes the next `tiles` tiles of the plan and commits the arrays that are complete with them. An error comes with
     /// the number of the first tile behind its array.
     pub(super) fn take(&mut self, tiles: u64, claims: &[Claim]) -> Result<(), (u64, EngineError<E>)> {
-        let Self { collector, commit, observer, totals, .. } = self;
+        let Self { collector, commit: Some(commit), observer, totals, .. } = self else { return Ok(()) };
         let outcome = collector.collect(tiles, claims, &mut |done| {
             let started = Instant::now();
             let outcome = commit(done);

@@ -3,7 +3,8 @@
 //! Invariant: all ranks compute the same batches, owners and rounds, from the plan and from facts that were gathered; a
 //! rank that cannot take part makes all fail.
 
-use super::rounds::{Schedule, agree_at_start};
+use super::rounds::agree_at_start;
+use super::schedule::{Schedule, WINDOW_TILES};
 use super::window::{Limits, OwnBatch};
 use super::{Context, EngineError, EngineOptions, Placement, TileWork};
 use crate::claims::Claim;
@@ -11,8 +12,9 @@ use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
 use crate::message::{Words, number, of_words};
-use crate::owners::{Item, Need, deal, largest_share, overlaps, rounds};
+use crate::owners::{Item, largest_share};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use std::ops::Range;
 
 /// Batches are not cut finer than this, whatever the plan's size: below it the locks and writes would show.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
@@ -23,9 +25,6 @@ const BATCHES_PER_JOB: u64 = 16;
 /// Batches in flight per worker, at most: enough for a batch that takes ten times as long as its neighbours not to make
 /// them wait, few enough to leave the budget to others.
 const WINDOW_BATCHES_PER_JOB: u64 = 16;
-
-/// Tiles in flight, at most: their claims take 2.5 MiB.
-const WINDOW_TILES: u64 = 64 * 1024;
 
 /// How a plan is executed within the budget.
 pub(super) struct Setup {
@@ -43,7 +42,8 @@ pub(super) struct Setup {
 }
 
 /// What a rank tells the others at the start.
-struct Facts {
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
     /// What must be the same everywhere.
     common: [u64; 5],
     jobs: u64,
@@ -52,6 +52,33 @@ struct Facts {
 }
 
 impl Facts {
+    pub(super) fn new(plan: &Plan, index: &TileIndex, options: &EngineOptions, budget: &MemoryBudget) -> Self {
+        Self {
+            common: [
+                plan.arrays.len() as u64,
+                index.tile_count(),
+                plan.raw_len_bytes(),
+                options.start_address,
+                u64::from(options.placement == Placement::Unordered),
+            ],
+            jobs: options.jobs.max(1) as u64,
+            batch_len_bytes: options.batch_len_bytes.max(1),
+            available_bytes: budget.available_bytes(),
+        }
+    }
+
+    /// The batches that ranks with these facts cut the plan into.
+    pub(super) fn batches(all: &[Self], plan: &Plan, file_of: &dyn Fn(u32) -> u32) -> Vec<Batch> {
+        let all_jobs = all.iter().map(|facts| facts.jobs).fold(0, u64::saturating_add).max(1);
+        let least = |value: fn(&Self) -> u64| all.iter().map(value).min().unwrap_or(0);
+        let batch_len_bytes = least(|facts| facts.batch_len_bytes);
+        let target_len_bytes = batch_len_bytes
+            .min(plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs))
+            .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
+            .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
+        plan.batches_within(target_len_bytes, file_of)
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         of_words(self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]))
     }
@@ -65,46 +92,25 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective. The first `kept_tiles` are left out.
+    /// Collective. Only `tiles` are made.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         valid: Result<(), CoreError>,
         work: &W,
         options: &EngineOptions,
-        kept_tiles: u64,
+        tiles: Range<u64>,
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
-        let facts = valid.map(|()| {
-            let facts = Facts {
-                common: [
-                    plan.arrays.len() as u64,
-                    index.tile_count(),
-                    plan.raw_len_bytes(),
-                    options.start_address,
-                    u64::from(options.placement == Placement::Unordered),
-                ],
-                jobs: options.jobs.max(1) as u64,
-                batch_len_bytes: options.batch_len_bytes.max(1),
-                available_bytes: context.budget.available_bytes(),
-            };
-            facts.to_bytes()
-        });
+        let facts = valid.map(|()| Facts::new(plan, index, options, context.budget).to_bytes());
         let all = agree_at_start(context.communicator, facts)?;
         let all = all.iter().map(|bytes| Facts::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
         if let Some(rank) = all.iter().position(|facts| facts.common != all[0].common) {
             return Err(CoreError::PlansDiffer { rank }.into());
         }
 
-        let all_jobs = all.iter().map(|facts| facts.jobs).fold(0, u64::saturating_add).max(1);
-        let least = |value: fn(&Facts) -> u64| all.iter().map(value).min().unwrap_or(0);
-        let batch_len_bytes = least(|facts| facts.batch_len_bytes);
-        let target_len_bytes = batch_len_bytes
-            .min(plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs))
-            .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
-            .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
-        let batches = plan.batches_within(target_len_bytes, &|array| work.file(array));
-        let batches = behind(kept_tiles, batches, plan, index);
+        let batches = Facts::batches(&all, plan, &|array| work.file(array));
+        let batches = within(&tiles, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
@@ -113,45 +119,33 @@ impl Setup {
             return Ok(fitted?.into_setup(own, None));
         }
 
-        // Half of the buffers for the round that is being encoded, half for the one that is being placed.
         let (quota, fitted) = match fitted {
-            Ok(fitted) => (Ok(of_words([fitted.limits.buffers_bytes / 2])), Some(fitted)),
+            Ok(fitted) => (Ok(of_words([fitted.quota_bytes()])), Some(fitted)),
             Err(error) => (Err(error), None),
         };
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let items = batches.iter().zip(&needs).map(|(batch, need)| need.item(index, work, plan, batch));
-        let owners = deal(items, quotas.len());
-        let memory: Vec<_> = batches
-            .iter()
-            .zip(&needs)
-            .map(|(batch, need)| Need {
-                len_bytes: fitted.limits.buffer_len_bytes.saturating_add(need.brought_len_bytes),
-                tiles: batch.tiles,
-            })
-            .collect();
-        let rounds = rounds(&owners, &memory, &quotas, WINDOW_TILES);
-        let rank = context.communicator.rank() as u32;
-        let own = (0..batches.len()).filter(|at| owners[*at] == rank).map(|at| needs[at].own(batches[at])).collect();
-        let files = needs.iter().map(|need| need.file).collect();
+        let schedule = Schedule::new(plan, index, work, batches, &needs, fitted.buffer_len_bytes(), &quotas);
+        let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
+        let own = own.map(|at| needs[at].own(schedule.batches[at])).collect();
         // Rounds bound the tiles in flight.
         fitted.limits.tiles = u64::MAX;
-        let overlaps = overlaps(&owners, &memory, &quotas, &rounds);
-        let schedule = Schedule { batches, files, owners, rounds, overlaps };
         Ok(fitted.into_setup(own, Some(schedule)))
     }
 }
 
-/// `batches` without the tiles before `first`.
-fn behind(first: u64, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
-    let rest = batches.into_iter().filter(|batch| batch.first + batch.tiles > first);
+/// What `batches` have of `tiles`.
+fn within(tiles: &Range<u64>, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
+    let bounds = |batch: &Batch| (batch.first.max(tiles.start), (batch.first + batch.tiles).min(tiles.end));
+    let rest = batches.into_iter().filter(|batch| bounds(batch).0 < bounds(batch).1);
     rest.map(|batch| {
-        if batch.first >= first {
+        let (first, end) = bounds(&batch);
+        if end - first == batch.tiles {
             return batch;
         }
-        let cut = Batch { first, tiles: batch.first + batch.tiles - first, raw_len_bytes: 0 };
-        let raw_len_bytes = tiles_of(index, &cut).map(|tile| plan.arrays[tile.array as usize].tile_len_bytes()).sum();
+        let cut = Batch { first, tiles: end - first, raw_len_bytes: 0 };
+        let raw_len_bytes = index.tiles_in(&cut).map(|tile| plan.arrays[tile.array as usize].tile_len_bytes()).sum();
         Batch { raw_len_bytes, ..cut }
     })
     .collect()
@@ -159,20 +153,20 @@ fn behind(first: u64, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Ve
 
 /// What a batch takes.
 #[derive(Debug, Clone, Copy)]
-struct BatchNeed {
+pub(super) struct BatchNeed {
     /// Output file.
-    file: u32,
+    pub file: u32,
     /// Most bytes that its stored form can take.
     bound_len_bytes: u64,
     /// Pieces that other ranks send for it.
-    brought_len_bytes: u64,
+    pub brought_len_bytes: u64,
 }
 
 impl BatchNeed {
-    fn of<W: TileWork>(index: &TileIndex, work: &W, batch: &Batch) -> Self {
+    pub(super) fn of<W: TileWork>(index: &TileIndex, work: &W, batch: &Batch) -> Self {
         let file = index.tile(batch.first).map_or(0, |tile| work.file(tile.array));
         let mut need = Self { file, bound_len_bytes: 0, brought_len_bytes: 0 };
-        for tile in tiles_of(index, batch) {
+        for tile in index.tiles_in(batch) {
             need.bound_len_bytes = need.bound_len_bytes.saturating_add(work.stored_bound_len_bytes(tile) as u64);
             need.brought_len_bytes = need.brought_len_bytes.saturating_add(work.brought_len_bytes(tile));
         }
@@ -184,21 +178,16 @@ impl BatchNeed {
     }
 
     /// The batch as something to deal: its cost, and the home of most of it.
-    fn item<W: TileWork>(&self, index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
+    pub(super) fn item<W: TileWork>(&self, index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
         let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
         let home: Option<Rank> =
-            largest_share(tiles_of(index, batch).filter_map(|tile| Some((work.home(tile)?, cost(tile)))));
-        Item { cost: tiles_of(index, batch).map(cost).fold(0, u64::saturating_add), home }
+            largest_share(index.tiles_in(batch).filter_map(|tile| Some((work.home(tile)?, cost(tile)))));
+        Item { cost: index.tiles_in(batch).map(cost).fold(0, u64::saturating_add), home }
     }
 }
 
-fn tiles_of(index: &TileIndex, batch: &Batch) -> impl Iterator<Item = Tile> {
-    let tiles = std::iter::successors(index.tile(batch.first), |tile| Some(index.next(*tile)));
-    tiles.take(batch.tiles as usize)
-}
-
 /// Threads and memory of this rank.
-struct Fitted {
+pub(super) struct Fitted {
     jobs: u64,
     limits: Limits,
     raw_len_bytes: u64,
@@ -207,7 +196,7 @@ struct Fitted {
 
 impl Fitted {
     /// As many workers as the memory holds with a batch each.
-    fn new(
+    pub(super) fn new(
         plan: &Plan,
         batches: &[Batch],
         needs: &[BatchNeed],
@@ -243,6 +232,27 @@ impl Fitted {
         let limits = Limits { buffers_bytes, buffer_len_bytes, tiles };
         let permit = budget.try_acquire(fixed + buffers_bytes, "the engine")?;
         Ok(Self { jobs, limits, raw_len_bytes, permit })
+    }
+
+    /// Memory for the batches of a round: half of the buffers for the round that is being encoded, half for the one that
+    /// is being placed.
+    pub(super) fn quota_bytes(&self) -> u64 {
+        self.limits.buffers_bytes / 2
+    }
+
+    /// Length of the buffer of a batch.
+    pub(super) fn buffer_len_bytes(&self) -> u64 {
+        self.limits.buffer_len_bytes
+    }
+
+    /// Worker threads.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs as usize
+    }
+
+    /// Memory beside the buffers.
+    pub(super) fn fixed_len_bytes(&self) -> u64 {
+        self.permit.len_bytes().saturating_sub(self.limits.buffers_bytes)
     }
 
     fn into_setup(self, own: Vec<OwnBatch>, schedule: Option<Schedule>) -> Setup {

@@ -124,7 +124,12 @@ fn addresses_given_at_once_do_not_overlap() {
 fn rounds_are_opened_settled_and_placed() {
     loom::model(|| {
         let plan = Plan {
-            arrays: vec![ArrayPlan { shape: vec![4], tile_shape: vec![1], element_len_bytes: 1, segments: vec![] }],
+            arrays: vec![ArrayPlan {
+                shape: vec![4],
+                tile_shape: vec![1],
+                element_len_bytes: 1,
+                segments: vec![].into(),
+            }],
         };
         let (index, mut taken) = (plan.tile_index(), Addresses::new(START_ADDRESS));
         let window = window(2, Addressing::ByRounds, 2);

@@ -4,11 +4,12 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Context, EngineError, EngineOptions, Placement, TileWork, execute};
+use raddle_core::engine::{Context, EngineError, EngineOptions, Placement, Rehearsal, TileWork, execute, rehearse};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::progress::{Silent, Stage};
 use raddle_core::threads::Threads;
+use std::collections::HashMap;
 use std::sync::Mutex;
 
 #[test]
@@ -27,6 +28,20 @@ fn ranks_give_the_bytes_and_claims_of_one() {
                 });
                 let case = format!("{ranks} ranks, {jobs} jobs, batches of {batch_len}, budget {budget}");
                 assert_eq!(sink.bytes(START), bytes, "{case}");
+                // What a rehearsal deals to each rank is what it has placed.
+                let options = options(jobs, Placement::Ordered, batch_len);
+                let Rehearsal { schedule, .. } = rehearse(&plan, &work, ranks, &options, budget).unwrap();
+                let index = plan.tile_index();
+                let stored: HashMap<Tile, u64> =
+                    arrays.iter().flat_map(|array| &array.1).map(|claim| (claim.tile, claim.len_bytes)).collect();
+                for rank in 0..ranks {
+                    let owned = schedule.owned_by(rank, 0..schedule.batches.len());
+                    let tiles = owned.flat_map(|at| index.tiles_in(&schedule.batches[at]).collect::<Vec<_>>());
+                    let dealt: u64 = tiles.filter_map(|tile| stored.get(&tile)).sum();
+                    let placed =
+                        results[0].1.stages.iter().filter(|s| (s.rank, s.stage) == (rank as u32, Stage::Place));
+                    assert_eq!(placed.map(|stage| stage.bytes).sum::<u64>(), dealt, "{case}, rank {rank}");
+                }
                 for (rank, (committed, report)) in results.iter().enumerate() {
                     assert_eq!(*committed, if rank == 0 { arrays.clone() } else { vec![] }, "{case}");
                     assert_eq!(report.end_address, START + bytes.len() as u64);

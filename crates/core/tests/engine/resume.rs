@@ -4,7 +4,10 @@ use crate::work::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineError, Kept, PlacedBatch, Placement, Recorder, execute_recorded};
+use raddle_core::engine::{
+    Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute_part,
+    execute_recorded,
+};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Plan;
 use raddle_core::progress::{Silent, Stage};
@@ -61,6 +64,50 @@ fn recorded(
         report.stored_len_bytes
     });
     (stored, sink, arrays)
+}
+
+#[test]
+fn parts_make_the_bytes_of_the_whole() {
+    let plan = mixed();
+    let work = Pattern::of(&plan);
+    let (bytes, arrays) = expected(&plan, &work);
+    let tiles = plan.tile_count();
+    for parts in [1, 2, 3, 7, tiles] {
+        let (mut joined, mut kept, mut address) = (Vec::new(), Vec::new(), START);
+        for part in 0..parts {
+            let range = part * tiles / parts..(part + 1) * tiles / parts;
+            let budget = MemoryBudget::new(BUDGET);
+            let cancel = CancelToken::new();
+            let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
+            let options = EngineOptions { start_address: 0, ..options(2, Placement::Unordered, 1000) };
+            let make = |recorder: &mut Recorded| {
+                let sink = Memory::default();
+                let report = execute_part(&plan, &work, &sink, range.clone(), recorder, &options, &context).unwrap();
+                (report.stored_len_bytes, sink)
+            };
+            let mut recorder = Recorded::default();
+            let (stored_len_bytes, sink) = make(&mut recorder);
+            assert_eq!(recorder.placed.iter().map(|batch| batch.tiles).sum::<u64>(), range.end - range.start);
+            // The second half of it again, behind the first.
+            let half = recorder.placed.len() / 2;
+            let mut rest = Recorded::of(&recorder.placed[..half]);
+            let (again, end) = make(&mut rest);
+            assert_eq!((again, &rest.placed), (stored_len_bytes, &recorder.placed[half..].to_vec()));
+            let from = rest.kept().stored_len_bytes;
+            assert_eq!(end.bytes(from), sink.bytes(0)[from as usize..]);
+            joined.extend(sink.bytes(0));
+            for mut batch in recorder.placed {
+                batch.address += address;
+                batch.claims.iter_mut().for_each(|claim| claim.address += address);
+                kept.push(batch);
+            }
+            address += stored_len_bytes;
+        }
+        assert!(joined == bytes, "{parts} parts");
+        let (stored, sink, committed) = recorded(&plan, &work, &mut Recorded::of(&kept), 2);
+        assert_eq!((stored.unwrap(), &committed), (bytes.len() as u64, &arrays));
+        assert!(sink.bytes(START).is_empty(), "nothing is made again");
+    }
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Reading any bytes as frames of the conversation with a reader process: the entry for fuzzers.
 
 use super::is_closed;
-use super::protocol::{
-    self, Answer, Failure, Fragment, Greeting, HEADER_LEN_BYTES, Header, ListedChunk, Request, Task,
-};
+use super::protocol::{self, Answer, Fragment, Greeting, HEADER_LEN_BYTES, Header, ListedChunk, Request, Task};
 use crate::error::Hdf5Error;
 use crate::logical::ObjectPaths;
 use crate::metadata::take_in;
 use crate::model::{FileTree, Object, ObjectKind};
+use crate::sent_error::SentError;
 use std::path::Path;
 
 /// Longest answer that is taken here.
@@ -61,7 +60,7 @@ pub fn seeds(tree: FileTree) -> Vec<Vec<u8>> {
         protocol::encode(&Answer::Fragment(Fragment { objects: tree.objects.clone() })),
         protocol::encode(&Answer::Tree(tree)),
         protocol::encode(&Answer::Chunks(vec![chunk; 3])),
-        protocol::encode(&Answer::Failed(Failure::from(refused))),
+        protocol::encode(&Answer::Failed(SentError::from(refused))),
         protocol::encode(&Request { task: Task::Fragment { addresses: vec![96, 800] } }),
     ]
 }

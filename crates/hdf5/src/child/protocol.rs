@@ -6,13 +6,12 @@
 //! Invariant: the parent believes nothing: a frame's length is checked before its bytes are taken, and memory grows
 //! with what has arrived, not with what was announced.
 
-use crate::error::Hdf5Error;
 use crate::model::{FileTree, Object};
+use crate::sent_error::SentError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
 
 /// First bytes of every frame: what is not ours (a crash message, a shell's prompt) is seen at once.
 pub(super) const SIGNATURE: [u8; 4] = *b"RdH5";
@@ -97,82 +96,13 @@ pub(super) enum Answer {
     /// To [`Task::Chunks`].
     Chunks(Vec<ListedChunk>),
     /// It did not work, and the child is well.
-    Failed(Failure),
+    Failed(SentError),
 }
 
 /// Objects whose links count in the same list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Fragment {
     pub objects: Vec<Object>,
-}
-
-/// An error on its way to the parent, which knows the file's path as the user gave it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Failure {
-    object: Option<String>,
-    cause: Cause,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-enum Cause {
-    Io { operation: String, code: Option<i32>, message: String },
-    NotHdf5,
-    Truncated { what: String, end: u64, file_len_bytes: u64 },
-    Malformed { address: u64, what: String },
-    Unsupported { address: u64, what: String },
-    Limit { what: String, limit: u64 },
-    Library { operation: String, detail: String },
-    ForeignFile { foreign: String },
-    MissingSource { missing: String },
-}
-
-impl From<Hdf5Error> for Failure {
-    fn from(error: Hdf5Error) -> Self {
-        let cause = match error {
-            Hdf5Error::InObject { object, source } => {
-                return Self { object: Some(object), ..Self::from(*source) };
-            }
-            Hdf5Error::Io { operation, source, .. } => {
-                Cause::Io { operation, code: source.raw_os_error(), message: source.to_string() }
-            }
-            Hdf5Error::NotHdf5 { .. } => Cause::NotHdf5,
-            Hdf5Error::Truncated { what, end, file_len_bytes, .. } => Cause::Truncated { what, end, file_len_bytes },
-            Hdf5Error::Malformed { address, what, .. } => Cause::Malformed { address, what },
-            Hdf5Error::Unsupported { address, what, .. } => Cause::Unsupported { address, what },
-            Hdf5Error::Limit { what, limit, .. } => Cause::Limit { what, limit },
-            Hdf5Error::Library { operation, detail, .. } => Cause::Library { operation, detail },
-            Hdf5Error::ForeignFile { foreign, .. } => Cause::ForeignFile { foreign },
-            Hdf5Error::MissingSource { missing, .. } => Cause::MissingSource { missing },
-            // The rest belongs to raw data and to the parent; a child that meets it still says what it was.
-            other => Cause::Library { operation: "reader".to_owned(), detail: other.to_string() },
-        };
-        Self { object: None, cause }
-    }
-}
-
-impl Failure {
-    /// The error, about the file that the parent calls `path`.
-    pub(super) fn into_error(self, path: &Path) -> Hdf5Error {
-        let path = path.to_path_buf();
-        let error = match self.cause {
-            Cause::Io { operation, code, message } => {
-                let source = code.map_or_else(|| io::Error::other(message), io::Error::from_raw_os_error);
-                Hdf5Error::Io { path, operation, source }
-            }
-            Cause::NotHdf5 => Hdf5Error::NotHdf5 { path },
-            Cause::Truncated { what, end, file_len_bytes } => Hdf5Error::Truncated { path, what, end, file_len_bytes },
-            Cause::Malformed { address, what } => Hdf5Error::Malformed { path, address, what },
-            Cause::Unsupported { address, what } => Hdf5Error::Unsupported { path, address, what },
-            Cause::Limit { what, limit } => Hdf5Error::Limit { path, what, limit },
-            Cause::Library { operation, detail } => Hdf5Error::Library { path, operation, detail },
-            Cause::ForeignFile { foreign } => Hdf5Error::ForeignFile { path, foreign },
-            Cause::MissingSource { missing } => Hdf5Error::MissingSource { path, missing },
-        };
-        match self.object {
-            Some(object) => error.in_object(object),
-            None => error,
-        }
-    }
 }
 
 /// A whole frame.
@@ -296,12 +226,5 @@ mod tests {
             assert!(Header::parse(&bad, 100).is_err(), "byte {position}");
         }
         assert!(Header::parse(&values_header(101), 100).unwrap_err().contains("101 bytes"));
-    }
-
-    #[test]
-    fn errors_arrive_as_they_left() {
-        let sent = Hdf5Error::Unsupported { path: "child".into(), address: 96, what: "x".to_owned() }.in_object("/a");
-        let text = Failure::from(sent).into_error(Path::new("parent.h5")).to_string();
-        assert_eq!(text, "/a: parent.h5: not supported (at byte 96): x");
     }
 }

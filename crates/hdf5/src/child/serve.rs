@@ -4,7 +4,8 @@
 
 use super::inherited;
 use super::library::{OpenFile, Outcome};
-use super::protocol::{self, Answer, Failure, Greeting, Request};
+use super::protocol::{self, Answer, Greeting, Request};
+use crate::sent_error::SentError;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -44,7 +45,7 @@ pub fn serve() -> io::Result<()> {
                 socket.write_all(&protocol::values_header(bytes.len()))?;
                 socket.write_all(&bytes)?;
             }
-            Err(error) => socket.write_all(&protocol::encode(&Answer::Failed(Failure::from(error))))?,
+            Err(error) => socket.write_all(&protocol::encode(&Answer::Failed(SentError::from(error))))?,
         }
         pending.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,8 +1,8 @@
 //! From stored elements to canonical bytes.
 
-use super::{ObjectPaths, selection};
+use super::{NULL_STRING, ObjectPaths, selection};
 use crate::error::{Hdf5Error, Result};
-use crate::heap::GlobalHeap;
+use crate::heap::{GlobalHeap, HeapObject};
 use crate::model::{FileTree, InlineData, ReferenceKind, TypeClass};
 use crate::native::cursor::InFile;
 use crate::native::{Cursor, Encoding};
@@ -104,16 +104,15 @@ fn append_items(class: &TypeClass, items: &[u8], resolver: &mut Resolver<'_>, ou
 /// Appends one element of a file-local type; recursion is as deep as the type, whose depth its reader has capped.
 fn append_item(class: &TypeClass, item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<()> {
     match class {
-        TypeClass::VariableString { .. } => {
-            let Some((_, object)) = heap_content(item, 1, resolver)? else {
-                append_bytes(b"", out);
-                return Ok(());
-            };
-            let bytes = object.bytes();
-            append_bytes(bytes.split(|&byte| byte == 0).next().unwrap_or_default(), out);
-        }
+        TypeClass::VariableString { .. } => match heap_content(item, 1, resolver)? {
+            HeapContent::Null => out.extend_from_slice(&NULL_STRING.to_le_bytes()),
+            HeapContent::Empty => append_bytes(b"", out),
+            HeapContent::Items(_, object) => {
+                append_bytes(object.bytes().split(|&byte| byte == 0).next().unwrap_or_default(), out);
+            }
+        },
         TypeClass::Sequence { base, .. } => {
-            let Some((count, object)) = heap_content(item, base.len_bytes(), resolver)? else {
+            let HeapContent::Items(count, object) = heap_content(item, base.len_bytes(), resolver)? else {
                 out.extend_from_slice(&0_u64.to_le_bytes());
                 return Ok(());
             };
@@ -151,12 +150,18 @@ fn append_item(class: &TypeClass, item: &[u8], resolver: &mut Resolver<'_>, out:
     Ok(())
 }
 
-/// The heap object that the descriptor `item` of `count` times `base_len` bytes names; `None` for an empty one.
-fn heap_content(
-    item: &[u8],
-    base_len: u64,
-    resolver: &mut Resolver<'_>,
-) -> Result<Option<(u32, crate::heap::HeapObject)>> {
+/// What the descriptor of an element of variable length names.
+enum HeapContent {
+    /// No address: a null string, a sequence without items.
+    Null,
+    /// No items.
+    Empty,
+    /// So many items in this object.
+    Items(u32, HeapObject),
+}
+
+/// The heap object that the descriptor `item` of items of `base_len` bytes names.
+fn heap_content(item: &[u8], base_len: u64, resolver: &mut Resolver<'_>) -> Result<HeapContent> {
     let encoding = resolver.heap.encoding();
     let path = resolver.heap.file().path();
     let mut cursor = Cursor::new(item, 0, "variable-length element");
@@ -164,7 +169,10 @@ fn heap_content(
     let null = cursor.clone().uint(encoding.address_len()).in_file(path)? == 0;
     let address = cursor.file_address(&encoding).in_file(path)?;
     let index = cursor.u32().in_file(path)?;
-    let Some(address) = address.filter(|_| !null && count > 0) else { return Ok(None) };
+    let Some(address) = address.filter(|_| !null) else { return Ok(HeapContent::Null) };
+    if count == 0 {
+        return Ok(HeapContent::Empty);
+    }
     let object = resolver.heap.object(address, index)?;
     let (len, needed) = (object.bytes().len() as u64, u64::from(count).saturating_mul(base_len));
     if len != needed || base_len == 0 {
@@ -174,7 +182,7 @@ fn heap_content(
         ));
     }
     follow(resolver, len)?;
-    Ok(Some((count, object)))
+    Ok(HeapContent::Items(count, object))
 }
 
 /// Counts heap bytes that are followed.

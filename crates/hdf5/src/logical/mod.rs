@@ -7,7 +7,7 @@
 //! | type | canonical bytes (numbers little-endian) |
 //! |---|---|
 //! | not file-local | the stored bytes |
-//! | variable-length string | length u64, bytes up to the first zero |
+//! | variable-length string | length u64 (2^64 - 1: null, nothing follows), bytes up to the first zero |
 //! | sequence | count u64, canonical items |
 //! | compound with file-local members | canonical members in order; padding is dropped |
 //! | array of file-local items | canonical items |
@@ -16,6 +16,10 @@
 //! | selection | kind u8 (0 none, 1 points, 2 blocks, 3 all), rank u32, count u64, coordinates u64: of a point one per dimension; of a block the first and the last (inclusive) element |
 //!
 //! References of HDF5 1.12 and later have no canonical form yet.
+
+/// Stands for the length of a variable-length string that is null, as where none was ever written: readers in C see
+/// another value than an empty string.
+pub const NULL_STRING: u64 = u64::MAX;
 
 mod canonical;
 mod paths;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a stream is never believed beyond its end; one that is cut off or contradicts the type gives `None`.
 
+use super::NULL_STRING;
 use super::selection::{ALL, BLOCKS, NONE, POINTS};
 use crate::model::{ReferenceKind, TypeClass};
 
@@ -23,7 +24,7 @@ pub fn element_len_bytes(class: &TypeClass, canonical: &[u8]) -> Option<usize> {
     Some(stream.at)
 }
 
-/// Appends the canonical bytes of an element of zeros, null references and empty values.
+/// Appends the canonical bytes of an element that was never written: zeros, null strings and references, empty sequences.
 pub fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
     match class {
         class if !class.is_file_local() => out.resize(out.len() + class.len_bytes() as usize, 0),
@@ -31,6 +32,7 @@ pub fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
         TypeClass::Array { base, dims } => {
             (0..dims.iter().map(|&dim| u64::from(dim)).product::<u64>()).for_each(|_| append_null(base, out));
         }
+        TypeClass::VariableString { .. } => out.extend_from_slice(&NULL_STRING.to_le_bytes()),
         _ => out.extend_from_slice(&[0; 8]),
     }
 }
@@ -159,7 +161,11 @@ impl<'a> Stream<'a> {
             return self.take(class.len_bytes()).map(drop);
         }
         match class {
-            TypeClass::VariableString { .. } | TypeClass::Reference(ReferenceKind::Object) => {
+            TypeClass::VariableString { .. } => match self.number()? {
+                NULL_STRING => Some(()),
+                len => self.take(len).map(drop),
+            },
+            TypeClass::Reference(ReferenceKind::Object) => {
                 let len = self.number()?;
                 self.take(len).map(drop)
             }

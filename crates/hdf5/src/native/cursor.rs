@@ -5,10 +5,11 @@
 
 use crate::error::Hdf5Error;
 use crate::model::FileTree;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// How a file writes addresses and lengths, and where its address 0 lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoding {
     /// Absolute file offset of the superblock, which all stored addresses count from.
     pub base: u64,

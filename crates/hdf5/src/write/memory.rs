@@ -4,14 +4,13 @@
 //! not pointers. libhdf5 wants C structures: `char *`, `hvl_t`, addresses. An [`Image`] is such a buffer with
 //! everything that it points to. References become addresses in the output, by path: what they refer to must exist.
 //!
-//! Canonical bytes: a fixed type is its stored bytes; a variable-length string is a 64-bit little-endian length and
-//! its bytes; a sequence a count and its items; a compound with file-local members its members in order, an array its
-//! items; an object reference a length and a path (0: null); a region reference that and a selection.
+//! Canonical bytes: see [`crate::logical`].
 
 use super::datatype::{memory_len_bytes, memory_offsets};
 use super::{dataspace, not_writable};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
+use crate::logical::NULL_STRING;
 use crate::model::{ReferenceKind, TypeClass};
 use hdf5_metno_sys::h5d::{H5Dget_space, H5Dopen2};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -95,6 +94,10 @@ impl<'a> Builder<'a> {
         match class {
             TypeClass::VariableString { .. } => {
                 let len_bytes = self.number()?;
+                if len_bytes == NULL_STRING {
+                    out.fill(0);
+                    return Ok(());
+                }
                 let mut body = self.take(len_bytes)?.to_vec();
                 // An inner zero would end the string early without a word.
                 if body.contains(&0) {
@@ -273,6 +276,14 @@ mod tests {
         assert_eq!(image.bytes().len(), 16);
         assert_eq!(image.bodies.iter().map(|body| &body[..]).collect::<Vec<_>>(), [b"ab\0".as_slice(), b"\0"]);
         assert_eq!(image.bytes()[..8], (image.bodies[0].as_ptr() as u64).to_ne_bytes());
+    }
+
+    #[test]
+    fn a_null_string_is_a_null_pointer() {
+        let canonical = [NULL_STRING.to_le_bytes().as_slice(), &1_u64.to_le_bytes(), b"a"].concat();
+        let image = Image::of_canonical(call(), &string(), &canonical, 2, None).unwrap();
+        assert_eq!(image.bytes()[..8], [0; 8]);
+        assert_eq!(&image.bodies[0][..], b"a\0");
     }
 
     #[test]

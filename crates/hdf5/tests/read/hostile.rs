@@ -372,7 +372,8 @@ fn heap_objects_that_are_not_there() {
     };
     assert_eq!(canonical(&descriptor(3, 64, 1)).unwrap(), b"\x03\0\0\0\0\0\0\0abc");
     assert_eq!(canonical(&descriptor(3, 64, 2)).unwrap(), b"\x01\0\0\0\0\0\0\0a");
-    assert_eq!(canonical(&descriptor(0, 0, 0)).unwrap(), [0; 8]);
+    assert_eq!(canonical(&descriptor(0, 0, 0)).unwrap(), [0xff; 8], "null");
+    assert_eq!(canonical(&descriptor(0, 64, 1)).unwrap(), [0; 8], "empty");
     assert_malformed(canonical(&descriptor(3, 64, 3)), "no object 3");
     assert_malformed(canonical(&descriptor(3, 64, 65_537)), "no object 65537");
     assert_malformed(canonical(&descriptor(4, 64, 1)), "which has 3 bytes");

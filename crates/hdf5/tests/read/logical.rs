@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use raddle_codec::Pipeline;
-use raddle_hdf5::logical::{CanonicalElements, ObjectPaths, Resolver, RowShift, element_len_bytes, shift_regions};
+use raddle_hdf5::logical::{
+    CanonicalElements, NULL_STRING, ObjectPaths, Resolver, RowShift, element_len_bytes, shift_regions,
+};
 use raddle_hdf5::model::*;
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
@@ -126,11 +128,12 @@ fn check(class: &Arc<TypeClass>, elements: &[Vec<u8>]) {
 #[test]
 fn strings_and_sequences() {
     let long = vec![b'x'; 70_000];
-    check(&string(), &[counted(b"abc"), counted(b""), counted("äöü".as_bytes()), counted(&long)]);
+    let null = NULL_STRING.to_le_bytes().to_vec();
+    check(&string(), &[counted(b"abc"), counted(b""), null.clone(), counted("äöü".as_bytes()), counted(&long)]);
     let numbers = items(&[vec![1, 0], vec![2, 0], vec![3, 0]]);
     check(&sequence(integer(2)), &[numbers.clone(), items(&[]), numbers.clone()]);
     check(&sequence(sequence(integer(2))), &[items(&[numbers.clone(), items(&[])]), items(&[]), items(&[numbers])]);
-    check(&sequence(string()), &[items(&[counted(b"a"), counted(b"bcd")]), items(&[])]);
+    check(&sequence(string()), &[items(&[counted(b"a"), null, counted(b"bcd")]), items(&[])]);
 }
 
 #[test]

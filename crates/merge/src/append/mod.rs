@@ -16,6 +16,7 @@ use crate::digests::stored;
 use crate::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
+use crate::keys::{KeyScope, MadeSpec};
 use crate::layout::LayoutPolicy;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
@@ -126,9 +127,8 @@ pub fn plan(
     let stored = stored::find(&held.path, options)?;
     if let Some(stored) = &stored {
         if !stored.made.is_empty() {
-            let reason = "has partition keys or an index, which depend on all rows; append to the file without them \
-                 (raddle merge the inputs anew with --keys, or keep keys in a copy)";
-            return Err(MergeError::Object { object: held.path.display().to_string(), reason: reason.to_owned() });
+            let reason = depends_on_all_rows(&held.path, &stored.made);
+            return Err(MergeError::Object { object: held.path.display().to_string(), reason });
         }
         let repeated = if again { Vec::new() } else { repeated(stored, inputs)? };
         if !repeated.is_empty() {
@@ -146,7 +146,7 @@ pub fn plan(
         ..options.clone()
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
-    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch)?;
+    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, &SingleProcess)?;
     if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
         // Inputs may be left out, the file that they are appended to may not.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
@@ -159,6 +159,31 @@ pub fn plan(
         }
     }
     Ok(plan)
+}
+
+/// Why a file with these made datasets does not grow, and the command that does what was wanted.
+fn depends_on_all_rows(file: &Path, made: &[MadeSpec]) -> String {
+    let (mut excluded, mut anew, mut by_input) = (String::new(), String::new(), false);
+    for spec in made {
+        match spec {
+            MadeSpec::Keys(spec) => {
+                let name = spec.columns.last().map_or("", |column| column.rsplit('/').next().unwrap_or_default());
+                excluded += &format!(" --exclude '{name}.seq*' --exclude '{name}.offsets'");
+                anew += &format!(" --keys {}", spec.columns.join(","));
+                by_input |= spec.scope == KeyScope::Input;
+            }
+            MadeSpec::FirstValue(spec) => {
+                excluded += &format!(" --exclude '{}'", String::from_utf8_lossy(&spec.made_path()));
+            }
+        }
+    }
+    let what = "holds datasets that depend on all rows (partition keys, or a first value)";
+    if by_input {
+        // Merged again, the file would be one input, in which ids repeat.
+        return format!("{what}; merge all inputs anew: raddle merge INPUTS... -o NEW{anew} --key-scope input");
+    }
+    let file = file.display();
+    format!("{what}; make them anew in a merge: raddle merge {file} INPUTS... -o NEW{excluded}{anew}")
 }
 
 /// Which of `inputs` the file knows, and under which paths.

@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
-use raddle_core::digest::{BlockPart, Digest, RowBlockDigests};
+use raddle_core::digest::{Additions, BlockPart, Digest, RowBlockDigests};
 use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -140,6 +140,28 @@ impl Gathering {
         }
     }
 
+    /// What was gathered on this rank.
+    pub fn share(&self) -> RankShare {
+        match self {
+            Self::Values { digests, .. } => RankShare::Values(digests.additions()),
+            Self::Stored(tiles) => {
+                let set = (0..).zip(&tiles.tiles).filter_map(|(tile, digest)| Some(digest.get()?.part(tile)));
+                RankShare::Stored(set.collect())
+            }
+        }
+    }
+
+    /// Adds what another rank gathered; `None` if that does not belong here.
+    pub fn add_share(&self, share: &RankShare) -> Option<()> {
+        match (self, share) {
+            (Self::Values { digests, .. }, RankShare::Values(additions)) => digests.add_additions(additions).ok(),
+            (Self::Stored(_), RankShare::Stored(parts)) => {
+                parts.iter().try_for_each(|part| self.takes_part(*part).then(|| self.add_part(*part))?.ok())
+            }
+            _ => None,
+        }
+    }
+
     /// The digests, when all tiles have been made.
     pub fn finish(&self) -> Result<ColumnDigests> {
         match self {
@@ -153,6 +175,25 @@ impl Gathering {
                 })
             }
             Self::Stored(tiles) => Ok(tiles.finish()),
+        }
+    }
+}
+
+/// What one rank gathered of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RankShare {
+    /// Of values.
+    Values(Additions),
+    /// Of stored chunks.
+    Stored(Vec<BlockPart>),
+}
+
+impl RankShare {
+    /// Whether it is nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Values(additions) => additions.len_bytes == 0,
+            Self::Stored(parts) => parts.is_empty(),
         }
     }
 }
@@ -285,7 +326,8 @@ mod tests {
 
     #[test]
     fn what_tiles_added_can_be_added_again_by_a_later_run() {
-        let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
+        let array =
+            ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new().into() };
         let first = StoredTiles::new(&array);
         let parts: Vec<BlockPart> =
             (0..6).map(|tile| first.add(tile, (tile != 4).then_some((tile as u32, b"chunk".as_slice())))).collect();
@@ -300,7 +342,8 @@ mod tests {
 
     #[test]
     fn stored_tiles_are_told_from_missing_ones() {
-        let array = ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new() };
+        let array =
+            ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, segments: Vec::new().into() };
         let digests = |last: Option<(u32, &[u8])>| {
             let tiles = StoredTiles::new(&array);
             for tile in 0..5 {

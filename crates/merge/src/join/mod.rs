@@ -14,9 +14,10 @@ pub use describe::describe;
 pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
+use crate::facts::Facts;
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::schema::{ABSENT, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
 use attributes::{compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
@@ -122,9 +123,9 @@ impl Joiner {
         let (role, column) = match scanned.role {
             ScannedRole::Column { template, fact, committed, kept: digest } => {
                 kept = digest;
-                let facts = Vec::with_capacity(self.expected_inputs);
+                let facts = Facts::expecting(self.expected_inputs);
                 let mut column = Column { entry: 0, templates: vec![template], committed, facts };
-                column.facts.resize(input as usize, ColumnFact::absent(0));
+                column.facts.fill_to(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))
             }
@@ -191,7 +192,7 @@ impl Joiner {
                         column.templates.len() as u32 - 1
                     }
                 };
-                column.facts.resize(input as usize, ColumnFact::absent(0));
+                column.facts.fill_to(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
             }
             (ScannedRole::Other(role), None) => match (compare_roles(&joined.entry.role, &role), role) {
@@ -222,7 +223,7 @@ impl Joiner {
         }
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
-                column.facts.resize(inputs as usize, ColumnFact::absent(0));
+                column.facts.fill_to(inputs as usize, ColumnFact::absent(0));
             }
             std::mem::take(&mut joined.differing).stack(&mut joined.entry.role, &joined.present, inputs);
             if self.options.attributes == AttributePolicy::Identical {
@@ -346,8 +347,8 @@ fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) {
         let rows = tables
             .entry(parent_path(&joined.entry.path).to_vec())
             .or_insert_with(|| vec![TableRows::Unknown; inputs as usize]);
-        for (known, fact) in rows.iter_mut().zip(&column.facts) {
-            if fact.template != crate::schema::ABSENT {
+        for (known, fact) in rows.iter_mut().zip(column.facts.iter()) {
+            if fact.template != ABSENT {
                 *known = known.with(fact.rows);
             }
         }
@@ -355,13 +356,11 @@ fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) {
     for joined in entries {
         let Some(column) = &mut joined.column else { continue };
         let rows = &tables[parent_path(&joined.entry.path)];
-        for (fact, rows) in column.facts.iter_mut().zip(rows) {
-            if fact.template == crate::schema::ABSENT
-                && let TableRows::All(rows) = rows
-            {
-                fact.rows = *rows;
-            }
-        }
+        let filled = column.facts.iter().zip(rows).map(|(fact, rows)| match rows {
+            TableRows::All(rows) if fact.template == ABSENT => ColumnFact::absent(*rows),
+            _ => *fact,
+        });
+        column.facts = filled.collect();
     }
 }
 

@@ -250,7 +250,7 @@ fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
 /// First row of each input of the plan, and the total.
 fn starts_of(plan: &MergePlan, column: ColumnIndex) -> Vec<u64> {
     let mut starts = vec![0];
-    for fact in &plan.schema.columns[column as usize].facts {
+    for fact in plan.schema.columns[column as usize].facts.iter() {
         starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
     }
     starts

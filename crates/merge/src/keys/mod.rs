@@ -21,6 +21,7 @@ pub mod first_value;
 pub(crate) mod ids;
 mod index;
 pub mod made;
+pub mod partition;
 pub mod rewrite;
 mod runs;
 mod scratch;

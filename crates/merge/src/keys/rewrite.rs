@@ -12,6 +12,7 @@ use crate::execute::{MergeReport, merge};
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::plan::{Beginning, MergePlan, plan_from};
+use raddle_core::communicator::SingleProcess;
 use std::path::Path;
 
 /// Plans the file at `path` with the columns of `spec` added.
@@ -35,7 +36,7 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         skip_bad: false,
         ..options.clone()
     };
-    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch)?;
+    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, &SingleProcess)?;
     if let Some(carried) = &plan.carried {
         check_structure(&plan, carried, structure_digests(&plan))?;
         let same_kind = |known: &MadeSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);

@@ -11,7 +11,7 @@ use crate::links::{Link, can_be_virtual};
 use crate::options::{Compress, MergeOptions};
 use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
 use raddle_codec::Pipeline;
-use raddle_core::plan::{ArrayPlan, Segment};
+use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
 
 /// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
@@ -24,6 +24,7 @@ pub(crate) struct Planner<'o> {
     pub options: &'o MergeOptions,
     pub tiles: Vec<ArrayPlan>,
     pub column_of_array: Vec<ColumnIndex>,
+    pub segments: SegmentLists,
     /// What the output holds of the columns' values.
     pub link: Link,
 }
@@ -172,7 +173,7 @@ impl Planner<'_> {
             shape,
             tile_shape: chunk.to_vec(),
             element_len_bytes: column.model().datatype.class.len_bytes(),
-            segments,
+            segments: self.segments.share(&segments),
         });
         self.column_of_array.push(index);
         self.tiles.len() as u32 - 1

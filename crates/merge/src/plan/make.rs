@@ -7,21 +7,24 @@ use super::{MergePlan, PlannedInput, Planner};
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::digests::stored::StoredDigests;
-use crate::error::{MergeError, Result};
+use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
 use crate::join::{Difference, DifferenceKind, Joined, Joiner, parent_path};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
 use crate::options::{Compress, MergeOptions, Watch};
-use crate::scan;
+use crate::ranks::agree;
+use crate::scan::{self, ScannedInput};
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
-use raddle_core::plan::Plan;
+use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::Dataset;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What the output is when a run begins.
 pub(crate) enum Beginning {
@@ -39,38 +42,85 @@ pub(crate) enum Beginning {
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
 /// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    plan_from(inputs, Beginning::New, options, watch)
+    plan_from(inputs, Beginning::New, options, watch, &SingleProcess)
 }
 
-/// As [`plan`], for an output that may be there already.
+/// Collective. As [`plan`], with each input scanned by one of the `ranks`; all get the same plan, or an error.
+///
+/// # Errors
+/// As [`plan`]; also [`CoreError::RankFailed`] where only another rank met an error.
+pub fn plan_among(
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
+    plan_from(inputs, Beginning::New, options, watch, ranks)
+}
+
+/// Collective. As [`plan_among`], for an output that may be there already.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: Beginning,
     options: &MergeOptions,
     watch: &Watch<'_>,
+    ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let started = std::time::Instant::now();
-    let mut joiner = Joiner::new(options.join, inputs.len());
-    let mut planned = Vec::new();
-    // Numbers of the planned inputs in the list as given, which skipped ones are missing from.
-    let mut places = Vec::new();
-    let mut input_chunk_count = 0;
-    for input in inputs {
-        redo::settle(input)?;
-    }
-    let skipped = scan::scan(inputs, options, watch, |place, scanned| {
-        places.push(place as u32);
-        planned.push(PlannedInput {
-            path: inputs[place].clone(),
-            identity: scanned.identity,
-            encoding: scanned.encoding,
-            userblock_len_bytes: scanned.userblock_len_bytes,
-        });
-        input_chunk_count += scanned.chunk_count;
-        if options.link != Link::External {
-            joiner.add(&scanned.paths, scanned.entries);
+    let mut found = FoundInputs::new(options, inputs.len());
+    let own_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
+    let settled = own_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
+    agree(ranks, "complete what an append left", settled)?;
+    found.skipped =
+        scan::scan(inputs, options, watch, ranks, |place, scanned| found.add(place, inputs[place].clone(), scanned))?;
+    agree(ranks, "plan the merge", plan_found(found, beginning, options, watch))
+}
+
+/// Inputs that were scanned and joined, before anything is planned.
+pub(crate) struct FoundInputs {
+    started: Instant,
+    joiner: Joiner,
+    planned: Vec<PlannedInput>,
+    /// Numbers of the planned inputs in the list as given, which skipped ones are missing from.
+    places: Vec<u32>,
+    skipped: Vec<BadInput>,
+    chunk_count: u64,
+    link: Link,
+}
+
+impl FoundInputs {
+    /// None yet, of which `expected` will come.
+    pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
+        Self {
+            started: Instant::now(),
+            joiner: Joiner::new(options.join, expected),
+            planned: Vec::with_capacity(expected),
+            places: Vec::with_capacity(expected),
+            skipped: Vec::new(),
+            chunk_count: 0,
+            link: options.link,
         }
-    })?;
+    }
+
+    /// Adds the input number `place` of the list as given, in its order.
+    pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
+        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count } = scanned;
+        self.places.push(place as u32);
+        self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
+        self.chunk_count += chunk_count;
+        if self.link != Link::External {
+            self.joiner.add(&paths, entries);
+        }
+    }
+}
+
+/// Plans the merge of inputs that were scanned; as [`plan_from`], and the same on every rank.
+pub(crate) fn plan_found(
+    found: FoundInputs,
+    beginning: Beginning,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
+    let FoundInputs { started, joiner, planned, places, skipped, chunk_count: input_chunk_count, .. } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
@@ -98,8 +148,8 @@ pub(crate) fn plan_from(
     }
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
-    let (tiles, column_of_array, link) = (Vec::new(), Vec::new(), options.link);
-    let mut planner = Planner { options, tiles, column_of_array, link };
+    let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
+    let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
     let mut grown = Vec::new();
@@ -139,6 +189,7 @@ pub(crate) fn plan_from(
         growth,
         options: options.clone(),
     };
+    links::check_sources(&plan, watch)?;
     keys::attach::attach(&mut plan, watch)?;
     plan.check_output_len()?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - scan_s });
@@ -168,7 +219,8 @@ impl MergePlan {
         let tiles = std::mem::take(&mut self.tiles.arrays);
         let column_of_array = std::mem::take(&mut self.column_of_array);
         // No input has them to lead to.
-        let mut planner = Planner { options: &options, tiles, column_of_array, link: Link::No };
+        let segments = SegmentLists::default();
+        let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No };
         let mut indices = Vec::with_capacity(new.len());
         for NewColumn { mut entry, template, rows } in new {
             let index = self.schema.columns.len() as ColumnIndex;

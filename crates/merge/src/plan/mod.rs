@@ -9,8 +9,8 @@ mod make;
 
 pub(crate) use column::{Planner, decoders};
 pub(crate) use filters::{encoder_like, ids, library_filters};
-pub use make::plan;
-pub(crate) use make::{Beginning, NewColumn, plan_from};
+pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};
+pub use make::{plan, plan_among};
 
 use crate::append::growth::Growth;
 use crate::digests::stored::StoredDigests;

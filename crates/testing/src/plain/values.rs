@@ -1,7 +1,7 @@
 //! Between canonical bytes and the memory form that libhdf5 reads and writes.
 
 use super::types;
-use crate::canonical::{Cursor, Selection, push_region, push_sized};
+use crate::canonical::{Cursor, Selection, push_region, push_sized, push_string};
 use hdf5_metno_sys::h5d::{H5Dget_space, H5Dopen2};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5r::{H5R_type_t, H5Rcreate, H5Rget_name, H5Rget_region};
@@ -133,8 +133,8 @@ pub fn to_memory(
     match form {
         Form::Fixed(len_bytes) => out.extend_from_slice(from.take(*len_bytes)),
         Form::Text => {
-            let text = [from.sized(), b"\0"].concat();
-            out.extend_from_slice(&arena.keep(&text).to_ne_bytes());
+            let address = from.string().map_or(0, |text| arena.keep(&[text, b"\0"].concat()));
+            out.extend_from_slice(&address.to_ne_bytes());
         }
         Form::Sequence(item) => {
             let count = from.number();
@@ -245,7 +245,7 @@ pub unsafe fn from_memory(
         Form::Text => {
             let text = std::ptr::with_exposed_provenance::<c_char>(word(0));
             // SAFETY: by contract null or a zero-terminated string that libhdf5 allocated.
-            push_sized(if text.is_null() { b"" } else { unsafe { CStr::from_ptr(text) }.to_bytes() }, out);
+            push_string((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()), out);
         }
         Form::Sequence(item) => {
             let (count, items) = (word(0), std::ptr::with_exposed_provenance::<u8>(word(size_of::<usize>())));

@@ -2,7 +2,7 @@
 //!
 //! Seeds rather than proptest strategies, because values need not shrink and would make the value trees huge.
 
-use crate::canonical::{Selection, push_region, push_sized};
+use crate::canonical::{Selection, push_region, push_sized, push_string};
 use crate::content::Path;
 use raddle_hdf5::model::{ByteOrder, ReferenceKind, TypeClass};
 
@@ -43,7 +43,8 @@ pub fn push_value(class: &TypeClass, targets: &Targets, draw: &mut Draw, out: &m
     match class {
         TypeClass::VariableString { charset, .. } => {
             let words: [&str; 4] = ["", "x", "slice", if *charset == 1 { "Ereignis-Zähler" } else { "event counter" }];
-            push_sized(words[draw.below(4) as usize].as_bytes(), out);
+            // One in five is null.
+            push_string(words.get(draw.below(5) as usize).map(|word| word.as_bytes()), out);
         }
         TypeClass::Sequence { base, .. } => {
             let count = draw.below(4);
@@ -101,7 +102,8 @@ fn push_bytes(len_bytes: u64, draw: &mut Draw, out: &mut Vec<u8>) {
 /// Appends the value that elements read as which were never written: zeros, empty, null.
 pub fn push_zero(class: &TypeClass, out: &mut Vec<u8>) {
     match class {
-        TypeClass::VariableString { .. } | TypeClass::Sequence { .. } | TypeClass::Reference(_) => push_sized(b"", out),
+        TypeClass::VariableString { .. } => push_string(None, out),
+        TypeClass::Sequence { .. } | TypeClass::Reference(_) => push_sized(b"", out),
         TypeClass::Compound { members, .. } if class.is_file_local() => {
             members.iter().for_each(|member| push_zero(&member.class, out));
         }

@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod check;
+pub mod partition;
 pub mod sort;
 pub mod spill_index;
 
@@ -17,6 +18,8 @@ pub enum KeysCommand {
     SpillIndex(spill_index::SpillIndexArgs),
     /// Check that the index group's key is 0, 1, 2, … and that no other key descends
     Check(check::CheckArgs),
+    /// Say which rows of every table each of several readers takes, without reading a key column
+    Partition(partition::PartitionArgs),
     /// List files in the order of the first values of some of their datasets
     Sort(sort::SortArgs),
 }
@@ -27,6 +30,7 @@ pub fn run(command: &KeysCommand) -> Result<Exit, Failure> {
         KeysCommand::Add(arguments) => add::run(arguments),
         KeysCommand::SpillIndex(arguments) => spill_index::run(arguments),
         KeysCommand::Check(arguments) => check::run(arguments),
+        KeysCommand::Partition(arguments) => partition::run(arguments),
         KeysCommand::Sort(arguments) => sort::run(arguments),
     }
 }

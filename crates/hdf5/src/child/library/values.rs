@@ -11,6 +11,7 @@ use super::{OpenFile, properties, sources};
 use crate::child::protocol::ObjectName;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
+use crate::logical::NULL_STRING;
 use crate::model::{Dataspace, InlineData, ReferenceKind, TypeClass};
 use hdf5_metno_sys::h5a::H5Aread;
 use hdf5_metno_sys::h5d::H5Dread;
@@ -197,7 +198,11 @@ impl ElementReader<'_> {
             match class {
                 TypeClass::VariableString { .. } => {
                     let text = element.cast::<*const c_char>().read_unaligned();
-                    append(if text.is_null() { b"" } else { CStr::from_ptr(text).to_bytes() }, out);
+                    if text.is_null() {
+                        out.extend_from_slice(&NULL_STRING.to_le_bytes());
+                    } else {
+                        append(CStr::from_ptr(text).to_bytes(), out);
+                    }
                 }
                 TypeClass::Sequence { base, .. } => {
                     let (len, items) = element.cast::<(usize, *const u8)>().read_unaligned();

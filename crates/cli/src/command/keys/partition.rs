@@ -1,0 +1,68 @@
+//! `raddle keys partition`: which rows of every table each of several readers takes.
+
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::render::keys;
+use crate::watching::Watching;
+use raddle_merge::keys::partition::KeyedFile;
+use raddle_merge::options::MergeOptions;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// Options of `raddle keys partition`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PartitionArgs {
+    /// File with keys
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Number of readers
+    #[arg(short = 'n', long, value_name = "N")]
+    size: NonZeroU64,
+
+    /// Only this reader, counted from 0
+    #[arg(long, value_name = "RANK")]
+    rank: Option<u64>,
+
+    /// Key of the index group
+    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
+    key: String,
+
+    /// Print the shares as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
+  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program";
+
+/// Finds the shares and prints them.
+pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
+    let size = arguments.size.get();
+    let ranks = match arguments.rank {
+        Some(rank) if rank >= size => {
+            return Err(Failure::usage(&format!("--rank {rank}: readers are counted from 0 to {}", size - 1)));
+        }
+        Some(rank) => rank..rank + 1,
+        None => 0..size,
+    };
+    let mut options = MergeOptions::new("");
+    arguments.running.apply(&mut options);
+    let watching = Watching::start(&arguments.running, "keys partition")?;
+    watching.conclude(|watch| {
+        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file));
+        let file = KeyedFile::open(&arguments.file, &arguments.key, &options, watch).map_err(failed)?;
+        let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        arguments.running.write_report(&shares)?;
+        print(&if arguments.json { crate::render::json(&shares) } else { keys::shares(&shares) })?;
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,64 @@
+//! `raddle plan --simulate`: what each of many ranks would do.
+
+use super::plan::PlanArgs;
+use super::print;
+use crate::demo::probe;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::simulation::Simulated;
+use crate::watching::Watching;
+use raddle_merge::options::MergeOptions;
+use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
+
+/// Time of a core per object of an input, of rank 0 per dataset and per chunk of the output: from the merge of eight files
+/// of 16,000 datasets (docs/design/013). A message and the bandwidth of a network are those of common clusters.
+const USUAL: Rates = Rates {
+    narrow_inflate_bytes_per_s: 0.0,
+    narrow_deflate_bytes_per_s: 0.0,
+    wide_inflate_bytes_per_s: 0.0,
+    wide_deflate_bytes_per_s: 0.0,
+    read_bytes_per_s: None,
+    write_bytes_per_s: None,
+    network_bytes_per_s: 1e9,
+    message_s: 5e-6,
+    scan_object_s: 8e-6,
+    commit_dataset_s: 62e-6,
+    commit_chunk_s: 1.2e-6,
+};
+
+/// Simulates and prints the report.
+pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, Failure> {
+    let PlanArgs { inputs, sorting, simulation, running, json, .. } = arguments;
+    let statistic = simulation.statistic()?;
+    // Before anything takes time.
+    simulation.simulated(USUAL)?;
+    let files = match statistic {
+        Some(_) => Vec::new(),
+        None => inputs.expand(&mut std::io::stdin().lock())?,
+    };
+    let watching = Watching::start(running, "plan")?;
+    watching.conclude(|watch| {
+        let files = sorting.sort(files, options, watch)?;
+        let of_codec = |error| {
+            Failure::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[])
+        };
+        let narrow = probe::narrow(options.compress).map_err(of_codec)?;
+        let wide = probe::wide(options.compress).map_err(of_codec)?;
+        let Simulated { machine, files: count } = simulation.simulated(Rates {
+            narrow_inflate_bytes_per_s: narrow.inflate_bytes_per_s,
+            narrow_deflate_bytes_per_s: narrow.deflate_bytes_per_s,
+            wide_inflate_bytes_per_s: wide.inflate_bytes_per_s,
+            wide_deflate_bytes_per_s: wide.deflate_bytes_per_s,
+            ..USUAL
+        })?;
+        let simulated = statistic.map_or(SimulatedInputs::Files(&files), SimulatedInputs::Stated);
+        let done =
+            simulate(simulated, count, machine, options, watch).map_err(|error| Failure::of_merge(&error, &files))?;
+        running.write_report(&done)?;
+        match *json {
+            true => print(&crate::render::json(&done))?,
+            false => print(&crate::render::simulation::text(&done))?,
+        }
+        Ok(Exit::Done)
+    })
+}

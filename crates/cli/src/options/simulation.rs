@@ -1,0 +1,138 @@
+//! The machine that `raddle plan --simulate` plays through: keys and values on the command line.
+
+use super::size::Size;
+use crate::failure::Failure;
+use raddle_merge::simulate::{Rates, SimulatedMachine, Statistic};
+
+/// Options of a simulation.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Simulation")]
+pub struct SimulationArgs {
+    /// Say what each of many ranks would do, without doing it: ranks=1600 files=6400 threads=1 memory=1GiB
+    ///
+    /// Only ranks is needed. The inputs are repeated until there are so many files. Rates are measured on this machine or
+    /// taken from here: narrow-inflate, narrow-deflate, wide-inflate, wide-deflate (uncompressed bytes per second of one
+    /// core), read and write (bytes per second of the file system, all ranks together), network (bytes per second of a
+    /// rank), message, scan, dataset, chunk (seconds per message, scanned object, created dataset and indexed chunk).
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_delimiter = ',')]
+    pub simulate: Vec<String>,
+
+    /// Take the statistics of files that are not here in place of inputs: NOvA-FD or NOvA-ND
+    #[arg(long, value_name = "NAME", requires = "simulate", conflicts_with = "inputs", conflicts_with = "lists")]
+    pub stat: Option<String>,
+}
+
+/// What is to be simulated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Simulated {
+    /// The machine; rates that were not given are those that were put in.
+    pub machine: SimulatedMachine,
+    /// Number of files, if given.
+    pub files: Option<u32>,
+}
+
+impl SimulationArgs {
+    /// The statistic asked for, if one is.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn statistic(&self) -> Result<Option<Statistic>, Failure> {
+        let Some(name) = &self.stat else { return Ok(None) };
+        let known = || Statistic::ALL.map(|statistic| statistic.name).join(", ");
+        let found = Statistic::named(name);
+        found.map(Some).ok_or_else(|| Failure::usage(&format!("no statistic {name:?}; there are {}", known())))
+    }
+
+    /// What is to be simulated, with `rates` where none are given.
+    ///
+    /// # Errors
+    /// If a key or a value makes no sense.
+    pub fn simulated(&self, rates: Rates) -> Result<Simulated, Failure> {
+        let machine = SimulatedMachine { ranks: 0, threads: 1, memory_limit_bytes: 1 << 30, rates };
+        let mut simulated = Simulated { machine, files: None };
+        for pair in &self.simulate {
+            let Some((key, value)) = pair.split_once('=') else {
+                let failure = Failure::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
+                return Err(failure.hint("name inputs before --simulate"));
+            };
+            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is no value for it"));
+            set(&mut simulated, key, value).ok_or_else(refuse)?;
+        }
+        if simulated.machine.ranks == 0 {
+            return Err(Failure::usage("--simulate needs a number of ranks, for example ranks=1600"));
+        }
+        Ok(simulated)
+    }
+}
+
+/// Sets one key; `None` where key or value makes no sense.
+fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
+    let SimulatedMachine { ranks, threads, memory_limit_bytes, rates } = &mut simulated.machine;
+    let count = || value.parse::<u32>().ok().filter(|count| *count > 0);
+    let len_bytes = || value.parse::<Size>().ok().map(|size| size.0);
+    let rate = || len_bytes().map(|len_bytes| len_bytes as f64);
+    let time_s = || value.parse::<f64>().ok().filter(|time_s| time_s.is_finite() && *time_s >= 0.0);
+    match key {
+        "ranks" => *ranks = count()? as usize,
+        "threads" => *threads = count()? as usize,
+        "files" => simulated.files = Some(count()?),
+        "memory" => *memory_limit_bytes = len_bytes()?,
+        "narrow-inflate" => rates.narrow_inflate_bytes_per_s = rate()?,
+        "narrow-deflate" => rates.narrow_deflate_bytes_per_s = rate()?,
+        "wide-inflate" => rates.wide_inflate_bytes_per_s = rate()?,
+        "wide-deflate" => rates.wide_deflate_bytes_per_s = rate()?,
+        "read" => rates.read_bytes_per_s = Some(rate()?),
+        "write" => rates.write_bytes_per_s = Some(rate()?),
+        "network" => rates.network_bytes_per_s = rate()?,
+        "message" => rates.message_s = time_s()?,
+        "scan" => rates.scan_object_s = time_s()?,
+        "dataset" => rates.commit_dataset_s = time_s()?,
+        "chunk" => rates.commit_chunk_s = time_s()?,
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates() -> Rates {
+        Rates {
+            narrow_inflate_bytes_per_s: 4e8,
+            narrow_deflate_bytes_per_s: 1e8,
+            wide_inflate_bytes_per_s: 4e9,
+            wide_deflate_bytes_per_s: 4e9,
+            read_bytes_per_s: None,
+            write_bytes_per_s: None,
+            network_bytes_per_s: 1e9,
+            message_s: 1e-5,
+            scan_object_s: 1e-5,
+            commit_dataset_s: 1e-5,
+            commit_chunk_s: 1e-6,
+        }
+    }
+
+    fn simulated(pairs: &[&str]) -> Result<Simulated, Failure> {
+        let simulate = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        SimulationArgs { simulate, stat: None }.simulated(rates())
+    }
+
+    #[test]
+    fn keys_set_what_they_name() {
+        let pairs = ["ranks=1600", "files=6400", "threads=4", "memory=2GiB", "read=100GB", "message=2e-6"];
+        let Simulated { machine, files } = simulated(&pairs).unwrap();
+        assert_eq!((machine.ranks, machine.threads, files), (1600, 4, Some(6400)));
+        assert_eq!((machine.memory_limit_bytes, machine.rates.read_bytes_per_s), (2 << 30, Some(1e11)));
+        assert_eq!(machine.rates.message_s, 2e-6);
+        assert_eq!(machine.rates.narrow_deflate_bytes_per_s, 1e8);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for pairs in [&["ranks=0"][..], &["ranks=many"], &["files=3"], &["ranks=2", "colour=red"], &["ranks=2", "a.h5"]]
+        {
+            assert!(simulated(pairs).is_err(), "{pairs:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A simulated merge as text.
+
+use super::quantity::{count, counted, seconds, size};
+use super::table::{Align, Columns};
+use raddle_merge::simulate::{Simulation, Spread};
+
+/// The report as lines.
+pub fn text(simulation: &Simulation) -> String {
+    let Simulation { machine, ranks, planner, predicted, .. } = simulation;
+    let mut text = format!(
+        "{} of {}{}, {} uncompressed, {} × {} = {} pairs ({} with rows)\n",
+        counted(simulation.files, "file"),
+        size(simulation.input_len_bytes),
+        simulation.statistic.map(|name| format!(" (statistics of {name})")).unwrap_or_default(),
+        size(simulation.raw_len_bytes),
+        count(simulation.files),
+        counted(simulation.datasets, "dataset"),
+        count(simulation.pairs),
+        count(simulation.pairs_with_rows),
+    );
+    text.push_str(&format!(
+        "{} × {}, {} each: {} in {}, {}\n\n",
+        counted(machine.ranks as u64, "rank"),
+        counted(machine.threads as u64, "thread"),
+        size(machine.memory_limit_bytes),
+        counted(simulation.tiles, "tile"),
+        if simulation.batches == 1 { "1 batch".to_owned() } else { format!("{} batches", count(simulation.batches)) },
+        counted(simulation.rounds, "round"),
+    ));
+    text.push_str(&spreads(simulation));
+    text.push_str(&format!(
+        "\nimbalance of encode cost: {:.1} % by the rates, {:.1} % as dealt\n",
+        ranks.encode_s.imbalance() * 100.0,
+        ranks.dealt_cost.imbalance() * 100.0,
+    ));
+    text.push_str(&format!(
+        "each rank learns {} of facts and {} of sizes; rank 0 learns {} of claims; {}\n",
+        size(simulation.facts_len_bytes),
+        size(simulation.sizes_len_bytes),
+        size(simulation.claims_len_bytes),
+        counted(simulation.collectives, "collective"),
+    ));
+    text.push_str(&format!(
+        "if ranks read whole files only: {} in {} between ranks\n",
+        size(simulation.regrouping.len_bytes),
+        counted(simulation.regrouping.messages, "message"),
+    ));
+    text.push_str(&format!(
+        "memory of a rank: {} of buffers at most, beside the plan\n",
+        size(simulation.engine_len_bytes)
+    ));
+    let peak = planner.peak_rss_bytes.map(|bytes| format!(", {} resident", size(bytes))).unwrap_or_default();
+    text.push_str(&format!(
+        "\nplanned here in {}{peak}: join {}, plan {}, deal {} (inputs made in {})\n",
+        seconds(planner.elapsed_s()),
+        seconds(planner.join_s),
+        seconds(planner.plan_s),
+        seconds(planner.deal_s),
+        seconds(planner.inputs_s),
+    ));
+    text.push_str(&format!(
+        "predicted: {} = scan {} + gather {} + plan {} + execute {} (of it waiting {}; commit {} beside it)\n",
+        seconds(predicted.elapsed_s),
+        seconds(predicted.scan_s),
+        seconds(predicted.gather_s),
+        seconds(predicted.plan_s),
+        seconds(predicted.execute_s),
+        seconds(predicted.wait_s),
+        seconds(predicted.commit_s),
+    ));
+    let rates = &machine.rates;
+    let rate = |bytes_per_s: f64| format!("{}/s", size(bytes_per_s as u64));
+    let bound = |rate_of: Option<f64>| rate_of.map_or("not bounded".to_owned(), rate);
+    text.push_str(&format!(
+        "rates of a core: columns inflate {}, deflate {}; maps inflate {}, deflate {}; file system: read {}, write {}\n",
+        rate(rates.narrow_inflate_bytes_per_s),
+        rate(rates.narrow_deflate_bytes_per_s),
+        rate(rates.wide_inflate_bytes_per_s),
+        rate(rates.wide_deflate_bytes_per_s),
+        bound(rates.read_bytes_per_s),
+        bound(rates.write_bytes_per_s),
+    ));
+    text
+}
+
+/// What ranks do, least, mean and most.
+fn spreads(simulation: &Simulation) -> String {
+    let ranks = &simulation.ranks;
+    let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
+    let mut columns = Columns::new(&titles);
+    let mut row = |title: &str, spread: Spread, shown: &dyn Fn(f64) -> String| {
+        columns.row(&[title.to_owned(), shown(spread.least), shown(spread.mean), shown(spread.most)]);
+    };
+    let whole = |value: f64| count(value.round() as u64);
+    let bytes = |value: f64| size(value as u64);
+    row("tiles", ranks.tiles, &whole);
+    row("pieces read", ranks.pieces, &whole);
+    row("files opened", ranks.inputs, &whole);
+    row("bytes read", ranks.read_len_bytes, &bytes);
+    row("bytes encoded, uncompressed", ranks.raw_len_bytes, &bytes);
+    row("decode and encode", ranks.encode_s, &seconds);
+    columns.render()
+}

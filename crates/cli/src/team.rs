@@ -1,0 +1,243 @@
+//! The ranks that carry out a command together, and which of them speaks.
+//!
+//! A command that was not started by `mpirun` or `srun` is a team of one and never initialises MPI. Invariant: all ranks
+//! end with one exit code; the first rank alone writes to standard output, draws progress and tells the failure of any,
+//! unless a rank leaves the others behind, which tells its own failure and ends them.
+
+use crate::arguments::Command;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::machine;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::engine::default_jobs;
+use raddle_mpi::launcher::{self, Launched};
+use raddle_mpi::{MpiError, World};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a rank that failed waits for the others to fail as well. Ranks agree on errors between tiles and at the end
+/// of every stage; one that does not come in this time waits for the failed one, and would for ever.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the first rank has for telling what all fail with: a launcher ends all when one ends with a failure.
+const FIRST_SPEAKS: Duration = Duration::from_secs(1);
+
+/// The ranks that carry out a command.
+#[derive(Debug)]
+pub struct Team {
+    world: Option<World>,
+    jobs: usize,
+}
+
+/// Tells a failure that all ranks meet by themselves, before they have joined: the first does.
+pub fn tell_once(tell: impl FnOnce()) {
+    match launcher::launched() {
+        Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
+        _ => tell(),
+    }
+}
+
+/// What a rank says at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LastWords {
+    exit_code: u8,
+    /// Whether it only repeats the failure of another.
+    is_echo: bool,
+    text: String,
+}
+
+impl Team {
+    /// A process that is alone.
+    pub fn alone() -> Self {
+        Self { world: None, jobs: default_jobs() }
+    }
+
+    /// Collective. The ranks that were started to carry out `command`.
+    ///
+    /// # Errors
+    /// If there are several, and this raddle or the command is for one process.
+    pub fn gather(command: &Command) -> Result<Self, Failure> {
+        let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
+        if !command.is_for_ranks() {
+            return if launched.has_others() { Err(one_process(command, &launched)) } else { Ok(Self::alone()) };
+        }
+        match World::join(&launched) {
+            Ok(world) => Self::of(world),
+            Err(MpiError::NotBuilt { .. }) if !launched.has_others() => Ok(Self::alone()),
+            Err(error) => Err(unusable(&error, &launched)),
+        }
+    }
+
+    fn of(world: World) -> Result<Self, Failure> {
+        let ranks = world.communicator();
+        let machines = ranks.all_gather_bytes(&machine::describe(ranks.rank())).map_err(|error| of_ranks(&error))?;
+        let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &machines);
+        Ok(Self { world: Some(world), jobs })
+    }
+
+    /// The ranks.
+    pub fn ranks(&self) -> &dyn Communicator {
+        self.world.as_ref().map_or(&SingleProcess, World::communicator)
+    }
+
+    /// Whether this rank speaks for all.
+    pub fn leads(&self) -> bool {
+        self.ranks().rank() == 0
+    }
+
+    /// Threads of this rank if nothing else is asked for: its share of the cores.
+    pub fn default_jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Collective. Whether a step succeeded on every rank: else its own failure where it failed here.
+    pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
+        let agreed = self.ranks().agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
+        let value = local?;
+        agreed.map(|()| value).map_err(|error| of_ranks(&error))
+    }
+
+    /// Collective. What the first rank makes, on every rank.
+    pub fn paths_of_first(
+        &self,
+        make: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        if self.ranks().size() == 1 {
+            return make();
+        }
+        let made = if self.leads() { make() } else { Ok(Vec::new()) };
+        let made = self.agree("list the inputs", made)?;
+        // No path has a zero byte.
+        let joined: Vec<u8> =
+            made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
+        let told = self.ranks().broadcast(0, &joined).map_err(|error| of_ranks(&error))?;
+        let paths = told.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
+        Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
+    }
+
+    /// Collective. The one exit code of all ranks; `None` is a panic that was told already. The failure that is the
+    /// cause of all others is told.
+    pub fn end(self, result: Option<Result<Exit, Failure>>) -> Exit {
+        let Some(world) = self.world else {
+            return match result {
+                Some(Ok(exit)) => exit,
+                Some(Err(failure)) => failure.tell(),
+                None => Exit::Internal,
+            };
+        };
+        let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
+        let own = LastWords::of(&result);
+        let give_up = || anstream::eprint!("{}", own.text_of(rank));
+        let told = world.end(&own.to_bytes(), has_failed.then_some(PATIENCE), own.exit_code, give_up);
+        let told: Vec<LastWords> = told.iter().map(|bytes| LastWords::from_bytes(bytes)).collect();
+        let (cause_rank, cause) = cause(&told).unwrap_or((rank, &own));
+        if rank == 0 {
+            anstream::eprint!("{}", cause.text_of(cause_rank));
+        }
+        world.close();
+        Exit::of_code(cause.exit_code)
+    }
+}
+
+/// The words that say why all ranks end as they do: the first failure that is no echo of another.
+fn cause(told: &[LastWords]) -> Option<(usize, &LastWords)> {
+    let is_well = |words: &LastWords| [Exit::Done, Exit::InputsSkipped].map(Exit::code).contains(&words.exit_code);
+    let mut failed = told.iter().enumerate().filter(|(_, words)| !is_well(words));
+    let first = failed.clone().next().or_else(|| told.iter().enumerate().next());
+    failed.find(|(_, words)| !words.is_echo).or(first)
+}
+
+impl LastWords {
+    fn of(result: &Option<Result<Exit, Failure>>) -> Self {
+        let (exit, is_echo, text) = match result {
+            Some(Ok(exit)) => (*exit, false, String::new()),
+            Some(Err(failure)) => (failure.exit, failure.is_echo, failure.render()),
+            None => (Exit::Internal, false, String::new()),
+        };
+        Self { exit_code: exit.code(), is_echo, text }
+    }
+
+    /// The text as rank 0 tells it.
+    fn text_of(&self, rank: usize) -> String {
+        if rank == 0 || self.text.is_empty() { self.text.clone() } else { format!("rank {rank}: {}", self.text) }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        [&[self.exit_code, u8::from(self.is_echo)], self.text.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        match bytes {
+            [exit_code, is_echo, text @ ..] => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                Self { exit_code: *exit_code, is_echo: *is_echo != 0, text }
+            }
+            _ => Self { exit_code: Exit::Internal.code(), is_echo: true, text: String::new() },
+        }
+    }
+}
+
+/// A failure of another rank, or of the ranks' talk.
+fn of_ranks(error: &raddle_core::CoreError) -> Failure {
+    Failure::new(Exit::Internal, &error.to_string()).echo()
+}
+
+fn one_process(command: &Command, launched: &Launched) -> Failure {
+    let (name, launcher) = (command.name(), launched.launcher);
+    let what = format!("raddle {name} is done by one process, but {launcher} started several");
+    Failure::usage(&what)
+        .hint(&format!("run it without {launcher}; merge, rechunk and plan share their work among ranks"))
+}
+
+fn unusable(error: &MpiError, launched: &Launched) -> Failure {
+    let failure = Failure::usage(&error.to_string());
+    match error {
+        MpiError::NotBuilt { .. } => failure.hint(&format!(
+            "build it with `cargo build --release --features mpi`, or run one process without {}",
+            launched.launcher
+        )),
+        MpiError::OtherLauncher { .. } => failure.hint(
+            "use the mpirun of the MPI that raddle was built with; with srun, name its interface (srun --mpi=list, \
+             then --mpi=pmix or --mpi=pmi2)",
+        ),
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(exit: Exit, is_echo: bool) -> LastWords {
+        LastWords { exit_code: exit.code(), is_echo, text: "error: no".to_owned() }
+    }
+
+    #[test]
+    fn the_cause_is_no_echo() {
+        let well = words(Exit::Done, false);
+        let told = [words(Exit::Internal, true), well.clone(), words(Exit::Output, false), words(Exit::Limit, false)];
+        assert_eq!(cause(&told), Some((2, &told[2])));
+        assert_eq!(cause(&told[..2]), Some((0, &told[0])));
+        assert_eq!(cause(&[well.clone(), well.clone()]), Some((0, &well)));
+        assert_eq!(cause(&[]), None);
+    }
+
+    #[test]
+    fn last_words_travel() {
+        for sent in [words(Exit::Terminated, true), words(Exit::Done, false)] {
+            assert_eq!(LastWords::from_bytes(&sent.to_bytes()), sent);
+        }
+        assert!(LastWords::from_bytes(&[]).is_echo);
+        assert_eq!(words(Exit::Output, false).text_of(3), "rank 3: error: no");
+    }
+
+    #[test]
+    fn a_process_that_is_alone_ends_with_its_own_code() {
+        assert_eq!(Team::alone().end(Some(Ok(Exit::InputsSkipped))), Exit::InputsSkipped);
+        assert_eq!(Team::alone().end(None), Exit::Internal);
+        let paths = vec![PathBuf::from("a"), PathBuf::from("b")];
+        assert_eq!(Team::alone().paths_of_first(|| Ok(paths.clone())).unwrap(), paths);
+    }
+}

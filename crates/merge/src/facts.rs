@@ -1,0 +1,134 @@
+//! The facts of a column: where each input keeps its part, in little memory.
+//!
+//! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input and others are absent from
+//! all but one: facts that are all equal are kept once. Invariant: a fact is what was pushed, but for the address of one
+//! without rows, which nobody reads and which is dropped.
+
+use crate::schema::{ColumnFact, UNALLOCATED};
+use std::ops::Index;
+
+/// One fact per input, in input order.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    kept: Kept,
+    /// How many there will be, as far as is known.
+    expected: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Kept {
+    /// So many facts, all equal.
+    Same(ColumnFact, usize),
+    Each(Vec<ColumnFact>),
+}
+
+impl Facts {
+    /// No facts, of which `expected` will come.
+    pub fn expecting(expected: usize) -> Self {
+        Self { kept: Kept::Same(ColumnFact::absent(0), 0), expected }
+    }
+
+    /// Number of inputs.
+    pub fn len(&self) -> usize {
+        match &self.kept {
+            Kept::Same(_, count) => *count,
+            Kept::Each(facts) => facts.len(),
+        }
+    }
+
+    /// Whether there is no input.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The fact of the first input.
+    pub fn first(&self) -> Option<&ColumnFact> {
+        self.iter().next()
+    }
+
+    /// All facts, in input order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ColumnFact> + DoubleEndedIterator + Clone {
+        (0..self.len()).map(|input| &self[input])
+    }
+
+    /// Adds the fact of the next input.
+    pub fn push(&mut self, mut fact: ColumnFact) {
+        if fact.rows == 0 {
+            fact.address = UNALLOCATED;
+        }
+        match &mut self.kept {
+            Kept::Same(same, count) if *count == 0 || *same == fact => {
+                (*same, *count) = (fact, *count + 1);
+            }
+            Kept::Same(same, count) => {
+                let mut facts = Vec::with_capacity(self.expected.max(*count + 1));
+                facts.resize(*count, *same);
+                facts.push(fact);
+                self.kept = Kept::Each(facts);
+            }
+            Kept::Each(facts) => facts.push(fact),
+        }
+    }
+
+    /// Adds `fact` until there are `len` facts.
+    pub fn fill_to(&mut self, len: usize, fact: ColumnFact) {
+        for _ in self.len()..len {
+            self.push(fact);
+        }
+    }
+}
+
+impl Index<usize> for Facts {
+    type Output = ColumnFact;
+
+    fn index(&self, input: usize) -> &ColumnFact {
+        match &self.kept {
+            Kept::Same(same, count) => {
+                assert!(input < *count, "input {input} of {count}");
+                same
+            }
+            Kept::Each(facts) => &facts[input],
+        }
+    }
+}
+
+impl FromIterator<ColumnFact> for Facts {
+    fn from_iter<I: IntoIterator<Item = ColumnFact>>(facts: I) -> Self {
+        let facts = facts.into_iter();
+        let mut all = Self::expecting(facts.size_hint().0);
+        facts.for_each(|fact| all.push(fact));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn facts_are_what_was_pushed(rows in prop::collection::vec((0u64..3, 0u64..2), 0..12), absent in 0usize..3) {
+            let fact = |(rows, address)| ColumnFact { rows, address, stored_len_bytes: rows, template: 0 };
+            let mut facts = Facts::expecting(3);
+            facts.fill_to(absent, ColumnFact::absent(0));
+            rows.iter().for_each(|pair| facts.push(fact(*pair)));
+            let read = |(rows, address)| if rows == 0 { fact((0, UNALLOCATED)) } else { fact((rows, address)) };
+            let expected: Vec<ColumnFact> = std::iter::repeat_n(ColumnFact::absent(0), absent)
+                .chain(rows.iter().map(|pair| read(*pair))).collect();
+            prop_assert_eq!(facts.len(), expected.len());
+            prop_assert_eq!(facts.is_empty(), expected.is_empty());
+            prop_assert_eq!(facts.first(), expected.first());
+            prop_assert!(facts.iter().eq(&expected));
+            prop_assert!((0..expected.len()).all(|input| facts[input] == expected[input]));
+            prop_assert!(expected.into_iter().collect::<Facts>().iter().eq(facts.iter()));
+        }
+    }
+
+    #[test]
+    fn equal_facts_take_no_memory_of_their_own() {
+        let mut facts = Facts::expecting(1 << 40);
+        facts.fill_to(1000, ColumnFact { rows: 0, address: 7, stored_len_bytes: 0, template: 0 });
+        assert!(matches!(facts.kept, Kept::Same(ColumnFact { address: UNALLOCATED, .. }, 1000)));
+    }
+}

@@ -1,0 +1,256 @@
+//! Shares of events: which rows of every table a rank of a parallel reader takes.
+//!
+//! The events of the index group are cut into blocks, one per rank, the first ranks' longer by one where they do not
+//! divide. The rows of a block are found by two values of `NAME.offsets`, or, in tables that have only `NAME.seq` (as
+//! ph5concat makes it), by a binary search that reads one chunk per step. So no rank reads a whole key column, and none
+//! needs to be told anything by others. Not for reading the rows.
+//! Invariant: the shares of all ranks cover every row of every table exactly once, in order, if the keys are in order
+//! ([`super::check`]).
+
+use super::ids::{Domain, IdTable, Ids};
+use super::last_name;
+use crate::error::{MergeError, Result};
+use crate::join::parent_path;
+use crate::options::{MergeOptions, Watch};
+use crate::plan::{MergePlan, plan};
+use crate::schema::{ColumnIndex, Role, display_path};
+use crate::selection::Selection;
+use crate::values::{ColumnReader, open_pool};
+use crate::verify::as_it_is;
+use raddle_core::progress::Stage;
+use raddle_core::report::StageTable;
+use raddle_hdf5::model::Layout;
+use raddle_hdf5::source::InputPool;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// Rows read at once from a key that is not in chunks.
+const UNCHUNKED_BLOCK_ROWS: u64 = 4096;
+
+/// What one rank takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventShare {
+    /// The rank.
+    pub rank: u64,
+    /// Number of ranks.
+    pub size: u64,
+    /// Its events: numbers of rows of the index group.
+    pub events: Range<u64>,
+    /// Its rows of every group with keys, by path.
+    pub tables: Vec<TableShare>,
+    /// Stored bytes that were read to find them.
+    pub read_len_bytes: u64,
+}
+
+/// What one rank takes of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableShare {
+    /// Path of the group, escaped for display.
+    pub group: String,
+    /// Its rows of all datasets of the group.
+    pub rows: Range<u64>,
+    /// How they were found.
+    pub found_by: FoundBy,
+}
+
+/// How rows of events are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundBy {
+    /// The group has a row per event.
+    Index,
+    /// By `NAME.offsets`.
+    Offsets,
+    /// By a search in `NAME.seq`.
+    Seq,
+}
+
+/// A file with partition keys, opened once for any number of ranks.
+#[derive(Debug)]
+pub struct KeyedFile {
+    found: MergePlan,
+    pool: InputPool,
+    events: u64,
+    /// By path of the group.
+    tables: BTreeMap<Vec<u8>, KeyedTable>,
+}
+
+#[derive(Debug)]
+struct KeyedTable {
+    found_by: FoundBy,
+    ids: IdTable,
+    domain: Domain,
+    /// Rows that are read at once.
+    block_rows: u64,
+    column: ColumnIndex,
+}
+
+/// The events of rank `rank` of `size`, of so many.
+pub fn events_of(rank: u64, size: u64, events: u64) -> Range<u64> {
+    let (each, more) = (events / size.max(1), events % size.max(1));
+    let first = |rank: u64| rank * each + rank.min(more);
+    first(rank)..first(rank + 1)
+}
+
+/// What rank `rank` of `size` takes of the file at `path`, whose index group has the key `key` (`/spill/evt.seq`). Local:
+/// ranks need not call it together.
+///
+/// # Errors
+/// As [`KeyedFile::open`] and [`KeyedFile::share`].
+pub fn partition(
+    path: &Path,
+    key: &str,
+    rank: u64,
+    size: u64,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<EventShare> {
+    KeyedFile::open(path, key, options, watch)?.share(rank, size)
+}
+
+impl KeyedFile {
+    /// Finds the key `key` of the index group and those of the same name in all groups; reads no values.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or has no such key; a key that holds no integers.
+    pub fn open(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
+        let name = String::from_utf8_lossy(last_name(key.as_bytes())).into_owned();
+        let named = name.strip_suffix(".seq").unwrap_or(&name);
+        let endings = [".seq", ".offsets"].map(|ending| globset::escape(&format!("{named}{ending}")));
+        let selection = Selection::new(&endings, &[], &[])?;
+        let found = plan(&[path.to_path_buf()], &MergeOptions { selection, ..as_it_is(options) }, watch)?;
+        let mut own = None;
+        let mut tables = BTreeMap::new();
+        for entry in &found.schema.entries {
+            let Role::Column(column) = entry.role else { continue };
+            let group = parent_path(&entry.path);
+            let is_offsets = last_name(&entry.path).ends_with(b".offsets");
+            let found_by = match is_offsets {
+                true => FoundBy::Offsets,
+                false if entry.path == key.as_bytes() => {
+                    own = Some((group.to_vec(), found.columns[column as usize].dims[0]));
+                    FoundBy::Index
+                }
+                // Offsets are the better way, where there are any.
+                false if tables.contains_key(group) => continue,
+                false => FoundBy::Seq,
+            };
+            let mut ids = [IdTable::of(&found, &[column])?];
+            let domain = IdTable::set_domains(&mut ids).first().copied().unwrap_or(Domain::Signed);
+            let [ids] = ids;
+            let block_rows = match &found.schema.columns[column as usize].model().layout {
+                Layout::Chunked { chunk_shape, .. } => chunk_shape[0].max(1),
+                _ => UNCHUNKED_BLOCK_ROWS,
+            };
+            let table = KeyedTable { found_by, ids, domain, block_rows, column };
+            // The index group may have offsets, too: it does not need them.
+            if !(is_offsets && tables.get(group).is_some_and(|known: &KeyedTable| known.found_by == FoundBy::Index)) {
+                tables.insert(group.to_vec(), table);
+            }
+        }
+        let Some((_, events)) = own else {
+            let reason = format!("is not in {}; make it with raddle keys add", path.display());
+            return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
+        };
+        let pool = open_pool(&found);
+        Ok(Self { found, pool, events, tables })
+    }
+
+    /// Number of events.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// What rank `rank` of `size` takes.
+    ///
+    /// # Errors
+    /// Keys that cannot be read or contradict the file.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn share(&self, rank: u64, size: u64) -> Result<EventShare> {
+        assert!(rank < size, "rank {rank} of {size}");
+        let events = events_of(rank, size, self.events);
+        let mut reader = ColumnReader::new(&self.found, &self.pool);
+        let mut tables = Vec::with_capacity(self.tables.len());
+        for (group, table) in &self.tables {
+            let rows = match table.found_by {
+                FoundBy::Index => events.clone(),
+                FoundBy::Offsets => self.by_offsets(&mut reader, table, &events)?,
+                FoundBy::Seq => {
+                    let first = self.first_row(&mut reader, table, events.start)?;
+                    first..self.first_row(&mut reader, table, events.end)?
+                }
+            };
+            tables.push(TableShare { group: display_path(group), rows, found_by: table.found_by });
+        }
+        let mut stages = StageTable::default();
+        reader.retire(&mut stages);
+        Ok(EventShare { rank, size, events, tables, read_len_bytes: stages.get(Stage::Read).bytes })
+    }
+
+    fn by_offsets(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, events: &Range<u64>) -> Result<Range<u64>> {
+        if table.ids.rows != self.events + 1 {
+            return Err(self.contradiction(table, &format!("has {} values for {} events", table.ids.rows, self.events)));
+        }
+        let mut offset = |event: u64| {
+            let values = self.values(reader, table, event..event + 1)?;
+            u64::try_from(values[0]).map_err(|_| self.contradiction(table, &format!("is {} at {event}", values[0])))
+        };
+        let rows = offset(events.start)?..offset(events.end)?;
+        if rows.start > rows.end {
+            return Err(self.contradiction(table, &format!("descends between {} and {}", events.start, events.end)));
+        }
+        Ok(rows)
+    }
+
+    /// The first row whose event is `event` or a later one: the last block that begins before it is found by single
+    /// rows, then read.
+    fn first_row(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, event: u64) -> Result<u64> {
+        let (rows, block_rows) = (table.ids.rows, table.block_rows);
+        let (mut low, mut high) = (0, rows.div_ceil(block_rows));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let row = middle * block_rows;
+            let is_before = self.values(reader, table, row..row + 1)?[0] < i128::from(event);
+            (low, high) = if is_before { (middle + 1, high) } else { (low, middle) };
+        }
+        let Some(block) = low.checked_sub(1) else { return Ok(0) };
+        let first = block * block_rows;
+        let values = self.values(reader, table, first..rows.min(first + block_rows))?;
+        Ok(first + values.partition_point(|value| *value < i128::from(event)) as u64)
+    }
+
+    fn values(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, rows: Range<u64>) -> Result<Vec<i128>> {
+        let (mut raw, mut ids) = (Vec::new(), Ids::new(1));
+        table.ids.read(reader, &self.found, rows, &mut raw, &mut ids)?;
+        Ok((0..ids.len()).map(|at| table.domain.number(ids.first(at))).collect())
+    }
+
+    fn contradiction(&self, table: &KeyedTable, what: &str) -> MergeError {
+        let object = display_path(self.found.schema.column_path(table.column));
+        MergeError::Object { object, reason: format!("{what}; make the keys anew with raddle keys add") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn events_are_dealt_once_and_evenly(events in 0_u64..1000, size in 1_u64..50) {
+            let mut next = 0;
+            for rank in 0..size {
+                let share = events_of(rank, size, events);
+                prop_assert_eq!(share.start, next);
+                prop_assert_eq!(share.end - share.start, events / size + u64::from(rank < events % size));
+                next = share.end;
+            }
+            prop_assert_eq!(next, events);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The files of parts beside the output: their names, how far they are, and joining them.
+//!
+//! Not for who may do it and when. The journal of a part gets another name when part and journal are durable: until then
+//! the part is not complete, whatever the journal says. Invariant: a journal tells of nothing that is not in its file of
+//! tiles, and that file is made durable before the journal of what was joined is written.
+
+use crate::error::{MergeError, Result};
+use crate::publish::{beside, folder_of, remove_recorded, sync_folder};
+use crate::resume::{Record, open_new};
+use raddle_core::engine::Kept;
+use raddle_core::journal::{self, Binding, Journal};
+use raddle_core::plan::TileIndex;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Tiles, their journal while they are made and when they are complete, and the lock of the process that makes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PartFiles {
+    pub data: PathBuf,
+    pub journal: PathBuf,
+    done: PathBuf,
+    pub lock: PathBuf,
+}
+
+const JOURNAL_SUFFIX: &str = "-journal";
+const DONE_SUFFIX: &str = "-done";
+
+impl PartFiles {
+    /// Those of part `number`.
+    pub fn of(output: &Path, number: u32) -> Self {
+        let named = |suffix: &str| beside(output, &format!(".raddle-part-{number}{suffix}"));
+        Self { data: named(""), journal: named(JOURNAL_SUFFIX), done: named(DONE_SUFFIX), lock: named("-lock") }
+    }
+
+    /// Numbers of the parts that lie beside the output, of whatever plan.
+    pub fn beside(output: &Path) -> Result<Vec<u32>> {
+        let folder = folder_of(output);
+        let failed = |source| MergeError::Input { path: folder.to_path_buf(), source };
+        let first = beside(output, ".raddle-part-");
+        let start = first.file_name().unwrap_or_default().as_bytes();
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(rest) = name.as_bytes().strip_prefix(start).and_then(|rest| std::str::from_utf8(rest).ok()) else {
+                continue;
+            };
+            let number = rest.strip_suffix(JOURNAL_SUFFIX).or_else(|| rest.strip_suffix(DONE_SUFFIX));
+            numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    /// The record of a part that is being made and begins with `first_tile`.
+    pub fn record(&self, first_tile: u64) -> Record<'_> {
+        Record { data: &self.data, journal: &self.journal, first_tile, start_address: 0 }
+    }
+
+    /// The record of a complete part.
+    pub fn done(&self, first_tile: u64) -> Record<'_> {
+        Record { journal: &self.done, ..self.record(first_tile) }
+    }
+
+    /// Makes a finished part durable, for processes on other machines, too, and says that it is complete.
+    pub fn conclude(&self, data: &File, output: &Path) -> Result<()> {
+        let failed = |path: &Path, operation| {
+            let path = path.to_path_buf();
+            move |source| MergeError::Write { path, operation, source }
+        };
+        data.sync_all().map_err(failed(&self.data, "fsync"))?;
+        let journal = File::open(&self.journal).and_then(|journal| journal.sync_all());
+        journal.map_err(failed(&self.journal, "fsync"))?;
+        std::fs::rename(&self.journal, &self.done).map_err(failed(&self.done, "rename"))?;
+        sync_folder(output).map_err(failed(&self.done, "make the name durable"))
+    }
+
+    /// How far the part of `count` tiles from `first_tile` on is.
+    pub fn state(&self, first_tile: u64, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
+        match state_of(self.done(first_tile), count, binding, index)? {
+            State::Missing => Ok(match state_of(self.record(first_tile), count, binding, index)? {
+                // Not durable yet, or its process was killed just before it was.
+                State::Complete(_) => State::Begun,
+                state => state,
+            }),
+            state => Ok(state),
+        }
+    }
+
+    /// Removes what there is of the part.
+    pub fn remove(&self) -> Result<()> {
+        remove_recorded(&self.data, &self.done)?;
+        remove_recorded(&self.data, &self.journal)
+    }
+}
+
+/// How far a part is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing is there, or nothing that can be read.
+    Missing,
+    /// Some tiles are there.
+    Begun,
+    /// All tiles are there.
+    Complete(Kept),
+    /// It is of another plan: what differs.
+    Differs(String),
+}
+
+/// How far a record of `count` tiles is that should be of `binding`.
+pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
+    let Some(mut journal) = open_journal(record)? else { return Ok(State::Missing) };
+    if let Some(subject) = binding.difference(journal.binding()) {
+        return Ok(State::Differs(subject.to_owned()));
+    }
+    while journal.next_record(index).map_err(unread(record))?.is_some() {}
+    let kept = journal.kept();
+    let end = record.start_address.saturating_add(kept.stored_len_bytes);
+    let is_whole = kept.tiles == count && std::fs::metadata(record.data).is_ok_and(|data| data.len() >= end);
+    Ok(if is_whole { State::Complete(kept) } else { State::Begun })
+}
+
+fn unread(record: Record<'_>) -> impl FnOnce(std::io::Error) -> MergeError {
+    move |source| MergeError::Write { path: record.journal.to_path_buf(), operation: "read", source }
+}
+
+/// The journal of a record; `None` if there is none that can be read.
+fn open_journal(record: Record<'_>) -> Result<Option<Journal<BufReader<File>>>> {
+    match File::open(record.journal) {
+        Ok(journal) => {
+            let journal = Journal::open(BufReader::new(journal), record.first_tile, record.start_address);
+            journal.map_err(unread(record))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(unread(record)(source)),
+    }
+}
+
+/// Joins complete parts, in the order of their tiles, to what a merge by one process would have left.
+pub(super) fn join(
+    parts: &[(Record<'_>, Kept)],
+    joined: Record<'_>,
+    binding: &Binding,
+    index: &TileIndex,
+) -> Result<()> {
+    let failed = |path: &Path, operation| {
+        let path = path.to_path_buf();
+        move |source| MergeError::Write { path, operation, source }
+    };
+    let mut data = open_new(joined.data)?;
+    let mut end = joined.start_address;
+    for (part, kept) in parts {
+        let tiles = File::open(part.data).map_err(failed(part.data, "open"))?;
+        let copied = data
+            .seek(SeekFrom::Start(end))
+            // Where the file system can, it copies inside, or not at all.
+            .and_then(|_| std::io::copy(&mut tiles.take(kept.stored_len_bytes), &mut data))
+            .map_err(failed(joined.data, "copy the parts"))?;
+        if copied != kept.stored_len_bytes {
+            return Err(failed(part.data, "read")(ErrorKind::UnexpectedEof.into()));
+        }
+        end += copied;
+    }
+    // Before there is a journal that tells of it.
+    data.sync_all().map_err(failed(joined.data, "fsync"))?;
+    let journal = OpenOptions::new().write(true).create_new(true).open(joined.journal);
+    let mut out = BufWriter::new(journal.map_err(failed(joined.journal, "create"))?);
+    journal::begin(&mut out, binding).map_err(failed(joined.journal, "write"))?;
+    let mut before = joined.start_address;
+    for (part, kept) in parts {
+        let mut records = open_journal(*part)?.ok_or_else(|| unread(*part)(ErrorKind::NotFound.into()))?;
+        while let Some(mut batch) = records.next_record(index).map_err(unread(*part))? {
+            batch.address += before;
+            journal::append(&mut out, &batch, index).map_err(failed(joined.journal, "write"))?;
+        }
+        before += kept.stored_len_bytes;
+    }
+    let out = out.into_inner().map_err(|error| failed(joined.journal, "write")(error.into_error()))?;
+    out.sync_all().map_err(failed(joined.journal, "fsync"))
+}

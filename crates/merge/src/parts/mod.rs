@@ -1,0 +1,329 @@
+//! A merge by several processes that share nothing but the file system: the parts of a job array.
+//!
+//! Each part plans the whole merge, makes its own run of tiles in plan order and leaves them in a file beside the output,
+//! with a journal as every run has. The part that finds all others complete joins the files to what an interrupted merge
+//! of one process would have left just before its end, and goes on from there: so the output is byte for byte that of one
+//! process, every tile is compared with its checksum on the way, and a part that is killed while it publishes is followed
+//! by any other. Invariants: parts of different plans are never joined; the files of parts are removed only when what was
+//! joined of them is durable.
+
+mod files;
+
+use crate::commit::output_options;
+use crate::cost::TileCosts;
+use crate::error::{MergeError, Result};
+use crate::execute::{MergeReport, complete};
+use crate::options::Watch;
+use crate::plan::MergePlan;
+use crate::publish::{OutputLock, Publication, check_output, journal_path, sync_folder, temporary_path};
+use crate::resume::{Record, begin_record, binding, samples};
+use crate::tiles::MergeWork;
+use crate::values::open_pool;
+use files::{PartFiles, State, join, state_of};
+use raddle_core::communicator::SingleProcess;
+use raddle_core::engine::{Context, EngineOptions, EngineReport, Placement, execute_part};
+use raddle_core::journal::Binding;
+use raddle_core::memory::MemoryBudget;
+use raddle_core::owners::cut;
+use raddle_core::plan::TileIndex;
+use raddle_hdf5::source::InputPool;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Wait between two looks at a lock that another part holds: little against a merge, much against a look.
+const LOCK_POLL: Duration = Duration::from_millis(100);
+
+/// One of several processes that make one output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Part {
+    number: u32,
+    count: u32,
+}
+
+impl Part {
+    /// Part `number`, counted from 1, of `count`; `None` if there is no such part.
+    pub fn new(number: u32, count: u32) -> Option<Self> {
+        (1..=count).contains(&number).then_some(Self { number, count })
+    }
+
+    /// Number of the part, from 1.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    /// Number of parts.
+    pub fn count(self) -> u32 {
+        self.count
+    }
+}
+
+/// What a part did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PartReport {
+    /// Output path.
+    pub output: PathBuf,
+    /// The part.
+    pub part: Part,
+    /// Its tiles.
+    pub tiles: u64,
+    /// What making them took; nothing where an earlier run had made them all.
+    pub engine: Option<EngineReport>,
+    /// Parts that are not complete yet. Where there are none, the output is published or was before.
+    pub missing: Vec<u32>,
+    /// What publishing was, if this part did it.
+    pub merged: Option<MergeReport>,
+}
+
+/// Makes part `part` of `plan`, and publishes the output if all other parts are complete.
+///
+/// # Errors
+/// As [`crate::merge`]; [`MergeError::Locked`] if another process makes this part; [`MergeError::PartDiffers`] if a part
+/// beside the output is of another plan, unless the plan says to start over: then it is removed.
+/// [`MergeError::Resumable`] tells of tiles that are kept for the next run of this part.
+pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<PartReport> {
+    let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
+    let output = plan.options.output.clone();
+    check_output(&output, &inputs, plan.options.force)?;
+    // A part places its tiles in order, whatever the user says of the output; and once all are there, the rest goes on
+    // from them.
+    plan.options.ordered = true;
+    let starts_over = !std::mem::replace(&mut plan.options.resume, true);
+
+    let files = PartFiles::of(&output, part.number);
+    let _lock = OutputLock::take_at(&output, files.lock.clone())?;
+    let pool = open_pool(&plan);
+    let array = Array::of(&plan, part, &pool)?;
+    array.settle_others(&output, part, starts_over)?;
+    if starts_over {
+        files.remove()?;
+    }
+    let tiles = array.tiles(part.number);
+    let engine = match array.state(&output, part.number)? {
+        State::Complete(_) => None,
+        // This part's files may be gone because another has joined them.
+        State::Missing if array.is_joined(&output)? => None,
+        _ => Some(array.make(&plan, &pool, part.number, watch)?),
+    };
+    let (missing, publication) = array.last(&plan, &inputs, part, watch)?;
+    let merged = match publication {
+        // That it went on from the parts is no interruption.
+        Some(publication) => {
+            let done = complete(&plan, watch, publication)?;
+            Some(MergeReport { resumed_tiles: 0, resumed_len_bytes: 0, ..done })
+        }
+        None => None,
+    };
+    Ok(PartReport { output, part, tiles: tiles.end - tiles.start, engine, missing, merged })
+}
+
+/// All parts of a plan.
+struct Array {
+    index: TileIndex,
+    /// First tile of each part, and the end of the last.
+    bounds: Vec<u64>,
+    /// First address of tiles in the output.
+    raw_start: u64,
+    /// What the output's bytes depend on.
+    whole: Binding,
+    /// What a part depends on.
+    binding: Binding,
+}
+
+impl Array {
+    fn of(plan: &MergePlan, part: Part, pool: &InputPool) -> Result<Self> {
+        let raw_start = output_options(plan).raw_start().unwrap_or(0);
+        let whole = binding(plan, &samples(plan, pool, &SingleProcess)?, raw_start);
+        let mut binding = whole.clone();
+        binding.bind("the number of parts", part.count.into());
+        let index = plan.tiles.tile_index();
+        let costs = TileCosts::of(plan);
+        let tiles = std::iter::successors(index.tile(0), |tile| Some(index.next(*tile)));
+        let costs = tiles
+            .take(usize::try_from(index.tile_count()).unwrap_or(usize::MAX))
+            .map(|tile| costs.of_tile(tile, &plan.tiles.arrays[tile.array as usize]));
+        let bounds = cut(costs, part.count as usize);
+        Ok(Self { bounds, index, raw_start, whole, binding })
+    }
+
+    fn count(&self) -> u32 {
+        self.bounds.len() as u32 - 1
+    }
+
+    fn tiles(&self, part: u32) -> std::ops::Range<u64> {
+        self.bounds[part as usize - 1]..self.bounds[part as usize]
+    }
+
+    fn state(&self, output: &Path, part: u32) -> Result<State> {
+        let tiles = self.tiles(part);
+        PartFiles::of(output, part).state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)
+    }
+
+    /// Whether what the parts made lies together, ready to be gone on from.
+    fn is_joined(&self, output: &Path) -> Result<bool> {
+        let (data, journal) = (temporary_path(output), journal_path(output));
+        let count = self.index.tile_count();
+        let state = state_of(self.joined(&data, &journal), count, &self.whole, &self.index)?;
+        Ok(matches!(state, State::Complete(_)) && count > 0)
+    }
+
+    /// The record of all parts together, which is that of a merge by one process.
+    fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> Record<'a> {
+        Record { data, journal, first_tile: 0, start_address: self.raw_start }
+    }
+
+    /// Refuses parts of other plans beside the output, or removes them.
+    fn settle_others(&self, output: &Path, part: Part, remove: bool) -> Result<()> {
+        for number in PartFiles::beside(output)? {
+            let files = PartFiles::of(output, number);
+            let tiles = if number <= self.count() { self.tiles(number) } else { 0..0 };
+            let state = files.state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)?;
+            let State::Differs(subject) = state else { continue };
+            if !remove {
+                let (path, output) = (files.data, output.to_path_buf());
+                return Err(MergeError::PartDiffers { output, part: number, path, subject });
+            }
+            // Not under the feet of a process that is making it.
+            let _lock = (number != part.number).then(|| OutputLock::take_at(output, files.lock.clone())).transpose()?;
+            files.remove()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tiles of a part, behind those that an earlier run left.
+    fn make(&self, plan: &MergePlan, pool: &InputPool, part: u32, watch: &Watch<'_>) -> Result<EngineReport> {
+        let files = PartFiles::of(&plan.options.output, part);
+        let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
+        let record = files.record(tiles.start);
+        let (data, mut journal) = begin_record(plan, Some(&self.binding), record, &work, true, *watch)?;
+        let budget = MemoryBudget::new(plan.options.memory_limit_bytes);
+        let context =
+            Context { communicator: &SingleProcess, budget: &budget, observer: watch.observer, cancel: watch.cancel };
+        let jobs = plan.options.jobs;
+        let options = EngineOptions { jobs, placement: Placement::Ordered, ..EngineOptions::default() };
+        let count = tiles.end - tiles.start;
+        let made = execute_part(&plan.tiles, &work, &data, tiles, &mut journal, &options, &context)
+            .map_err(|error| MergeError::from_engine(error, &files.data))
+            .and_then(|engine| {
+                for input in 0..plan.inputs.len() as u32 {
+                    pool.get(input)?.check_unchanged()?;
+                }
+                Ok(engine)
+            })
+            .and_then(|engine| match journal.recorded().tiles == count {
+                true => files.conclude(&data, &plan.options.output).map(|()| engine),
+                // What is not in the journal is nothing to the part that joins.
+                false => Err(files.unrecorded()),
+            });
+        let kept = journal.recorded();
+        match made {
+            Ok(engine) => Ok(engine),
+            Err(source) if source.is_resumable() && kept.tiles > 0 => {
+                Err(MergeError::Resumable { source: Box::new(source), path: files.data, kept })
+            }
+            Err(source) => {
+                // A failure to clean up must not hide the error that led here.
+                let _ = files.remove();
+                Err(source)
+            }
+        }
+    }
+
+    /// What is missing; or, if nothing is and nobody has published yet, the right to do it, with all tiles joined.
+    fn last(
+        &self,
+        plan: &MergePlan,
+        inputs: &[PathBuf],
+        part: Part,
+        watch: &Watch<'_>,
+    ) -> Result<(Vec<u32>, Option<Publication>)> {
+        let output = &plan.options.output;
+        let is_gone = || -> Result<bool> {
+            Ok(matches!(self.state(output, part.number)?, State::Missing) && !self.is_joined(output)?)
+        };
+        let publication = loop {
+            watch.cancel.check()?;
+            match Publication::begin(output, inputs, plan.options.force) {
+                Ok(publication) => break publication,
+                // It looks which parts are complete, or publishes; killed meanwhile, it is to be followed.
+                Err(MergeError::Locked { .. }) => std::thread::sleep(LOCK_POLL),
+                // The output is there, which another part has published.
+                Err(MergeError::Output { .. }) if is_gone()? => return Ok((Vec::new(), None)),
+                Err(error) => return Err(error),
+            }
+        };
+        let joined = self.join_all(output, part, &publication);
+        match joined {
+            Ok(Parts::Joined) => Ok((Vec::new(), Some(publication))),
+            Ok(Parts::Missing(missing)) if missing.contains(&part.number) => {
+                // They were joined and published while this one waited.
+                publication.keep();
+                Ok((Vec::new(), None))
+            }
+            Ok(Parts::Missing(missing)) => {
+                publication.keep();
+                Ok((missing, None))
+            }
+            Err(error) => {
+                publication.keep();
+                Err(error)
+            }
+        }
+    }
+
+    /// Joins the parts, if all are complete. The output's lock is held.
+    fn join_all(&self, output: &Path, part: Part, publication: &Publication) -> Result<Parts> {
+        let all = 1..=self.count();
+        if !self.is_joined(output)? {
+            let mut parts = Vec::new();
+            let mut missing = Vec::new();
+            for number in all.clone() {
+                match self.state(output, number)? {
+                    State::Complete(kept) => {
+                        parts.push((PartFiles::of(output, number), self.tiles(number).start, kept));
+                    }
+                    State::Missing | State::Begun => missing.push(number),
+                    State::Differs(subject) => {
+                        let (path, output) = (PartFiles::of(output, number).data, output.to_path_buf());
+                        return Err(MergeError::PartDiffers { output, part: number, path, subject });
+                    }
+                }
+            }
+            if !missing.is_empty() {
+                return Ok(Parts::Missing(missing));
+            }
+            publication.clear()?;
+            // Without tiles there is nothing to go on from.
+            if self.index.tile_count() > 0 {
+                let parts: Vec<_> = parts.iter().map(|(files, first, kept)| (files.done(*first), *kept)).collect();
+                let (data, journal) = (temporary_path(output), journal_path(output));
+                join(&parts, self.joined(&data, &journal), &self.whole, &self.index)?;
+                let operation = "make its name durable";
+                sync_folder(output).map_err(|source| MergeError::Write { path: journal, operation, source })?;
+            }
+        }
+        for number in all {
+            let files = PartFiles::of(output, number);
+            files.remove()?;
+            // A process that was killed leaves its lock; one that lives keeps it, and removes it itself.
+            if number != part.number && files.lock.exists() {
+                let _ = OutputLock::take_at(output, files.lock);
+            }
+        }
+        Ok(Parts::Joined)
+    }
+}
+
+/// What became of the parts.
+enum Parts {
+    Joined,
+    Missing(Vec<u32>),
+}
+
+impl PartFiles {
+    /// The error of a part that could not be recorded.
+    fn unrecorded(&self) -> MergeError {
+        let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
+        MergeError::Write { path: self.journal.clone(), operation: "record the tiles", source }
+    }
+}

@@ -1,0 +1,72 @@
+//! Ranks that merge together: how they come to one outcome.
+//!
+//! Not for the engine, which agrees on its own errors. Invariant: where a step failed on one rank, every rank returns an
+//! error, so that none waits for another that has left.
+
+use crate::error::{MergeError, Result};
+use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
+
+/// First bytes of what a rank tells of a step.
+const WELL: u8 = 0;
+const FAILED: u8 = 1;
+const CANCELLED: u8 = 2;
+
+/// Collective. What a step gave here, where it succeeded on every rank; else this rank's own error, or what the lowest
+/// rank that failed says, or that a rank was cancelled.
+pub fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
+    if ranks.size() == 1 {
+        return local;
+    }
+    let message = match &local {
+        Ok(_) => vec![WELL],
+        Err(MergeError::Cancelled) => vec![CANCELLED],
+        Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
+    };
+    let told = ranks.all_gather_bytes(&message)?;
+    let value = local?;
+    for (rank, message) in told.iter().enumerate() {
+        if let [FAILED, words @ ..] = message.as_slice() {
+            let message = String::from_utf8_lossy(words).into_owned();
+            return Err(CoreError::RankFailed { operation, rank, message }.into());
+        }
+    }
+    if told.iter().any(|message| message.first() == Some(&CANCELLED)) { Err(MergeError::Cancelled) } else { Ok(value) }
+}
+
+/// Which of `count` things this rank does: every `size`-th, so that neighbours are on different ranks.
+pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usize> + use<> {
+    (ranks.rank()..count).step_by(ranks.size())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_core::threads::Threads;
+
+    #[test]
+    fn one_outcome_on_all_ranks() {
+        let failure = || MergeError::Engine { object: "/a".to_owned(), reason: "no".to_owned() };
+        let outcomes = Threads::run(3, |ranks| {
+            let rank = ranks.rank();
+            assert_eq!(agree(ranks, "a test", Ok(rank)).unwrap(), rank);
+            let of_one = |result: Result<()>| if rank == 1 { result } else { Ok(()) };
+            assert!(matches!(agree(ranks, "a test", of_one(Err(MergeError::Cancelled))), Err(MergeError::Cancelled)));
+            // A failure says more than a cancellation.
+            let both = if rank == 2 { Err(MergeError::Cancelled) } else { of_one(Err(failure())) };
+            agree(ranks, "a test", both).unwrap_err().to_string()
+        });
+        assert_eq!(outcomes[0], "a test: rank 1 failed: /a: no");
+        assert_eq!(outcomes[1], "/a: no");
+        assert_eq!(outcomes[2], MergeError::Cancelled.to_string());
+    }
+
+    #[test]
+    fn shares_are_everything_once() {
+        let mut all: Vec<usize> =
+            Threads::run(3, |ranks| share(ranks, 10).collect::<Vec<_>>()).into_iter().flatten().collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+        assert_eq!(Threads::run(4, |ranks| share(ranks, 2).count()), [1, 1, 0, 0]);
+    }
+}

@@ -1,0 +1,337 @@
+//! What ranks tell each other of the inputs that they scanned, so that every file is read by one of them and known to all.
+//!
+//! Objects of one kind are alike but for their rows and addresses. A rank tells the others what an object is like, its
+//! shape, once, and from then on only the shape's number; it tells the paths of an input only where they differ from the
+//! last input's. A dataset of many then takes some ten bytes. Inputs are told in windows of so many that messages stay
+//! small. Invariant: all ranks hear the same inputs in the same order, this rank's own too.
+
+use crate::error::{BadInput, MergeError, Result};
+use crate::options::Watch;
+use crate::paths::Paths;
+use crate::ranks::share;
+use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
+use crate::scan_ahead::ScanAhead;
+use crate::schema::{AttributeValue, ColumnFact, Role};
+use foldhash::HashMap;
+use raddle_core::CoreError;
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::model::{CreationOrder, Dataset};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::sent_error::SentError;
+use raddle_hdf5::source::FileIdentity;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const OPERATION: &str = "scan the inputs";
+
+/// Inputs of a window: 64 of NOvA's, with 16,000 datasets each, are told in some 10 MB.
+const WINDOW_INPUTS: usize = 64;
+
+/// Shapes that are remembered: honest inputs have hundreds.
+const MOST_SHAPES: usize = 1 << 16;
+
+/// A longer shape, of a large constant, say, is not remembered.
+const LONGEST_SHAPE_LEN_BYTES: usize = 16 << 10;
+
+/// What an object is like. Objects of many inputs have one shape.
+#[derive(Debug, Serialize, Deserialize)]
+struct Shape {
+    utf8: bool,
+    attributes: Arc<[AttributeValue]>,
+    attribute_order: CreationOrder,
+    comment: Option<Vec<u8>>,
+    dangling: Vec<(Vec<u8>, u64)>,
+    role: ShapeRole,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum ShapeRole {
+    Column { template: Arc<Dataset>, committed: Option<Vec<u8>>, kept: Option<u64> },
+    Other(Role),
+}
+
+/// A shape, as one rank names it to the others.
+#[derive(Debug, Serialize, Deserialize)]
+enum ToldShape {
+    /// The shape of this number among those that the rank has told.
+    Known(u32),
+    /// A shape that gets the rank's next number.
+    New(Vec<u8>),
+    /// A shape that gets none.
+    Once(Vec<u8>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ToldEntry {
+    shape: ToldShape,
+    /// Of a column: rows, address + 1 (so that none is 0), stored bytes.
+    place: Option<(u64, u64, u64)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ToldInput {
+    /// `None`: those of the input that the rank told of before.
+    paths: Option<Paths>,
+    entries: Vec<ToldEntry>,
+    identity: FileIdentity,
+    encoding: Encoding,
+    userblock_len_bytes: u64,
+    chunk_count: u64,
+}
+
+type Told = std::result::Result<ToldInput, SentError>;
+
+/// What a rank has come to by the end of a window.
+#[derive(Debug, Serialize, Deserialize)]
+enum Outcome {
+    Well,
+    Cancelled,
+    Failed(String),
+}
+
+/// One rank's side of telling.
+#[derive(Default)]
+struct Teller {
+    shapes: HashMap<Vec<u8>, u32>,
+    paths: Paths,
+}
+
+impl Teller {
+    fn tell(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Told {
+        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count } = scanned?;
+        // By the addresses of what entries share, which stay theirs as long as `entries` lives.
+        let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
+        let told = entries.iter().map(|entry| {
+            let (place, address) = match &entry.role {
+                ScannedRole::Column { template, fact, committed: None, kept: None } if is_plain(entry) => {
+                    let attributes = &entry.attributes;
+                    (place(fact), Some((Arc::as_ptr(template), attributes.as_ptr(), attributes.len(), entry.utf8)))
+                }
+                ScannedRole::Column { fact, .. } => (place(fact), None),
+                ScannedRole::Other(_) => (None, None),
+            };
+            if let Some(number) = address.and_then(|address| seen.get(&address)) {
+                return ToldEntry { shape: ToldShape::Known(*number), place };
+            }
+            let (shape, number) = self.shape(entry);
+            if let (Some(address), Some(number)) = (address, number) {
+                seen.insert(address, number);
+            }
+            ToldEntry { shape, place }
+        });
+        let entries = told.collect();
+        let paths = (paths != self.paths).then_some(paths);
+        if let Some(paths) = &paths {
+            self.paths.clone_from(paths);
+        }
+        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count })
+    }
+
+    /// The shape of an entry, and its number if it has one.
+    fn shape(&mut self, entry: &ScannedEntry) -> (ToldShape, Option<u32>) {
+        let role = match &entry.role {
+            ScannedRole::Column { template, committed, kept, .. } => {
+                ShapeRole::Column { template: Arc::clone(template), committed: committed.clone(), kept: *kept }
+            }
+            ScannedRole::Other(role) => ShapeRole::Other(role.clone()),
+        };
+        let shape = Shape {
+            utf8: entry.utf8,
+            attributes: Arc::clone(&entry.attributes),
+            attribute_order: entry.attribute_order,
+            comment: entry.comment.clone(),
+            dangling: entry.dangling.clone(),
+            role,
+        };
+        let bytes = to_bytes(&shape);
+        if let Some(number) = self.shapes.get(&bytes) {
+            return (ToldShape::Known(*number), Some(*number));
+        }
+        if self.shapes.len() >= MOST_SHAPES || bytes.len() > LONGEST_SHAPE_LEN_BYTES {
+            return (ToldShape::Once(bytes), None);
+        }
+        let number = self.shapes.len() as u32;
+        self.shapes.insert(bytes.clone(), number);
+        (ToldShape::New(bytes), Some(number))
+    }
+}
+
+/// Whether an entry is like all others with its template, attributes and mark of UTF-8.
+fn is_plain(entry: &ScannedEntry) -> bool {
+    entry.comment.is_none() && entry.dangling.is_empty() && entry.attribute_order == CreationOrder::default()
+}
+
+fn place(fact: &ColumnFact) -> Option<(u64, u64, u64)> {
+    Some((fact.rows, fact.address.wrapping_add(1), fact.stored_len_bytes))
+}
+
+/// Values of this module always encode: they have no maps or sequences of unknown length.
+fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).unwrap_or_default()
+}
+
+/// One rank's side of listening.
+struct Listener {
+    /// By their bytes, so that inputs of all ranks share them.
+    shapes: HashMap<Vec<u8>, Arc<Shape>>,
+    ranks: Vec<Heard>,
+}
+
+/// What one rank has told.
+#[derive(Default)]
+struct Heard {
+    shapes: Vec<Arc<Shape>>,
+    paths: Paths,
+}
+
+impl Listener {
+    /// The input that a rank tells of; `None` if it makes no sense.
+    fn hear(&mut self, rank: usize, told: ToldInput) -> Option<ScannedInput> {
+        let heard = &mut self.ranks[rank];
+        if let Some(paths) = told.paths {
+            heard.paths = paths;
+        }
+        let mut entries = Vec::with_capacity(told.entries.len());
+        for ToldEntry { shape, place } in told.entries {
+            let shape = match shape {
+                ToldShape::Known(number) => Arc::clone(heard.shapes.get(number as usize)?),
+                ToldShape::New(bytes) => {
+                    let shape = match self.shapes.get(&bytes) {
+                        Some(shape) => Arc::clone(shape),
+                        None => {
+                            let shape: Arc<Shape> = Arc::new(postcard::from_bytes(&bytes).ok()?);
+                            self.shapes.insert(bytes, Arc::clone(&shape));
+                            shape
+                        }
+                    };
+                    heard.shapes.push(Arc::clone(&shape));
+                    shape
+                }
+                ToldShape::Once(bytes) => Arc::new(postcard::from_bytes(&bytes).ok()?),
+            };
+            entries.push(shape.entry(place)?);
+        }
+        if heard.paths.len() != entries.len() {
+            return None;
+        }
+        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, .. } = told;
+        let paths = heard.paths.clone();
+        Some(ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count })
+    }
+}
+
+impl Shape {
+    /// The entry of this shape at a place.
+    fn entry(&self, place: Option<(u64, u64, u64)>) -> Option<ScannedEntry> {
+        let role = match (&self.role, place) {
+            (ShapeRole::Column { template, committed, kept }, Some((rows, address, stored_len_bytes))) => {
+                let fact = ColumnFact { rows, address: address.wrapping_sub(1), stored_len_bytes, template: 0 };
+                let (template, committed) = (Arc::clone(template), committed.clone());
+                ScannedRole::Column { template, fact, committed, kept: *kept }
+            }
+            (ShapeRole::Other(role), None) => ScannedRole::Other(role.clone()),
+            _ => return None,
+        };
+        Some(ScannedEntry {
+            utf8: self.utf8,
+            role,
+            attributes: Arc::clone(&self.attributes),
+            attribute_order: self.attribute_order,
+            comment: self.comment.clone(),
+            dangling: self.dangling.clone(),
+        })
+    }
+}
+
+/// Consecutive inputs that are told of together.
+fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(WINDOW_INPUTS).map(move |first| first..(first + WINDOW_INPUTS).min(count))
+}
+
+/// Collective. Hands all inputs to `take`, in order: those that this rank scans, the `ahead` of its share, and those of
+/// the others. Inputs that cannot be read are added to `bad`. Stops `ahead` on an error.
+pub(crate) fn take_all(
+    ahead: &ScanAhead,
+    inputs: &[PathBuf],
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    take: &mut dyn FnMut(usize, ScannedInput),
+    bad: &mut Vec<BadInput>,
+) -> Result<()> {
+    let taken = take_windows(ahead, inputs, watch, ranks, take, bad);
+    if taken.is_err() {
+        ahead.stop();
+    }
+    taken
+}
+
+fn take_windows(
+    ahead: &ScanAhead,
+    inputs: &[PathBuf],
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    take: &mut dyn FnMut(usize, ScannedInput),
+    bad: &mut Vec<BadInput>,
+) -> Result<()> {
+    let size = ranks.size();
+    let mut teller = Teller::default();
+    let mut listener =
+        Listener { shapes: HashMap::default(), ranks: std::iter::repeat_with(Heard::default).take(size).collect() };
+    let mut own = share(ranks, inputs.len()).enumerate().peekable();
+    for window in windows(inputs.len()) {
+        let (mut outcome, mut told) = (Outcome::Well, Vec::new());
+        while let Some((at, _)) = own.next_if(|(_, place)| window.contains(place)) {
+            let Some(scanned) = ahead.take(at) else {
+                outcome = match watch.cancel.is_cancelled() {
+                    true => Outcome::Cancelled,
+                    false => Outcome::Failed("its scan ended early".to_owned()),
+                };
+                break;
+            };
+            told.push(to_bytes(&teller.tell(scanned)));
+        }
+        let message = [to_bytes(&outcome)].into_iter().chain(told).collect::<Vec<_>>().concat();
+        let messages = ranks.all_gather_bytes(&message)?;
+        let mut cursors = all_well(&messages)?;
+        for place in window {
+            let rank = place % size;
+            let nonsense = || CoreError::MessageContent { operation: OPERATION, rank };
+            let (told, rest) = postcard::take_from_bytes::<Told>(cursors[rank]).map_err(|_| nonsense())?;
+            cursors[rank] = rest;
+            let len_bytes = match told {
+                Ok(told) => {
+                    let scanned = listener.hear(rank, told).ok_or_else(nonsense)?;
+                    let len_bytes = scanned.identity.len_bytes;
+                    take(place, scanned);
+                    len_bytes
+                }
+                Err(error) => {
+                    let path = inputs[place].clone();
+                    bad.push(BadInput { error: error.into_error(&path), path });
+                    0
+                }
+            };
+            watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes: len_bytes, items: 1 });
+        }
+    }
+    Ok(())
+}
+
+/// What follows the outcomes, where these are good; else the error that all ranks leave with.
+fn all_well(messages: &[Vec<u8>]) -> Result<Vec<&[u8]>> {
+    let (mut rests, mut is_cancelled) = (Vec::with_capacity(messages.len()), false);
+    for (rank, message) in messages.iter().enumerate() {
+        match postcard::take_from_bytes(message) {
+            Ok((Outcome::Well, rest)) => rests.push(rest),
+            Ok((Outcome::Cancelled, _)) => is_cancelled = true,
+            Ok((Outcome::Failed(message), _)) => {
+                return Err(CoreError::RankFailed { operation: OPERATION, rank, message }.into());
+            }
+            Err(_) => return Err(CoreError::MessageContent { operation: OPERATION, rank }.into()),
+        }
+    }
+    if is_cancelled { Err(MergeError::Cancelled) } else { Ok(rests) }
+}

@@ -1,0 +1,213 @@
+//! What each rank of a schedule reads, encodes, writes and sends, and when it is done.
+//!
+//! Every piece of every tile is looked at. Invariant: sums over ranks are those of the plan.
+
+use super::rates::Rates;
+use crate::layout::WIDE_ROW_LEN_BYTES;
+use crate::plan::MergePlan;
+use raddle_core::engine::{Rehearsal, Schedule};
+use raddle_core::plan::{Batch, TileIndex};
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// What a rank tells rank 0 of each tile: number, address, length, mask.
+const CLAIM_LEN_BYTES: u64 = 32;
+/// What all ranks are told of each batch.
+const SIZE_LEN_BYTES: u64 = 8;
+
+/// What one rank does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RankTraffic {
+    pub tiles: u64,
+    /// Runs of one input in one tile.
+    pub pieces: u64,
+    pub raw_len_bytes: u64,
+    /// Stored bytes of the inputs that are read.
+    pub read_len_bytes: u64,
+    /// Seconds of one core.
+    pub encode_s: f64,
+    /// Inputs that are opened, one bit each.
+    inputs: Vec<u64>,
+}
+
+impl RankTraffic {
+    /// Inputs that the rank opens.
+    pub(super) fn inputs(&self) -> u64 {
+        self.inputs.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+/// What would change if each rank read whole inputs only and sent the pieces to the owners of their tiles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Regrouping {
+    /// Uncompressed bytes that change ranks.
+    pub len_bytes: u64,
+    /// Messages that carry them: one per pair of ranks and round.
+    pub messages: u64,
+}
+
+/// All ranks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Traffic {
+    pub ranks: Vec<RankTraffic>,
+    /// When all have placed their tiles, counted from the first.
+    pub execute_s: f64,
+    /// Buffers of the rank that needs most.
+    pub buffers_len_bytes: u64,
+    /// What each rank learns of the sizes of all batches.
+    pub sizes_len_bytes: u64,
+    /// What rank 0 learns of all tiles.
+    pub claims_len_bytes: u64,
+    pub regrouping: Regrouping,
+}
+
+/// Goes through all rounds of a rehearsal.
+pub(super) fn go_through(plan: &MergePlan, rehearsal: &Rehearsal, ranks: usize, rates: &Rates) -> Traffic {
+    let schedule = &rehearsal.schedule;
+    let index = plan.tiles.tile_index();
+    let blank = RankTraffic { inputs: vec![0; plan.inputs.len().div_ceil(64)], ..RankTraffic::default() };
+    let mut traffic = Traffic { ranks: vec![blank; ranks], ..Traffic::default() };
+    let mut clock = Clock::new(ranks);
+    // Bytes of the round before and of this one, by rank.
+    let mut buffers = (vec![0_u64; ranks], vec![0_u64; ranks]);
+    let mut sent = HashSet::new();
+    for (number, round) in schedule.rounds.iter().enumerate() {
+        let mut encode_s = vec![0.0; ranks];
+        let mut io_len_bytes = 0;
+        buffers.1.fill(0);
+        for at in round.clone() {
+            let owner = schedule.owners[at] as usize;
+            let made = traffic.add(plan, &index, &schedule.batches[at], owner, rates, &mut sent);
+            encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
+            io_len_bytes += made.read_len_bytes;
+            buffers.1[owner] += schedule.len_bytes[at];
+        }
+        traffic.regrouping.messages += sent.len() as u64;
+        sent.clear();
+        let overlaps = |number: usize| schedule.overlaps.get(number) == Some(&true);
+        let held = |rank: usize| {
+            let before = if number > 0 && overlaps(number - 1) { buffers.0[rank] } else { 0 };
+            buffers.1[rank] + before
+        };
+        traffic.buffers_len_bytes = (0..ranks).map(held).max().unwrap_or(0).max(traffic.buffers_len_bytes);
+        std::mem::swap(&mut buffers.0, &mut buffers.1);
+        let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * round.len() as u64;
+        traffic.sizes_len_bytes += sizes_len_bytes;
+        let gathers_s = 2.0 * rates.collective_s(ranks, sizes_len_bytes as f64);
+        let file_system_s = rates.read_bytes_per_s.map_or(0.0, |rate| io_len_bytes as f64 / rate);
+        clock.round(number > 0 && !overlaps(number - 1), &encode_s, file_system_s, gathers_s);
+    }
+    let tiles: u64 = schedule.batches.iter().map(|batch| batch.tiles).sum();
+    traffic.claims_len_bytes = CLAIM_LEN_BYTES * tiles + SIZE_LEN_BYTES * schedule.batches.len() as u64;
+    traffic.execute_s = clock.agreed_s;
+    traffic
+}
+
+/// What a batch adds to its owner.
+struct Made {
+    encode_s: f64,
+    read_len_bytes: u64,
+}
+
+impl Traffic {
+    fn add(
+        &mut self,
+        plan: &MergePlan,
+        index: &TileIndex,
+        batch: &Batch,
+        owner: usize,
+        rates: &Rates,
+        sent: &mut HashSet<(u32, u32)>,
+    ) -> Made {
+        let ranks = self.ranks.len() as u64;
+        let of_rank = &mut self.ranks[owner];
+        let mut made = Made { encode_s: 0.0, read_len_bytes: 0 };
+        for tile in index.tiles_in(batch) {
+            let array = &plan.tiles.arrays[tile.array as usize];
+            let column = &plan.schema.columns[plan.column_of_array[tile.array as usize] as usize];
+            let mut inflated_len_bytes = 0;
+            for piece in array.pieces(tile.index) {
+                let fact = &column.facts[piece.input as usize];
+                let elements = piece.source.count.iter().fold(1, |product: u64, count| product.saturating_mul(*count));
+                let len_bytes = elements.saturating_mul(array.element_len_bytes);
+                let of_input = fact.rows.saturating_mul(array.row_len_bytes()).max(1);
+                let stored = fact.stored_len_bytes as f64 * len_bytes as f64 / of_input as f64;
+                inflated_len_bytes += len_bytes;
+                made.read_len_bytes += stored as u64;
+                of_rank.pieces += 1;
+                of_rank.inputs[piece.input as usize / 64] |= 1 << (piece.input % 64);
+                let reader = u64::from(piece.input) * ranks / plan.inputs.len().max(1) as u64;
+                if reader != owner as u64 {
+                    self.regrouping.len_bytes += len_bytes;
+                    sent.insert((reader as u32, owner as u32));
+                }
+            }
+            let is_wide = array.row_len_bytes() >= WIDE_ROW_LEN_BYTES;
+            made.encode_s += rates.encode_s(is_wide, inflated_len_bytes);
+            of_rank.raw_len_bytes += inflated_len_bytes;
+            of_rank.tiles += 1;
+        }
+        of_rank.encode_s += made.encode_s;
+        of_rank.read_len_bytes += made.read_len_bytes;
+        made
+    }
+}
+
+/// When ranks that go through rounds are done: a rank begins round n + 1 as soon as it has encoded round n, but only if
+/// all have agreed on round n - 1 (on round n, where the two do not fit into memory together).
+struct Clock {
+    /// When each rank has encoded its last round.
+    encoded_s: Vec<f64>,
+    /// When all had agreed on the round before, and on the one before that.
+    agreed_s: f64,
+    agreed_before_s: f64,
+}
+
+impl Clock {
+    fn new(ranks: usize) -> Self {
+        Self { encoded_s: vec![0.0; ranks], agreed_s: 0.0, agreed_before_s: 0.0 }
+    }
+
+    fn round(&mut self, is_alone: bool, encode_s: &[f64], least_s: f64, gathers_s: f64) {
+        let opened_s = if is_alone { self.agreed_s } else { self.agreed_before_s };
+        let mut all_s = self.agreed_s + least_s;
+        for (encoded_s, encode_s) in self.encoded_s.iter_mut().zip(encode_s) {
+            *encoded_s = encoded_s.max(opened_s) + encode_s;
+            all_s = all_s.max(*encoded_s);
+        }
+        (self.agreed_before_s, self.agreed_s) = (self.agreed_s, all_s + gathers_s);
+    }
+}
+
+/// The cost that the schedule was dealt by, for each rank.
+pub(super) fn dealt_costs(schedule: &Schedule, costs: &[u64], ranks: usize) -> Vec<f64> {
+    let mut of_ranks = vec![0.0; ranks];
+    for (owner, cost) in schedule.owners.iter().zip(costs) {
+        of_ranks[*owner as usize] += *cost as f64;
+    }
+    of_ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_run_ahead_by_one_round_only() {
+        // The first rank is slow in round 0, the second in round 1: with one round ahead neither waits for the other.
+        let mut clock = Clock::new(2);
+        clock.round(false, &[3.0, 1.0], 0.0, 0.0);
+        clock.round(false, &[1.0, 3.0], 0.0, 0.0);
+        assert_eq!(clock.agreed_s, 4.0);
+        let mut alone = Clock::new(2);
+        alone.round(false, &[3.0, 1.0], 0.0, 0.5);
+        alone.round(true, &[1.0, 3.0], 0.0, 0.5);
+        assert_eq!(alone.agreed_s, 7.0);
+        // Round 2 is opened when all have agreed on round 0.
+        let mut third = Clock::new(2);
+        third.round(false, &[10.0, 1.0], 0.0, 0.0);
+        third.round(false, &[1.0, 1.0], 0.0, 0.0);
+        third.round(false, &[1.0, 1.0], 0.0, 0.0);
+        assert_eq!((third.encoded_s[1], third.agreed_s), (11.0, 12.0));
+    }
+}

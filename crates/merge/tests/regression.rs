@@ -1,0 +1,60 @@
+//! Cases that once went wrong, each as small as it could be made: written by plain libhdf5, merged, read back.
+
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_hdf5::write::Compat;
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Watch, merge, plan, verify};
+use raddle_testing::canonical::push_string;
+use raddle_testing::concatenation::concatenate;
+use raddle_testing::plain::{self, numbers};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, Format, ObjectSpec};
+
+/// Merges files of one object each; the output must be their concatenation.
+fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOptions) {
+    let folder = tempfile::tempdir().unwrap();
+    let specs = objects.map(|object| FileSpec { format, objects: vec![object], ..FileSpec::default() });
+    let inputs = plain::make_all(folder.path(), &specs).unwrap();
+    let output = folder.path().join("merged.h5");
+    let options = MergeOptions { output: output.clone(), provenance: false, ..options.clone() };
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    merge(&plan(&inputs, &options, &watch).unwrap(), &watch).unwrap();
+    assert_eq!(verify(&output, &inputs, &options, &watch).unwrap().mismatches, []);
+    let expected = concatenate(&specs.map(|spec| spec.content())).unwrap();
+    assert_eq!(expected.differences(&plain::read(&output).unwrap()), Vec::<String>::new());
+}
+
+/// Null strings, as libhdf5 leaves them where nothing was written, became empty strings.
+#[test]
+fn a_null_string_stays_null() {
+    let words = |texts: &[Option<&str>]| {
+        let mut values = Vec::new();
+        texts.iter().for_each(|text| push_string(text.map(str::as_bytes), &mut values));
+        DatasetSpec::plain(numbers::text(), &[texts.len() as u64], values).chunked(&[2], &[]).at("/words")
+    };
+    let objects = [words(&[Some("a"), None, Some("")]), words(&[None, Some("b")])];
+    assert_merged(Format::Earliest, objects, &MergeOptions::new(""));
+}
+
+/// An extensible array keeps the first four chunks in its index block, the next sixteen in the first data block.
+#[test]
+fn chunks_in_the_first_data_block_of_an_extensible_array() {
+    let rows = |chunks: u8, first: u8| {
+        let values: Vec<u8> = (0..chunks * 3).map(|row| first + row % 100).collect();
+        DatasetSpec::plain(numbers::u8(), &[values.len() as u64], values)
+    };
+    let moved = MergeOptions { layout: LayoutPolicy::Keep, compress: Compress::Keep, ..MergeOptions::new("") };
+    for format in [Format::V110, Format::Latest] {
+        for chunks in [4, 5, 6, 20, 21] {
+            for filters in [&[][..], &[FilterSpec::Deflate(6)]] {
+                let table = |first| rows(chunks, first).chunked(&[3], filters).at("/table");
+                // So does the output: decoded and chunked anew, or moved as stored.
+                for compat in [Compat::V110, Compat::Latest] {
+                    let chunked = MergeOptions { chunk: Some(vec![3]), compat, ..MergeOptions::new("") };
+                    assert_merged(format, [table(1), table(100)], &chunked);
+                    assert_merged(format, [table(1), table(100)], &MergeOptions { compat, ..moved.clone() });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Simulated merges: what ranks do together is what the plan says, and nothing is written.
+
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_merge::simulate::{Rates, SimulatedInputs, SimulatedMachine, Simulation, Spread, Statistic, simulate};
+use raddle_merge::{MergeOptions, Watch, plan};
+use raddle_testing::plain::{self, numbers};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
+
+const RATES: Rates = Rates {
+    narrow_inflate_bytes_per_s: 400e6,
+    narrow_deflate_bytes_per_s: 160e6,
+    wide_inflate_bytes_per_s: 10e9,
+    wide_deflate_bytes_per_s: 10e9,
+    read_bytes_per_s: None,
+    write_bytes_per_s: None,
+    network_bytes_per_s: 1e9,
+    message_s: 1e-5,
+    scan_object_s: 1e-5,
+    commit_dataset_s: 5e-5,
+    commit_chunk_s: 1e-6,
+};
+
+fn machine(ranks: usize) -> SimulatedMachine {
+    SimulatedMachine { ranks, threads: 1, memory_limit_bytes: 1 << 30, rates: RATES }
+}
+
+fn run(inputs: SimulatedInputs<'_>, files: u32, machine: SimulatedMachine) -> Simulation {
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    simulate(inputs, Some(files), machine, &MergeOptions::new(""), &watch).unwrap()
+}
+
+fn total(spread: Spread, ranks: usize) -> u64 {
+    (spread.mean * ranks as f64).round() as u64
+}
+
+#[test]
+fn files_are_repeated_and_their_tiles_dealt_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let column = |rows: u64, path: &str| {
+        let values = (0..rows as u32).flat_map(|row| (row * row).to_le_bytes()).collect();
+        DatasetSpec::plain(numbers::u32(), &[rows, 1], values).chunked(&[64, 1], &[FilterSpec::Deflate(6)]).at(path)
+    };
+    let file = |rows| FileSpec {
+        objects: vec![ObjectSpec::group("/t"), column(rows, "/t/a"), column(rows, "/t/b"), column(0, "/t/none")],
+        ..FileSpec::default()
+    };
+    let inputs = plain::make_all(folder.path(), &[file(1000), file(300)]).unwrap();
+    let names = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().count();
+    let before = names(folder.path());
+    for ranks in [1, 3, 8] {
+        let done = run(SimulatedInputs::Files(&inputs), 500, machine(ranks));
+        assert_eq!((done.files, done.datasets, done.empty_datasets), (500, 3, 1));
+        assert_eq!((done.pairs, done.pairs_with_rows), (1500, 1000));
+        let rows = 250 * 1300;
+        assert_eq!(done.raw_len_bytes, rows * 2 * 4);
+        assert_eq!(total(done.ranks.raw_len_bytes, ranks), done.raw_len_bytes);
+        assert_eq!(total(done.ranks.tiles, ranks), done.tiles);
+        let expected_s = done.raw_len_bytes as f64 * (1.0 / 400e6 + 1.0 / 160e6);
+        assert!((done.ranks.encode_s.mean * ranks as f64 / expected_s - 1.0).abs() < 1e-6);
+        assert!(done.predicted.execute_s >= done.ranks.encode_s.most && done.predicted.wait_s >= 0.0);
+        assert!(done.ranks.inputs.most <= 500.0 && done.engine_len_bytes <= 1 << 30);
+        assert_eq!(done.regrouping.messages == 0, ranks == 1);
+    }
+    // The same files without repetition are planned as a merge plans them.
+    let once = run(SimulatedInputs::Files(&inputs), 2, machine(2));
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    let planned = plan(&inputs, &MergeOptions::new(""), &watch).unwrap();
+    assert_eq!((once.tiles, once.raw_len_bytes), (planned.tiles.tile_count(), planned.logical_len_bytes()));
+    assert_eq!(once.input_len_bytes, planned.input_len_bytes());
+    assert_eq!(names(folder.path()), before, "nothing is written");
+}
+
+#[test]
+fn a_statistic_makes_a_plan_of_its_size() {
+    let statistic = Statistic::NOVA_ND;
+    let done = run(SimulatedInputs::Stated(statistic), 12, machine(40));
+    assert_eq!((done.statistic, done.datasets), (Some("NOvA-ND"), 15_973));
+    assert_eq!(done.empty_datasets, 13_396);
+    assert_eq!(done.pairs_with_rows, 12 * (15_973 - 13_396));
+    let share = 12.0 / f64::from(statistic.files);
+    let raw = (statistic.narrow_len_bytes.0 + statistic.wide_len_bytes.0) as f64 * share;
+    assert!((done.raw_len_bytes as f64 / raw - 1.0).abs() < 0.15, "{} of {raw}", done.raw_len_bytes);
+    assert!(done.ranks.dealt_cost.imbalance() < 0.05, "{:?}", done.ranks.dealt_cost);
+    assert!(done.ranks.encode_s.imbalance() < 0.10, "{:?}", done.ranks.encode_s);
+    // The same again: nothing is left to chance.
+    let again = run(SimulatedInputs::Stated(statistic), 12, machine(40));
+    assert_eq!((again.ranks, again.rounds, again.regrouping), (done.ranks, done.rounds, done.regrouping));
+}
+
+#[test]
+fn a_rank_too_small_for_its_largest_tile_is_an_error() {
+    let small = SimulatedMachine { memory_limit_bytes: 1 << 20, ..machine(4) };
+    let cancel = CancelToken::new();
+    let watch = Watch { observer: &Silent, cancel: &cancel };
+    let inputs = SimulatedInputs::Stated(Statistic::NOVA_ND);
+    let refused = simulate(inputs, Some(2), small, &MergeOptions::new(""), &watch);
+    assert!(refused.unwrap_err().to_string().contains("memory"));
+}

@@ -1,0 +1,83 @@
+//! Whether a launcher of parallel programs started this process, told by the environment alone: a plain command must not
+//! initialise MPI, which may take seconds, open ports, or fail on a machine that is not set up for it.
+
+use std::env::VarError;
+
+/// What a launcher says of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launched {
+    /// Who started it.
+    pub launcher: &'static str,
+    /// Its rank, where that is told.
+    pub rank: Option<usize>,
+    /// How many processes it started, where that is told.
+    pub size: Option<usize>,
+}
+
+/// Launchers by the variables that they set: rank and number of ranks. The first whose rank is set counts.
+///
+/// `mpirun` of Open MPI sets variables of PMIx too, `srun` those of the interface that `--mpi` names; PMIx has none for
+/// the number of ranks, but then Slurm says how many tasks the step has. In a batch script of Slurm outside of `srun`
+/// none of these is set.
+const LAUNCHERS: [(&str, &str, &str); 4] = [
+    ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("mpirun", "PMI_RANK", "PMI_SIZE"),
+    ("srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+];
+
+/// The launcher that started this process, if one did.
+pub fn launched() -> Option<Launched> {
+    launched_by(|name| std::env::var(name))
+}
+
+fn launched_by(variable: impl Fn(&str) -> Result<String, VarError>) -> Option<Launched> {
+    let number = |name: &str| variable(name).ok()?.trim().parse::<usize>().ok();
+    LAUNCHERS.iter().find_map(|(launcher, rank, size)| {
+        let rank = number(rank)?;
+        Some(Launched { launcher, rank: Some(rank), size: number(size).or_else(|| number("SLURM_STEP_NUM_TASKS")) })
+    })
+}
+
+impl Launched {
+    /// Whether there may be other ranks.
+    pub fn has_others(&self) -> bool {
+        self.size != Some(1)
+    }
+
+    /// Whether this is the rank that speaks for all.
+    pub fn is_first(&self) -> bool {
+        self.rank.is_none_or(|rank| rank == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(variables: &[(&str, &str)]) -> Option<Launched> {
+        launched_by(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
+        })
+    }
+
+    #[test]
+    fn launchers_are_known_by_their_variables() {
+        assert_eq!(told(&[]), None);
+        let open_mpi = told(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")]);
+        assert_eq!(open_mpi, Some(Launched { launcher: "mpirun", rank: Some(2), size: Some(4) }));
+        let mpich = told(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap();
+        assert!(mpich.is_first() && !mpich.has_others());
+        let slurm = told(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "16")]).unwrap();
+        assert_eq!((slurm.launcher, slurm.size, slurm.is_first()), ("srun", Some(16), false));
+        // A PMIx launcher that does not tell the number of ranks may have started several.
+        assert!(told(&[("PMIX_RANK", "0")]).unwrap().has_others());
+    }
+
+    #[test]
+    fn a_batch_script_is_no_launch() {
+        assert_eq!(told(&[("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7")]), None);
+        assert_eq!(told(&[("PMI_RANK", "no number")]), None);
+    }
+}

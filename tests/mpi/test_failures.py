@@ -1,0 +1,115 @@
+"""Ranks that are killed, stopped or fail: all end in time, nothing half-made has the output's name."""
+
+import os
+import signal
+import time
+
+import pytest
+from conftest import Ranks, kill, wait_for
+
+# The contract: a dead rank ends all within this time.
+LONGEST_S = 30
+
+OLD = b"what was there before"
+
+
+@pytest.fixture(scope="module")
+def merged(large, tmp_path_factory):
+    """The right output of the large merge, and how long three ranks take for it."""
+    folder = tmp_path_factory.mktemp("right")
+    started = time.monotonic()
+    code, out, err = Ranks(folder, 3, command(large, folder / "out.h5")).end()
+    assert code == 0, out + err
+    return (folder / "out.h5").read_bytes(), time.monotonic() - started
+
+
+def command(large, output):
+    return ["merge", large, "-o", output, "-f", "-j", "1", "-c", "small", "--progress", "never"]
+
+
+def killed_at(tmp_path, large, merged, size, point, points):
+    """Kills a rank when a share of the run is over, and runs again. Whether the rank was still there."""
+    right, whole_s = merged
+    output = tmp_path / "out.h5"
+    output.write_bytes(OLD)
+    started = Ranks(tmp_path, size, command(large, output))
+    victim = point % size
+    found = wait_for(lambda: started.ranks().get(victim))
+    assert found, started.end()
+    part = tmp_path / ".out.h5.raddle-part"
+    if point % 4:
+        # In most cases while tiles are made.
+        wait_for(lambda: part.exists() or started.process.poll() is not None)
+    time.sleep(whole_s * point / points * 0.7)
+    struck = kill(found)
+    ended = time.monotonic()
+    code, out, err = started.end(LONGEST_S)
+    assert time.monotonic() - ended < LONGEST_S
+    content = output.read_bytes()
+    assert content in (OLD, right), f"point {point}: the output's name was touched"
+    if struck and content == OLD:
+        assert code != 0, f"point {point}: {out}{err}"
+    assert wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started.ranks().values())) is not None
+    code, out, err = Ranks(tmp_path, size, command(large, output)).end()
+    assert code == 0, f"after point {point}: {out}{err}"
+    assert output.read_bytes() == right, f"after point {point}: other bytes"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.h5"], f"after point {point}"
+    return struck and content == OLD
+
+
+def test_a_killed_rank_ends_all(tmp_path, large, merged):
+    points = 8
+    struck = sum(killed_at(tmp_path, large, merged, 2 + point % 3, point, points) for point in range(points))
+    assert struck > points // 3, f"only {struck} of {points} were killed on the way"
+
+
+@pytest.mark.skipif("RADDLE_SOAK" not in os.environ, reason="make soak")
+def test_soak_a_killed_rank_ends_all(tmp_path, large, merged):
+    points = 50
+    struck = sum(killed_at(tmp_path, large, merged, 2 + point % 3, point, points) for point in range(points))
+    assert struck > points // 3, f"only {struck} of {points} were killed on the way"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_launcher_stops_all(tmp_path, large, merged, number):
+    right, whole_s = merged
+    output = tmp_path / "out.h5"
+    started = Ranks(tmp_path, 3, command(large, output))
+    assert wait_for(lambda: (tmp_path / ".out.h5.raddle-part").exists())
+    time.sleep(whole_s / 10)
+    sent = time.monotonic()
+    kill(started.process.pid, number)
+    code, out, err = started.end(LONGEST_S)
+    assert code != 0 and time.monotonic() - sent < 10, f"rc {code}\n{out}{err}"
+    assert not output.exists() or output.read_bytes() == right
+    code, out, err = Ranks(tmp_path, 3, command(large, output)).end()
+    assert code == 0 and output.read_bytes() == right, out + err
+
+
+def test_a_signal_to_one_rank_stops_all_with_its_code(tmp_path, large):
+    output = tmp_path / "out.h5"
+    started = Ranks(tmp_path, 3, command(large, output))
+    assert wait_for(lambda: (tmp_path / ".out.h5.raddle-part").exists())
+    kill(started.ranks()[2], signal.SIGTERM)
+    code, out, err = started.end(LONGEST_S)
+    assert code == 143, f"rc {code}\n{out}{err}"
+    assert err.count("stopped before the end") == 1, err
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
+
+
+def test_a_rank_that_cannot_write_is_told_once_and_ends_all(tmp_path, large, ranks):
+    # Only rank 2 has a limit on the length of files, of some 15 MB: MPI has files of its own.
+    limit = 'if [ "$RANK" = 2 ]; then ulimit -f 30000; fi'
+    _, err = ranks(3, *command(large, tmp_path / "out.h5"), expect=5, shell=limit)
+    assert err.count("error:") == 1 and "rank 2: error:" in err, err
+    assert "File too large" in err, err
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
+
+
+def test_an_input_that_one_rank_does_not_find_is_refused_by_all(tmp_path, inputs, ranks):
+    # Rank 1 looks for relative paths elsewhere.
+    elsewhere = 'if [ "$RANK" = 1 ]; then mkdir -p elsewhere && cd elsewhere; fi'
+    names = [path.relative_to(tmp_path) for path in inputs]
+    _, err = ranks(3, "merge", *names, "-o", tmp_path / "out.h5", expect=3, shell=elsewhere)
+    assert err.count("error:") == 1 and "in/run2.h5" in err, err
+    assert not (tmp_path / "out.h5").exists()

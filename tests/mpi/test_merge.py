@@ -1,0 +1,87 @@
+"""Merging on ranks of MPI: the bytes of one process, one voice, one exit code."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+SIZES = [1, 2, 3, 4, 7]
+
+
+def bytes_of(path):
+    return path.read_bytes()
+
+
+def digest_in(out):
+    """The digest that the report of a run tells."""
+    return json.loads(out)["digest"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_number_of_ranks_makes_the_bytes_of_one_process(ranks, alone, inputs, tmp_path, size):
+    options = ["--keys", "/spill/run,/spill/evt", "-q"]
+    alone("merge", *inputs, "-o", "one.h5", "--report", "one.json", *options)
+    ranks(size, "merge", *inputs, "-o", "all.h5", "--report", "all.json", "-j", 1 + size % 2, *options)
+    assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5")
+    reports = [json.loads((tmp_path / name).read_text()) for name in ("one.json", "all.json")]
+    assert reports[0]["digest"] == reports[1]["digest"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "all.json", "in", "one.h5", "one.json"]
+
+
+def test_values_and_objects_without_order(ranks, alone, inputs, tmp_path):
+    ranks(3, "merge", *inputs, "-o", "all.h5", "--unordered")
+    alone("verify", "all.h5", "--against", *inputs)
+    alone("verify", "all.h5")
+    with h5py.File(tmp_path / "all.h5") as file:
+        parts = [h5py.File(path) for path in inputs]
+        for name in ("table2/hits", "table4/energy", "spill/evt"):
+            assert np.array_equal(file[name][()], np.concatenate([part[name][()] for part in parts]))
+        assert [text.decode() for text in file["names"][-2:]] == ["module 3.5", "module 3.6"]
+        assert (file.attrs["experiment"], file["table1/energy"].attrs["unit"]) == ("loom", "GeV")
+
+
+def test_one_rank_speaks(ranks, inputs):
+    out, err = ranks(4, "merge", *inputs, "-o", "all.h5")
+    assert out.count("all.h5") == 1, out
+    assert err.count("scan ") <= 1, err
+    planned, _ = ranks(3, "plan", *inputs)
+    assert planned.count("spill") == 1, planned
+    dry, _ = ranks(3, "merge", *inputs, "-o", "other.h5", "--dry-run")
+    assert dry.count("spill") == 1, dry
+    ranks(3, "rechunk", inputs[0], "-o", "rechunked.h5", "-q")
+
+
+def test_inputs_from_a_list_and_left_out(ranks, inputs, tmp_path):
+    (tmp_path / "list.txt").write_text("".join(f"{path}\n" for path in inputs))
+    (tmp_path / "cut.h5").write_bytes(bytes_of(inputs[0])[:5000])
+    ranks(3, "merge", "@list.txt", "-o", "all.h5", "-q", "--sort-by", "/spill/run")
+    _, err = ranks(3, "merge", "@list.txt", "cut.h5", "-o", "refused.h5", expect=3)
+    assert err.count("cut.h5") == 1 and err.count("error:") == 1, err
+    assert not (tmp_path / "refused.h5").exists()
+    ranks(4, "merge", "@list.txt", "cut.h5", "-o", "left.h5", "--skip-bad", "-q", expect=4)
+    with h5py.File(tmp_path / "all.h5") as merged, h5py.File(tmp_path / "left.h5") as left:
+        assert np.array_equal(merged["table1/hits"][()], left["table1/hits"][()])
+
+
+def test_differences_are_told_once(ranks, inputs, tmp_path):
+    with h5py.File(inputs[1], "r+") as file:
+        del file["table3/energy"]
+    _, err = ranks(3, "merge", *inputs, "-o", "all.h5", expect=3)
+    assert err.count("/table3/energy") == 1, err
+    ranks(2, "merge", *inputs, "-o", "all.h5", "--join", "inner", "-q")
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert "energy" not in file["table3"]
+
+
+def test_usage_and_commands_of_one_process(ranks, inputs):
+    _, err = ranks(3, "merge", "--no-such-option", expect=2)
+    assert err.count("error: unexpected argument") == 1, err
+    ranks(2, "merge", *inputs, "-o", "all.h5", "-q")
+    _, err = ranks(3, "merge", *inputs, "-o", "all.h5", expect=5)
+    assert err.count("exists") == 1, err
+    for command in (["verify", "all.h5"], ["keys", "sort", *inputs], ["append", "all.h5", inputs[0]]):
+        _, err = ranks(3, *command, expect=2)
+        assert err.count("is done by one process") == 1, err
+        assert "merge, rechunk and plan" in err
+    ranks(1, "verify", "all.h5", "-q")
