@@ -148,7 +148,8 @@ pub fn scan(
         }
         // Joined on this thread while the others scan on.
         if !is_alone {
-            return scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
+            let taken = scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
+            return taken.inspect_err(|_| ahead.stop());
         }
         for (place, path) in inputs.iter().enumerate() {
             match ahead.take(place) {

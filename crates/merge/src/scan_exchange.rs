@@ -2,8 +2,8 @@
 //!
 //! Objects of one kind are alike but for their rows and addresses. A rank tells the others what an object is like, its
 //! shape, once, and from then on only the shape's number; it tells the paths of an input only where they differ from the
-//! last input's. A dataset of many then takes some ten bytes. Inputs are told in windows of so many that messages stay
-//! small. Invariant: all ranks hear the same inputs in the same order, this rank's own too.
+//! last input's. Inputs are told in windows of so many that messages stay small. Invariant: all ranks hear the same
+//! inputs in the same order, this rank's own too.
 
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::Watch;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 const OPERATION: &str = "scan the inputs";
 
-/// Inputs of a window: 64 of NOvA's, with 16,000 datasets each, are told in some 10 MB.
+/// Inputs of a window.
 const WINDOW_INPUTS: usize = 64;
 
 /// Shapes that are remembered: honest inputs have hundreds.
@@ -252,23 +252,8 @@ fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Collective. Hands all inputs to `take`, in order: those that this rank scans, the `ahead` of its share, and those of
-/// the others. Inputs that cannot be read are added to `bad`. Stops `ahead` on an error.
+/// the others. Inputs that cannot be read are added to `bad`. After an error `ahead` is to be stopped.
 pub(crate) fn take_all(
-    ahead: &ScanAhead,
-    inputs: &[PathBuf],
-    watch: &Watch<'_>,
-    ranks: &dyn Communicator,
-    take: &mut dyn FnMut(usize, ScannedInput),
-    bad: &mut Vec<BadInput>,
-) -> Result<()> {
-    let taken = take_windows(ahead, inputs, watch, ranks, take, bad);
-    if taken.is_err() {
-        ahead.stop();
-    }
-    taken
-}
-
-fn take_windows(
     ahead: &ScanAhead,
     inputs: &[PathBuf],
     watch: &Watch<'_>,
