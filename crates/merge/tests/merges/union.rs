@@ -1,14 +1,12 @@
 //! Unions: files that share no dataset become one, whose datasets are those of the files, chunks as they were stored.
 
+use crate::watched::{merge_to, watched};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_core::report::StageReport;
 use raddle_merge::digests::check::check;
 use raddle_merge::{
-    Compress, Join, JoinOptions, LayoutPolicy, MergeError, MergeOptions, MergeReport, Selection, Watch, merge, plan,
-    verify,
+    Compress, Join, JoinOptions, LayoutPolicy, MergeError, MergeOptions, MergeReport, Selection, verify,
 };
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, numbers};
@@ -31,14 +29,15 @@ fn union() -> MergeOptions {
 }
 
 fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<MergeReport, MergeError> {
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
-    let report = merge(&plan(inputs, &options, &watch)?, &watch)?;
-    assert_eq!(verify(output, inputs, &options, &watch)?.mismatches, [], "verify must agree");
+    let report = merge_to(output, inputs, options)?;
+    assert_eq!(watched(|watch| verify(output, inputs, options, watch))?.mismatches, [], "verify must agree");
     if options.provenance {
         let plain = MergeOptions::new("");
-        assert_eq!(check(output, &plain, &watch)?.mismatches, [], "the file must be what its digests say");
+        assert_eq!(
+            watched(|watch| check(output, &plain, watch))?.mismatches,
+            [],
+            "the file must be what its digests say"
+        );
     }
     Ok(report)
 }

@@ -1,9 +1,9 @@
 //! Simulated merges: what ranks do together is what the plan says, and nothing is written.
 
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use crate::folder::names;
+use crate::watched::watched;
 use raddle_merge::simulate::{Rates, SimulatedInputs, SimulatedMachine, Simulation, Spread, Statistic, simulate};
-use raddle_merge::{MergeOptions, Watch, plan};
+use raddle_merge::{MergeOptions, plan};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 
@@ -26,9 +26,7 @@ fn machine(ranks: usize) -> SimulatedMachine {
 }
 
 fn run(inputs: SimulatedInputs<'_>, files: u32, machine: SimulatedMachine) -> Simulation {
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    simulate(inputs, Some(files), machine, &MergeOptions::new(""), &watch).unwrap()
+    watched(|watch| simulate(inputs, Some(files), machine, &MergeOptions::new(""), watch)).unwrap()
 }
 
 fn total(spread: Spread, ranks: usize) -> u64 {
@@ -47,7 +45,6 @@ fn files_are_repeated_and_their_tiles_dealt_once() {
         ..FileSpec::default()
     };
     let inputs = plain::make_all(folder.path(), &[file(1000), file(300)]).unwrap();
-    let names = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().count();
     let before = names(folder.path());
     for ranks in [1, 3, 8] {
         let done = run(SimulatedInputs::Files(&inputs), 500, machine(ranks));
@@ -65,9 +62,7 @@ fn files_are_repeated_and_their_tiles_dealt_once() {
     }
     // The same files without repetition are planned as a merge plans them.
     let once = run(SimulatedInputs::Files(&inputs), 2, machine(2));
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    let planned = plan(&inputs, &MergeOptions::new(""), &watch).unwrap();
+    let planned = watched(|watch| plan(&inputs, &MergeOptions::new(""), watch)).unwrap();
     assert_eq!((once.tiles, once.raw_len_bytes), (planned.tiles.tile_count(), planned.logical_len_bytes()));
     assert_eq!(once.input_len_bytes, planned.input_len_bytes());
     assert_eq!(names(folder.path()), before, "nothing is written");
@@ -93,9 +88,7 @@ fn a_statistic_makes_a_plan_of_its_size() {
 #[test]
 fn a_rank_too_small_for_its_largest_tile_is_an_error() {
     let small = SimulatedMachine { memory_limit_bytes: 1 << 20, ..machine(4) };
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
     let inputs = SimulatedInputs::Stated(Statistic::NOVA_ND);
-    let refused = simulate(inputs, Some(2), small, &MergeOptions::new(""), &watch);
+    let refused = watched(|watch| simulate(inputs, Some(2), small, &MergeOptions::new(""), watch));
     assert!(refused.unwrap_err().to_string().contains("memory"));
 }

@@ -1,5 +1,6 @@
 //! Merging by several ranks, which are threads here: the bytes, digests and errors of a merge by one.
 
+use crate::folder::count_left_beside;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
@@ -32,11 +33,6 @@ fn report(outcomes: Vec<Outcome>) -> MergeReport {
     let mut reports: Vec<_> = outcomes.into_iter().map(|outcome| outcome.unwrap()).collect();
     assert!(reports[1..].iter().all(Option::is_none), "only the first rank reports");
     reports.swap_remove(0).unwrap()
-}
-
-fn left_beside(output: &Path) -> usize {
-    let names = std::fs::read_dir(output.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
-    names.filter(|name| name.to_string_lossy().starts_with(".merged.h5")).count()
 }
 
 /// Inputs with a dataset of `chunks` chunks each, and the options of a merge of them.
@@ -88,7 +84,7 @@ proptest! {
             prop_assert_eq!(&several.digest, &one.digest);
             prop_assert_eq!(several.engine.tiles, one.engine.tiles);
             prop_assert_eq!(several.engine.stored_len_bytes, one.engine.stored_len_bytes);
-            prop_assert_eq!(left_beside(&output), 0);
+            prop_assert_eq!(count_left_beside(&output), 0);
         }
     }
 
@@ -204,7 +200,7 @@ fn a_failure_of_one_rank_is_the_outcome_of_all() {
     assert!(outcomes.iter().any(|told| !told.contains("failed: /")), "one has its own error: {outcomes:?}");
     std::fs::rename(&gone, &inputs[1]).unwrap();
     assert_eq!(std::fs::read(&options.output).unwrap(), b"what was there before");
-    assert_eq!(left_beside(&options.output), 0);
+    assert_eq!(count_left_beside(&options.output), 0);
     report(run(3, &inputs, &options));
 }
 
@@ -223,7 +219,7 @@ fn one_rank_that_is_stopped_stops_all() {
             };
             merge_by(ranks, &inputs, &options, &Watch { observer: &observer, cancel: &cancel })
         });
-        assert_eq!(left_beside(&options.output), 0);
+        assert_eq!(count_left_beside(&options.output), 0);
         if outcomes.iter().all(Result::is_ok) {
             std::fs::remove_file(&options.output).unwrap();
             continue;

@@ -1,9 +1,8 @@
 //! Cases that once went wrong, each as small as it could be made: written by plain libhdf5, merged, read back.
 
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use crate::watched::{merge_to, watched};
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, verify};
 use raddle_testing::canonical::push_string;
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain::{self, numbers};
@@ -16,10 +15,8 @@ fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOption
     let inputs = plain::make_all(folder.path(), &specs).unwrap();
     let output = folder.path().join("merged.h5");
     let options = MergeOptions { output: output.clone(), provenance: false, ..options.clone() };
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    merge(&plan(&inputs, &options, &watch).unwrap(), &watch).unwrap();
-    assert_eq!(verify(&output, &inputs, &options, &watch).unwrap().mismatches, []);
+    merge_to(&output, &inputs, &options).unwrap();
+    assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, []);
     let expected = concatenate(&specs.map(|spec| spec.content())).unwrap();
     assert_eq!(expected.differences(&plain::read(&output).unwrap()), Vec::<String>::new());
 }

@@ -1,11 +1,10 @@
 //! Merging random files: the output, read by plain libhdf5, is what concatenation means, for any layout, compression,
 //! format, number of threads and memory.
 
+use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, verify};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain;
 use raddle_testing::spec::FileSpec;
@@ -47,11 +46,8 @@ fn options() -> impl Strategy<Value = MergeOptions> {
 }
 
 fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<(), raddle_merge::MergeError> {
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
-    merge(&plan(inputs, &options, &watch)?, &watch)?;
-    let report = verify(output, inputs, &options, &watch)?;
+    merge_to(output, inputs, options)?;
+    let report = watched(|watch| verify(output, inputs, options, watch))?;
     assert_eq!(report.mismatches, [], "verify must agree");
     Ok(())
 }

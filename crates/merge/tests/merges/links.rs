@@ -1,24 +1,17 @@
 //! Virtual outputs: read by plain libhdf5, they are what the plain merge is, and no value was read to make them.
 
+use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Silent, Stage};
+use raddle_core::progress::Stage;
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, MergeReport, Watch, merge, plan, predict};
+use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, merge, plan, predict};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec};
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
-
-fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<MergeReport, MergeError> {
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
-    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
-    merge(&plan(inputs, &options, &watch)?, &watch)
-}
 
 fn link(link: Link) -> MergeOptions {
     MergeOptions { link, jobs: 2, memory_limit_bytes: 128 << 20, ..MergeOptions::new("") }
@@ -51,7 +44,7 @@ proptest! {
         let output = folder.path().join("virtual.h5");
         let link_paths = if absolute { LinkPaths::Absolute } else { LinkPaths::Relative };
         let options = MergeOptions { link_paths, compat, provenance, ..link(Link::Virtual) };
-        run(&inputs, &output, &options).unwrap();
+        merge_to(&output, &inputs, &options).unwrap();
         let found = plain::read(&output).unwrap();
         let found = if provenance { found.without(b"/_raddle") } else { found };
         let differences = expected.differences(&found);
@@ -74,7 +67,7 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
 fn no_value_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = inputs(folder.path());
-    let report = run(&inputs, &folder.path().join("virtual.h5"), &link(Link::Virtual)).unwrap();
+    let report = merge_to(&folder.path().join("virtual.h5"), &inputs, &link(Link::Virtual)).unwrap();
     let read = report.engine.stages.iter().filter(|stage| [Stage::Read, Stage::Decode].contains(&stage.stage));
     assert_eq!(read.map(|stage| stage.bytes).sum::<u64>(), 0);
     assert_eq!(report.engine.stored_len_bytes, 0);
@@ -86,8 +79,8 @@ fn a_tree_can_be_moved() {
     let old = folder.path().join("old");
     std::fs::create_dir_all(old.join("in")).unwrap();
     let inputs = inputs(&old.join("in"));
-    run(&inputs, &old.join("plain.h5"), &link(Link::No)).unwrap();
-    run(&inputs, &old.join("virtual.h5"), &link(Link::Virtual)).unwrap();
+    merge_to(&old.join("plain.h5"), &inputs, &link(Link::No)).unwrap();
+    merge_to(&old.join("virtual.h5"), &inputs, &link(Link::Virtual)).unwrap();
     let new = folder.path().join("new");
     std::fs::rename(&old, &new).unwrap();
     let [expected, found] = ["plain.h5", "virtual.h5"].map(|name| plain::read(&new.join(name)).unwrap());
@@ -104,7 +97,7 @@ fn a_missing_source_is_an_error_at_creation() {
     inputs.push(folder.path().join("gone.h5"));
     for kind in [Link::Virtual, Link::External] {
         let output = folder.path().join("out.h5");
-        match run(&inputs, &output, &link(kind)) {
+        match merge_to(&output, &inputs, &link(kind)) {
             Err(MergeError::BadInputs { bad }) => assert_eq!(bad[0].path, inputs[3]),
             other => panic!("{other:?}"),
         }
@@ -117,7 +110,7 @@ fn external_links_lead_to_the_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = inputs(folder.path());
     let output = folder.path().join("links.h5");
-    run(&inputs, &output, &link(Link::External)).unwrap();
+    merge_to(&output, &inputs, &link(Link::External)).unwrap();
     let found = plain::read(&output).unwrap();
     let links: Vec<_> = inputs.iter().map(|input| input.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     for (name, input) in links.iter().zip(&inputs) {
@@ -139,11 +132,9 @@ fn room_for_mappings_is_predicted() {
         let inputs = plain::make_all(folder.path(), &vec![spec; files]).unwrap();
         let output = folder.path().join("virtual.h5");
         let options = MergeOptions { output: output.clone(), provenance: false, force: true, ..link(Link::Virtual) };
-        let cancel = CancelToken::new();
-        let watch = Watch { observer: &Silent, cancel: &cancel };
-        let plan = plan(&inputs, &options, &watch).unwrap();
+        let plan = watched(|watch| plan(&inputs, &options, watch)).unwrap();
         let predicted = predict(&plan, 0).unwrap().metadata_len_bytes as f64;
-        let written = merge(&plan, &watch).unwrap().output_len_bytes as f64;
+        let written = watched(|watch| merge(&plan, watch)).unwrap().output_len_bytes as f64;
         // The region is reserved whole: what is written is at least that long, and no longer where it was enough.
         let page = 4096.0;
         assert!(written <= predicted + page, "{files} files of {datasets}: {written} written, {predicted} predicted");

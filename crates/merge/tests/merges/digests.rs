@@ -1,29 +1,18 @@
 //! A merged file against its own digests: intact when nothing happened to it, and every byte of data that changes is
 //! found, with its dataset and rows.
 
+use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_hdf5::model::{CreationOrder, Dataspace};
 use raddle_merge::digests::check::check;
 use raddle_merge::verify::VerifyReport;
-use raddle_merge::{Compress, MergeError, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{Compress, MergeError, MergeOptions, verify};
 use raddle_testing::plain::{self, numbers, storage};
 use raddle_testing::spec::{AttributeSpec, DatasetSpec, FileSpec, FilterSpec, ObjectSpec, What};
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-fn watched<T>(work: impl FnOnce(&Watch<'_>) -> Result<T, MergeError>) -> Result<T, MergeError> {
-    let cancel = CancelToken::new();
-    work(&Watch { observer: &Silent, cancel: &cancel })
-}
-
-fn merge_to(output: &Path, inputs: &[PathBuf], options: &MergeOptions) {
-    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
-    watched(|watch| merge(&plan(inputs, &options, watch)?, watch)).unwrap();
-}
 
 fn check_file(path: &Path) -> Result<VerifyReport, MergeError> {
     watched(|watch| check(path, &MergeOptions { jobs: 1, ..MergeOptions::new("") }, watch))
@@ -42,11 +31,11 @@ proptest! {
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let output = folder.path().join("merged.h5");
         let chunk = rows.map(|rows| vec![rows]);
-        merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") });
+        merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") }).unwrap();
         prop_assert_eq!(check_file(&output).unwrap().mismatches, []);
         // Another layout of the same values has the same digests; a merge of a merge has its own.
         let again = folder.path().join("again.h5");
-        merge_to(&again, &[output], &MergeOptions::new(""));
+        merge_to(&again, &[output], &MergeOptions::new("")).unwrap();
         prop_assert_eq!(check_file(&again).unwrap().mismatches, []);
     }
 }
@@ -99,7 +88,7 @@ fn merged(compress: Compress) -> Merged {
     let inputs = plain::make_all(folder.path(), &[small_file(40), small_file(25)]).unwrap();
     let output = folder.path().join("merged.h5");
     let chunk = Some(vec![16]);
-    merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") });
+    merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") }).unwrap();
     let bytes = std::fs::read(&output).unwrap();
     Merged { _folder: folder, inputs, output, bytes }
 }
@@ -191,7 +180,7 @@ fn damage_is_located_to_a_block_of_rows_and_its_input() {
     };
     let inputs = plain::make_all(folder.path(), &[part(1500), part(3000)]).unwrap();
     let output = folder.path().join("merged.h5");
-    merge_to(&output, &inputs, &MergeOptions { compress: Compress::None, ..MergeOptions::new("") });
+    merge_to(&output, &inputs, &MergeOptions { compress: Compress::None, ..MergeOptions::new("") }).unwrap();
     assert_eq!(check_file(&output).unwrap().mismatches, []);
     let mut bytes = std::fs::read(&output).unwrap();
     for chunk in storage::chunks(&output, b"/maps").unwrap() {
@@ -220,6 +209,6 @@ fn a_file_without_digests_says_so() {
     let inputs = plain::make_all(folder.path(), &[small_file(4)]).unwrap();
     assert!(matches!(check_file(&inputs[0]), Err(MergeError::NoDigests { .. })));
     let output = folder.path().join("merged.h5");
-    merge_to(&output, &inputs, &MergeOptions { provenance: false, ..MergeOptions::new("") });
+    merge_to(&output, &inputs, &MergeOptions { provenance: false, ..MergeOptions::new("") }).unwrap();
     assert!(matches!(check_file(&output), Err(MergeError::NoDigests { .. })));
 }

@@ -1,14 +1,13 @@
 //! Partition keys, against what their definition gives when it is followed row by row.
 
+use crate::watched::watched;
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_hdf5::model::{ByteOrder, TypeClass};
 use raddle_merge::digests::check::check;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use raddle_merge::keys::rewrite::{plan_rewrite, write};
 use raddle_merge::keys::{KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, check as keys_check};
-use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{MergeError, MergeOptions, merge, plan, verify};
 use raddle_testing::content::Content;
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
@@ -19,11 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Run, subrun and event number of a row.
 type Id = (i64, i64, i64);
-
-fn watched<T>(work: impl FnOnce(&Watch<'_>) -> Result<T, MergeError>) -> Result<T, MergeError> {
-    let cancel = CancelToken::new();
-    work(&Watch { observer: &Silent, cancel: &cancel })
-}
 
 /// Types that a file may have its ids in: for runs, subruns and event numbers.
 type Types = [TypeClass; 3];

@@ -1,18 +1,12 @@
 //! Shares of events, against what reading whole key columns gives.
 
+use crate::watched::watched;
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use raddle_merge::MergeOptions;
 use raddle_merge::keys::partition::{EventShare, FoundBy, KeyedFile, partition};
-use raddle_merge::{MergeError, MergeOptions, Watch};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 use std::path::{Path, PathBuf};
-
-fn watched<T>(work: impl FnOnce(&Watch<'_>) -> Result<T, MergeError>) -> Result<T, MergeError> {
-    let cancel = CancelToken::new();
-    work(&Watch { observer: &Silent, cancel: &cancel })
-}
 
 fn column(path: &str, values: &[i64], chunk_rows: u64) -> ObjectSpec {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -1,28 +1,16 @@
 //! Parts of a merge give the bytes of one process, whatever is merged.
 
+use crate::folder::names;
+use crate::watched::watched;
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_merge::parts::{Part, PartReport, merge_part};
-use raddle_merge::{Compress, MergeError, MergeOptions, Watch, merge, plan};
+use raddle_merge::{Compress, MergeOptions, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
 
-fn watched<T>(work: impl FnOnce(&Watch<'_>) -> Result<T, MergeError>) -> Result<T, MergeError> {
-    let cancel = CancelToken::new();
-    work(&Watch { observer: &Silent, cancel: &cancel })
-}
-
 fn make(inputs: &[PathBuf], options: &MergeOptions, part: Part) -> PartReport {
     watched(|watch| merge_part(plan(inputs, options, watch)?, part, watch)).unwrap()
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 proptest! {

@@ -1,26 +1,16 @@
 //! Appending random files: the file, read by plain libhdf5, is the merge of all files, and its digests and row ranges are
 //! right; what cannot be appended to stays as it was, byte for byte.
 
+use crate::folder::names;
+use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
 use raddle_hdf5::write::Compat;
 use raddle_merge::append::{append, hold, plan as plan_append};
 use raddle_merge::digests::check::check;
-use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{MergeError, MergeOptions, verify};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
-
-fn watched<T>(run: impl FnOnce(&Watch<'_>) -> Result<T, MergeError>) -> Result<T, MergeError> {
-    let cancel = CancelToken::new();
-    run(&Watch { observer: &Silent, cancel: &cancel })
-}
-
-fn merged(inputs: &[PathBuf], output: &Path, options: &MergeOptions) {
-    let options = MergeOptions { output: output.to_path_buf(), ..options.clone() };
-    watched(|watch| merge(&plan(inputs, &options, watch)?, watch)).unwrap();
-}
 
 fn appended(file: &Path, inputs: &[PathBuf], again: bool, options: &MergeOptions) -> Result<(), MergeError> {
     watched(|watch| {
@@ -33,14 +23,6 @@ fn assert_verified(file: &Path, inputs: &[PathBuf], options: &MergeOptions) {
     let options = MergeOptions { output: file.to_path_buf(), ..options.clone() };
     let report = watched(|watch| verify(file, inputs, &options, watch)).unwrap();
     assert_eq!(report.mismatches, [], "against the inputs");
-}
-
-/// Files in a folder, hidden ones too.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 fn schema() -> SchemaOptions {
@@ -71,9 +53,9 @@ proptest! {
         };
         let outputs = tempfile::tempdir().unwrap();
         let (all, grown) = (outputs.path().join("all.h5"), outputs.path().join("grown.h5"));
-        merged(&inputs, &all, &options);
+        merge_to(&all, &inputs, &options).unwrap();
         let (first, second) = inputs.split_at(cut.min(inputs.len() - 1));
-        merged(first, &grown, &options);
+        merge_to(&grown, first, &options).unwrap();
         // Random files may be equal.
         appended(&grown, second, true, &options).unwrap();
         prop_assert_eq!(names(outputs.path()), ["all.h5", "grown.h5"]);

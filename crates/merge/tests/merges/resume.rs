@@ -1,12 +1,13 @@
 //! Going on from an interrupted merge of random files: the bytes of a merge that was never interrupted.
 
+use crate::folder::count_left_beside;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Silent};
 use raddle_merge::{Compress, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Merges, and cancels at the `cancel_at`-th event after planning.
@@ -20,11 +21,6 @@ fn run(inputs: &[PathBuf], options: &MergeOptions, cancel_at: Option<u64>) -> Re
         }
     };
     merge(&plan, &Watch { observer: &observer, cancel: &cancel })
-}
-
-fn left_beside(output: &Path) -> usize {
-    let names = std::fs::read_dir(output.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
-    names.filter(|name| name.to_string_lossy().starts_with(".merged.h5")).count()
 }
 
 proptest! {
@@ -49,16 +45,16 @@ proptest! {
                 Ok(report) => {
                     prop_assert_eq!(report.resumed_tiles, kept_tiles);
                     kept_tiles = 0;
-                    prop_assert_eq!(left_beside(&output), 0);
+                    prop_assert_eq!(count_left_beside(&output), 0);
                 }
                 Err(MergeError::Resumable { kept, source, .. }) => {
                     prop_assert!(matches!(*source, MergeError::Cancelled));
                     prop_assert!(kept.tiles >= kept_tiles, "what was kept is kept");
                     kept_tiles = kept.tiles;
-                    prop_assert_eq!(left_beside(&output), 2);
+                    prop_assert_eq!(count_left_beside(&output), 2);
                 }
                 Err(MergeError::Cancelled) => {
-                    prop_assert_eq!((kept_tiles, left_beside(&output)), (0, 0));
+                    prop_assert_eq!((kept_tiles, count_left_beside(&output)), (0, 0));
                 }
                 Err(other) => panic!("{other}"),
             }
@@ -66,6 +62,6 @@ proptest! {
         let report = run(&inputs, &options, None).unwrap();
         prop_assert_eq!(report.resumed_tiles, kept_tiles);
         prop_assert!(std::fs::read(&whole).unwrap() == std::fs::read(&output).unwrap());
-        prop_assert_eq!(left_beside(&output), 0);
+        prop_assert_eq!(count_left_beside(&output), 0);
     }
 }

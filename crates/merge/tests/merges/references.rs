@@ -1,12 +1,11 @@
 //! References that ask for more than their bytes: as fill values.
 
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use crate::watched::watched;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::metadata::{MetadataReader, NativeReader};
 use raddle_hdf5::model::ObjectKind;
 use raddle_hdf5::source::InputFile;
-use raddle_merge::{DifferenceKind, MergeOptions, Watch, merge, plan, verify};
+use raddle_merge::{DifferenceKind, MergeOptions, merge, plan, verify};
 use raddle_testing::canonical::push_sized;
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, storage::create_reference_fill};
@@ -38,14 +37,12 @@ fn merge_fills(target: &str, told: &[DifferenceKind], kept: &str) {
     )
     .unwrap();
     inputs.iter().for_each(|input| create_reference_fill(input, b"/list", 5, target.as_bytes()).unwrap());
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
     let options = MergeOptions { provenance: false, ..MergeOptions::new(folder.path().join("merged.h5")) };
-    let planned = plan(&inputs, &options, &watch).unwrap();
+    let planned = watched(|watch| plan(&inputs, &options, watch)).unwrap();
     let kinds: Vec<_> = planned.warnings.iter().map(|warning| (warning.path.as_str(), warning.kind)).collect();
     assert_eq!(kinds, told.iter().map(|&kind| ("/list", kind)).collect::<Vec<_>>());
-    merge(&planned, &watch).unwrap();
-    assert_eq!(verify(&options.output, &inputs, &options, &watch).unwrap().mismatches, []);
+    watched(|watch| merge(&planned, watch)).unwrap();
+    assert_eq!(watched(|watch| verify(&options.output, &inputs, &options, watch)).unwrap().mismatches, []);
     let Node::Dataset(list) = &plain::read(&options.output).unwrap().nodes[b"/list".as_slice()] else { panic!() };
     let mut reference = Vec::new();
     push_sized(target.as_bytes(), &mut reference);

@@ -1,10 +1,9 @@
 //! Files in the order of their first values.
 
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use crate::watched::watched;
 use raddle_hdf5::model::ByteOrder;
 use raddle_merge::order::{SortedInputs, sort};
-use raddle_merge::{MergeError, MergeOptions, Watch};
+use raddle_merge::{MergeError, MergeOptions};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 
@@ -31,11 +30,10 @@ fn files_are_ordered_by_what_they_begin_with() {
     let folder = tempfile::tempdir().unwrap();
     let specs = [file(Some((5, 2))), file(None), file(Some((-3, 9))), file(Some((5, 1))), file(Some((5, 2)))];
     let inputs = plain::make_all(folder.path(), &specs).unwrap();
-    let cancel = CancelToken::new();
-    let watch = Watch { observer: &Silent, cancel: &cancel };
     let options = MergeOptions { jobs: 2, ..MergeOptions::new("") };
     let sorted = |columns: [&str; 2], descending| {
-        sort(&inputs, &columns.map(|column| column.as_bytes().to_vec()), descending, &options, &watch)
+        let columns = columns.map(|column| column.as_bytes().to_vec());
+        watched(|watch| sort(&inputs, &columns, descending, &options, watch))
     };
     let order = |places: [usize; 5]| SortedInputs {
         paths: places.map(|place| inputs[place].clone()).to_vec(),
