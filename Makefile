@@ -1,7 +1,7 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make test-mpi  only what needs MPI, if there is one
+#   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
 #   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
@@ -30,7 +30,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-mpi soak judge fuzz loom check build python bench docs setup setup-tests clean
+.PHONY: demo test test-python test-mpi soak judge fuzz loom check build python bench docs setup setup-tests clean
 
 demo: build
 	target/release/raddle demo
@@ -42,15 +42,18 @@ test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
-	$(MAKE) python
-	$(BIN)/python -m pytest tests/python
+	$(MAKE) test-python
 	$(MAKE) test-mpi
 
+test-python: setup-tests python
+	$(BIN)/python -m pytest tests/python
+
 # Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
-# so cargo takes HDF5 and everything else from what `cargo test --workspace` has built. A copy, not a link: cargo may
-# replace its own while a test has it mapped.
+# so cargo takes HDF5 and everything else from what `cargo test --workspace` has built: with `--lib --examples` the same
+# features meet, those of development dependencies among them. A copy, not a link: cargo may replace its own while a test
+# has it mapped.
 python: setup
-	$(CARGO) build --locked --package raddle-python
+	$(CARGO) build --locked --workspace --lib --examples
 	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
 	mv python/raddle/_core.abi3.so.new python/raddle/_core.abi3.so
 
