@@ -9,7 +9,7 @@ use raddle_codec::Pipeline;
 use raddle_core::engine::default_jobs;
 use raddle_hdf5::bulk::{AxisSelection, BulkReader, Outcome, Request};
 use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
-use raddle_hdf5::logical::Resolver;
+use raddle_hdf5::logical::{NULL_STRING, Resolver};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, Link, LinkTarget, Object, ObjectIndex,
@@ -318,7 +318,9 @@ pub fn cut_canonical<'b>(class: &TypeClass, bytes: &'b [u8]) -> Option<Vec<&'b [
     };
     let (mut elements, mut rest) = (Vec::new(), bytes);
     while let Some((count, behind)) = rest.split_first_chunk::<8>() {
-        let len = usize::try_from(u64::from_le_bytes(*count)).ok()?.checked_mul(item_len)?;
+        // HDF5's readers show a null string as an empty one.
+        let count = Some(u64::from_le_bytes(*count)).filter(|&count| count != NULL_STRING).unwrap_or(0);
+        let len = usize::try_from(count).ok()?.checked_mul(item_len)?;
         let (element, behind) = behind.split_at_checked(len)?;
         elements.push(element);
         rest = behind;
