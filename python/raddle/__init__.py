@@ -1,6 +1,8 @@
 """raddle: many HDF5 files as they were produced in, the few files that should have existed out.
 
 * `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
+* `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the engine ``"raddle"`` of
+  xarray and `raddle.references` lead to dask, awkward, MPI, PyTorch, xarray and Zarr.
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
   do and return their reports.
 
@@ -17,17 +19,20 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
+    from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
     from raddle._object import AttributeManager, Datatype
+    from raddle._partition import Share
     from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
-    from raddle._runs import append, inspect, merge, plan, verify
+    from raddle._runs import append, inspect, merge, plan, references, verify
     from raddle._values import Empty, ExternalLink, SoftLink
     from raddle.errors import RaddleError
 
 __all__ = [
     "AppendReport",
     "AttributeManager",
+    "Batches",
     "Dataset",
     "Datatype",
     "Empty",
@@ -38,6 +43,8 @@ __all__ = [
     "MergeReport",
     "Plan",
     "RaddleError",
+    "Rows",
+    "Share",
     "SoftLink",
     "VerifyReport",
     "__version__",
@@ -47,17 +54,20 @@ __all__ = [
     "open",
     "plan",
     "read_columns",
+    "references",
     "verify",
 ]
 
 # Where each name comes from: the `raddle` command starts without numpy.
 _PLACES = {
+    **dict.fromkeys(("Batches", "Rows"), "_batches"),
     "Dataset": "_dataset",
+    "Share": "_partition",
     **dict.fromkeys(("File", "Group", "open", "read_columns"), "_file"),
     **dict.fromkeys(("AttributeManager", "Datatype"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "SoftLink"), "_values"),
     **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
-    **dict.fromkeys(("append", "inspect", "merge", "plan", "verify"), "_runs"),
+    **dict.fromkeys(("append", "inspect", "merge", "plan", "references", "verify"), "_runs"),
     "RaddleError": "errors",
 }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from raddle._blocks import BLOCK_LEN_BYTES, dask_array
 from raddle._object import HdfObject, through_h5py
 from raddle._selection import Selection, check_destination, select
 from raddle._types import ElementType, raw_bytes
@@ -258,6 +259,25 @@ class Dataset(HdfObject):
             return
         values = target if target.shape else target.reshape(())
         self.read(chosen, out=values)
+
+    def to_dask(self, block_len_bytes: int = BLOCK_LEN_BYTES) -> Any:
+        """The dataset as a dask array, read when it is computed.
+
+        Parameters
+        ----------
+        block_len_bytes
+            About how many bytes of values a block has. Blocks consist of whole chunks, so none is decoded twice.
+
+        Returns
+        -------
+        dask.array.Array
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If the dataset has no dimension, or elements that are arrays.
+        """
+        return dask_array(self, block_len_bytes)
 
     def astype(self, dtype: npt.DTypeLike) -> _View:
         """A view whose values are converted to ``dtype`` when read."""

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from raddle import _core
 from raddle._dataset import Dataset
+from raddle._events import read_events
 from raddle._object import Datatype, HdfObject
+from raddle._partition import Communicator, Share, share
 from raddle._selection import rows_of
 from raddle._tables import Library, table
 from raddle._types import ElementType, element_type, raw_bytes
@@ -241,6 +243,32 @@ class Group(HdfObject, Mapping[str, Any]):
         self._core().read(wanted)
         return table(arrays, library)
 
+    def read_events(
+        self, names: Sequence[str] | None = None, events: slice | None = None, *, key: str = "evt"
+    ) -> Any:
+        """Read rows by event, from a table with partition keys, in one parallel pass.
+
+        Parameters
+        ----------
+        names
+            Paths of columns, from this group. Default: all columns of the table.
+        events
+            Events: rows of the group that has a row per event. Default: all.
+        key
+            The key's name: ``KEY.offsets`` says which rows are an event's.
+
+        Returns
+        -------
+        awkward.Array
+            For each event a list of records, of any length.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If the group has no ``KEY.offsets``; ``raddle keys add`` makes them.
+        """
+        return read_events(self, names, events, key)
+
     def _columns(self, names: Sequence[str] | None) -> dict[str, Dataset]:
         if names is None:
             return {name: found for name, found in self.items() if isinstance(found, Dataset) and found.shape}
@@ -286,6 +314,33 @@ class File(Group):
     def mode(self) -> str:
         """Always ``"r"``."""
         return "r"
+
+    def partition(
+        self, reader: Communicator | int, size: int | None = None, *, key: str = "evt"
+    ) -> Share:
+        """Find which events and which rows of every table one of several readers takes.
+
+        Parameters
+        ----------
+        reader
+            A communicator of mpi4py, or the number of the reader, from 0.
+        size
+            Number of readers, where ``reader`` is a number.
+        key
+            Name of the partition key, or its path in the group that has a row per event (``"/spill/evt"``), which is found
+            by itself where it is ``/spill`` or the only group with the key.
+
+        Returns
+        -------
+        Share
+            Events, and rows by group. No reader reads a whole key, and none waits for others.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If the file has no such key; ``raddle keys add`` makes one.
+        """
+        return share(self, reader, size, key)
 
     def close(self) -> None:
         """Close the file and those that were opened through its external links."""

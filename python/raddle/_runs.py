@@ -202,6 +202,45 @@ def inspect(file: Path) -> Inspection:
     return Inspection(json.loads(_core.inspect(os.fspath(file))))
 
 
+def references(
+    file: Path, output: Path | None = None, *, url: str | None = None
+) -> dict[str, Any]:
+    """Say where each chunk of an HDF5 file lies, so that readers of Zarr read it as it is; reads metadata only.
+
+    Parameters
+    ----------
+    file
+        The file.
+    output
+        Where to write the references as JSON, which kerchunk, fsspec and VirtualiZarr take. Default: nowhere.
+    url
+        How readers reach the file. Default: its absolute path.
+
+    Returns
+    -------
+    dict
+        The references: ``{"version": 1, "refs": {...}}``. Objects that Zarr has no equal for are left out, with a warning
+        for each.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> store = fsspec.filesystem("reference", fo=raddle.references("run.h5")).get_mapper()  # doctest: +SKIP
+    """
+    text, left_out = _core.references(os.fspath(file), url or os.path.abspath(file))
+    for path, reason in left_out:
+        warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
+    if output is not None:
+        with open(output, "w", encoding="utf-8") as written:
+            written.write(text)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def _paths(inputs: Inputs) -> list[str]:
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fspath(inputs)]

@@ -28,10 +28,23 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     if library == "awkward":
         import awkward
 
-        return awkward.Array(arrays)
+        columns = [awkward_column(array) for array in arrays.values()]
+        rows = lengths.pop() if lengths else 0
+        return awkward.Array(awkward.contents.RecordArray(columns, list(arrays), length=rows))
     if library == "pandas":
         import pandas
 
         flat = {name: array if array.ndim == 1 else list(array) for name, array in arrays.items()}
         return pandas.DataFrame(flat)
     raise UsageError(f"library {library!r} is none of dict, numpy, awkward, pandas")
+
+
+def awkward_column(array: npt.NDArray[Any]) -> Any:
+    """A column as awkward's layout: texts and lists of variable length included."""
+    import awkward
+
+    if array.dtype == object:
+        return awkward.from_iter(array.tolist(), highlevel=False)
+    # Awkward's arrays are in the machine's byte order.
+    native = array.dtype.newbyteorder("=")
+    return awkward.from_numpy(np.ascontiguousarray(array, native), highlevel=False)

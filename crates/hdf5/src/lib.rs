@@ -6,6 +6,7 @@
 
 pub mod bulk;
 pub mod child;
+pub mod dimensions;
 pub mod error;
 pub mod ffi;
 pub mod heap;
@@ -16,6 +17,7 @@ pub mod model;
 pub mod native;
 pub mod ranges;
 pub mod read;
+pub mod references;
 pub mod sent_error;
 pub mod source;
 pub mod stock;

@@ -146,6 +146,19 @@ impl File {
         }
     }
 
+    /// Of each dataset: names of its dimensions, None where one has none, and whether it holds values of its own.
+    fn dimensions<'py>(&self, py: Python<'py>, datasets: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        let described = PyList::empty(py);
+        for (names, has_values) in self.told(py, self.inner.dimensions(&datasets))? {
+            let axes = PyList::empty(py);
+            for name in names {
+                axes.append(name.map(|name| text(py, &name)).transpose()?)?;
+            }
+            described.append((axes, has_values))?;
+        }
+        Ok(described)
+    }
+
     /// Number of the type of a committed datatype.
     fn committed(&self, py: Python<'_>, datatype: u32) -> PyResult<usize> {
         match &self.told(py, self.inner.object(datatype))?.kind {

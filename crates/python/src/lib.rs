@@ -25,7 +25,7 @@ mod _core {
     #[pymodule_export]
     use super::file::File;
     #[pymodule_export]
-    use super::run::{append, default_threads, inspect, merge, plan, verify};
+    use super::run::{append, default_threads, inspect, merge, partition, plan, references, verify};
 
     /// Version of the crates.
     #[pymodule_export]

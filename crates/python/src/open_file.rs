@@ -9,6 +9,7 @@ use raddle_codec::Pipeline;
 use raddle_core::engine::default_jobs;
 use raddle_hdf5::bulk::{AxisSelection, BulkReader, Outcome, Request};
 use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
+use raddle_hdf5::dimensions::{Dimensions, is_without_values};
 use raddle_hdf5::logical::{NULL_STRING, Resolver};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{
@@ -112,11 +113,7 @@ impl OpenFile {
 
     /// Attributes of an object.
     pub fn attributes(&self, index: ObjectIndex) -> Result<&[Attribute]> {
-        let object = self.object(index)?;
-        Ok(match &object.kind {
-            ObjectKind::Formed(formed) => &formed.form.attributes,
-            _ => &object.attributes,
-        })
+        Ok(self.object(index)?.all_attributes())
     }
 
     /// Where `path` leads from the group `start`; an absolute path from the root.
@@ -181,6 +178,16 @@ impl OpenFile {
             }
             _ => None,
         })
+    }
+
+    /// Names of each dataset's dimensions, and whether it holds values of its own ([`raddle_hdf5::dimensions`]).
+    pub fn dimensions(&self, datasets: &[ObjectIndex]) -> Result<Vec<(Vec<Option<Vec<u8>>>, bool)>> {
+        let mut dimensions = Dimensions::new(&self.file, &self.tree);
+        let described = datasets.iter().map(|&index| {
+            let object = self.object(index)?;
+            Ok((dimensions.names(index)?, !is_without_values(object)))
+        });
+        described.collect()
     }
 
     /// A dataset, ready to be read.

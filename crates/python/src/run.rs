@@ -8,6 +8,7 @@ use crate::errors;
 use clap::Parser;
 use pyo3::prelude::*;
 use raddle_cli::arguments::{Arguments, Command};
+use raddle_cli::command::inspect::write_references;
 use raddle_cli::failure::Failure;
 use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
@@ -17,8 +18,10 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
-use raddle_merge::options::Watch;
+use raddle_merge::keys::partition::KeyedFile;
+use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::parts::merge_part;
+use raddle_merge::schema::display_path;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -107,6 +110,34 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     inspected.map(|inspection| json(&inspection)).map_err(|refusal| match refusal {
         Refusal::Unreadable(error) => errors::of_hdf5(py, &error),
         Refusal::Told(failure) => errors::of_failure(py, &failure),
+    })
+}
+
+/// Where each chunk of a file lies, as kerchunk's JSON with `url` for the file; objects left out, with the reason.
+#[pyfunction]
+pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
+    let written = detached(py, || {
+        let mut text = Vec::new();
+        let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
+        let left_out = write_references(&path, url, child.as_ref(), &mut text)?;
+        Ok::<_, Failure>((text, left_out))
+    })?;
+    let (text, left_out) = written.map_err(|failure| errors::of_failure(py, &failure))?;
+    // Keys and values are made of text.
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok((text, left_out.into_iter().map(|left| (display_path(&left.path), left.reason)).collect()))
+}
+
+/// The share of events of reader `rank` of `size`.
+#[pyfunction]
+pub fn partition(py: Python<'_>, path: PathBuf, key: &str, rank: u64, size: u64) -> PyResult<String> {
+    if rank >= size {
+        return Err(errors::usage(py, &format!("reader {rank} of {size}")));
+    }
+    watched(py, None, |watch| {
+        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&path));
+        let file = KeyedFile::open(&path, key, &MergeOptions::new(""), watch).map_err(failed)?;
+        file.share(rank, size).map_err(failed).map(|share| json(&share))
     })
 }
 
