@@ -36,7 +36,7 @@ class Rows:
     names
         Paths of the columns, from the group. Default: all datasets of the group that have a dimension.
     kept_blocks
-        Blocks kept in memory: at least the ``window`` of the `Batches` that draw from them.
+        Blocks kept in memory: twice the ``window`` of the `Batches` that draw from them, or blocks are read again.
     """
 
     def __init__(self, group: Group, names: Sequence[str] | None = None, *, kept_blocks: int = 8) -> None:
@@ -81,7 +81,7 @@ class Rows:
                 if name not in gathered:
                     gathered[name] = np.empty((len(rows), *values.shape[1:]), values.dtype)
                 gathered[name][here] = values[rows[here] - block * self.block_rows]
-        return gathered or self._group.read_columns(self.names, slice(0, 0))  # type: ignore[no-any-return]
+        return gathered or self._group.read_columns(self.names, slice(0, 0))
 
     def _block(self, block: int) -> dict[str, npt.NDArray[Any]]:
         found = self._kept.pop(block, None)
@@ -102,7 +102,8 @@ class Batches:
     """Batches of row numbers that draw from few blocks at a time: a sampler for PyTorch's loaders.
 
     Blocks are put in a random order; of each ``window`` of them the rows are shuffled together. So every row comes once
-    per epoch, and every block is read once if the `Rows` keep ``window`` blocks.
+    per epoch, and every block is read once if the `Rows` keep twice ``window`` blocks: a batch may begin in one window and
+    end in the next.
 
     >>> rows = raddle.Rows(f["rec"], ["energy", "map"])  # doctest: +SKIP
     >>> batches = raddle.Batches(rows, 1024, seed=1)  # doctest: +SKIP
@@ -131,7 +132,7 @@ class Batches:
         *,
         shuffle: bool = True,
         seed: int = 0,
-        window: int = 8,
+        window: int = 4,
         rank: int = 0,
         size: int = 1,
     ) -> None:

@@ -175,6 +175,8 @@ def test_values_of_variable_length(pair):
     def write(file):
         texts = ["", "warp", "weft ü", "x" * 10_000] * 25
         file.create_dataset("utf8", data=texts, dtype=h5py.string_dtype())
+        file.create_dataset("never written", (4,), h5py.string_dtype())
+        file.create_dataset("half written", (6,), h5py.string_dtype(), chunks=(4,))[1] = "x"
         file.create_dataset("ascii", data=["a", "bc"], dtype=h5py.string_dtype("ascii"))
         file.create_dataset("grid", data=np.array(texts, object).reshape(20, 5), dtype=h5py.string_dtype(),
                             chunks=(6, 2), compression="gzip")

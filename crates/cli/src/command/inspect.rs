@@ -98,7 +98,9 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
 
 fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {
     let [path] = arguments.files.as_slice() else {
-        return Err(Failure::usage("--refs takes one file: references of several are to be combined by who reads them"));
+        return Err(Failure::usage(
+            "--refs takes one file: references of several are to be combined by who reads them",
+        ));
     };
     let own = std::path::absolute(path).map_err(|cause| Failure::writing(output, &cause))?;
     let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
@@ -109,7 +111,11 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         let _ = std::fs::remove_file(output);
     })?;
     for LeftOut { path, reason } in &left_out {
-        anstream::eprintln!("note: {} is left out: {}", escape::text(&String::from_utf8_lossy(path)), escape::text(reason));
+        anstream::eprintln!(
+            "note: {} is left out: {}",
+            escape::text(&String::from_utf8_lossy(path)),
+            escape::text(reason)
+        );
     }
     Ok(Exit::Done)
 }
@@ -126,13 +132,13 @@ pub fn write_references(
         .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&path.to_path_buf())))?;
     let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
     let (mut entries, mut failed) = (Entries::begin(out, url), None);
-    let left_out = for_each_reference(&file, &ReadLimits::default(), library, &mut |key, reference| {
-        match entries.write(key, reference) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(cause) => {
-                failed = Some(cause);
-                ControlFlow::Break(())
-            }
+    let left_out = for_each_reference(&file, &ReadLimits::default(), library, &mut |key, reference| match entries
+        .write(key, reference)
+    {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(cause) => {
+            failed = Some(cause);
+            ControlFlow::Break(())
         }
     });
     let left_out = left_out.map_err(|error| Failure::of_input(&error))?;

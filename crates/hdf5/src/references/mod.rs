@@ -146,7 +146,9 @@ impl Walk<'_> {
                 let group = json!({"zarr_format": 2}).to_string();
                 let written = self.text(&format!("{prefix}.zgroup"), &group);
                 let attributes = self.attributes(object);
-                if written.is_break() || (!attributes.is_empty() && self.attributes_text(&prefix, attributes).is_break()) {
+                if written.is_break()
+                    || (!attributes.is_empty() && self.attributes_text(&prefix, attributes).is_break())
+                {
                     return Fate::Stopped;
                 }
                 Fate::Done
@@ -232,7 +234,8 @@ impl Walk<'_> {
                 let (mut chunks, mut masked) = (Vec::new(), false);
                 let mut take = |chunk: &ChunkRecord<'_>| {
                     masked |= has_filters && chunk.filter_mask != 0;
-                    let numbers = chunk.origin.iter().zip(chunk_shape).map(|(origin, shape)| (origin / shape).to_string());
+                    let numbers =
+                        chunk.origin.iter().zip(chunk_shape).map(|(origin, shape)| (origin / shape).to_string());
                     let key = numbers.collect::<Vec<_>>().join(".");
                     chunks.push((key, Place::InFile { address: chunk.address, len_bytes: chunk.len_bytes }));
                 };
@@ -269,7 +272,8 @@ impl Walk<'_> {
     /// Attributes that JSON can hold.
     fn attributes(&mut self, object: &Object) -> Map<String, Value> {
         let mut values = Map::new();
-        for attribute in object.all_attributes().iter().filter(|attribute| !HIDDEN.contains(&attribute.name.as_slice())) {
+        for attribute in object.all_attributes().iter().filter(|attribute| !HIDDEN.contains(&attribute.name.as_slice()))
+        {
             let class = &attribute.datatype.class;
             if class.has_reference() {
                 continue;

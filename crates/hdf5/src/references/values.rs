@@ -59,7 +59,9 @@ pub(super) fn element(class: &TypeClass, stored: &[u8]) -> Option<Value> {
             };
             std::str::from_utf8(&stored[..end]).ok().map(Value::from)
         }
-        TypeClass::Enum { base, .. } if is_truth(class) => element(base, stored)?.as_i64().map(|value| (value != 0).into()),
+        TypeClass::Enum { base, .. } if is_truth(class) => {
+            element(base, stored)?.as_i64().map(|value| (value != 0).into())
+        }
         TypeClass::Enum { base, .. } => element(base, stored),
         TypeClass::Complex { base, .. } => {
             let (real, imaginary) = stored.split_at_checked(usize::try_from(base.len_bytes()).ok()?)?;

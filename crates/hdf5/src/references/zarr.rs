@@ -36,7 +36,9 @@ fn dtype(class: &TypeClass) -> Result<Value, String> {
         TypeClass::Bitfield { len_bytes, order, .. } if class.is_machine_number() => text(*order, 'u', *len_bytes),
         TypeClass::Float { len_bytes, order, .. } if class.is_machine_number() => text(*order, 'f', *len_bytes),
         TypeClass::Complex { base, len_bytes } => match &**base {
-            TypeClass::Float { len_bytes: 4 | 8, order, .. } if base.is_machine_number() => text(*order, 'c', *len_bytes),
+            TypeClass::Float { len_bytes: 4 | 8, order, .. } if base.is_machine_number() => {
+                text(*order, 'c', *len_bytes)
+            }
             _ => return refused(),
         },
         TypeClass::FixedString { len_bytes, padding, .. } if *padding != SPACE_PADDED && *len_bytes > 0 => {
@@ -143,7 +145,8 @@ mod tests {
     /// RFC 4648, section 10.
     #[test]
     fn base64_of_the_rfc() {
-        let expected = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
+        let expected =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
         for (bytes, text) in expected {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
