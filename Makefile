@@ -38,9 +38,10 @@ demo: build
 build: setup
 	$(CARGO) build --release --locked --package raddle
 
+# The tests of the command build the command, with the dependencies as all tests have them: built for itself it would have
+# them with fewer features, built anew.
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
-	$(CARGO) build --locked --package raddle
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
 	$(MAKE) test-python
 	$(MAKE) test-mpi
@@ -60,20 +61,18 @@ python: setup
 # The command is built with MPI in place of the one without; nothing below it is built anew.
 test-mpi: setup-tests
 	@$(HAS_MPI) || echo "note: no mpicc or no mpirun: tests over MPI are left out"
-	! ($(HAS_MPI)) || $(CARGO) clippy --locked --package raddle-mpi --features mpi --all-targets -- --deny warnings
-	! ($(HAS_MPI)) || $(CARGO) test --locked --package raddle-mpi --features mpi
-	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle/mpi --all-targets -- --deny warnings
+	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle/mpi --test ranks
+	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
 soak: judge
-	! ($(HAS_MPI)) || $(CARGO) build --locked --package raddle --features mpi
+	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
-	$(CARGO) test --locked --package raddle --test faults -- --ignored
-	$(CARGO) test --locked --package raddle-fuzzing --test mutated -- --ignored
+	$(CARGO) test --locked --workspace --test faults --test mutated -- --ignored --test-threads 1
 
 judge: setup-tests
-	$(CARGO) build --locked --package raddle
-	$(CARGO) build --locked --package raddle-testing --example cases
+	$(CARGO) build --locked --workspace --bin raddle --example cases
 	$(BIN)/python tests/interop/judge.py target/debug/raddle target/debug/examples/cases \
 		--first $(FIRST_CASE) --count $(CASES)
 
