@@ -292,6 +292,10 @@ class Dataset(HdfObject):
         wanted = names if isinstance(names, str) else list(names)
         return _View(self, lambda array: _with_fields(np.asarray(array), wanted))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Numbers of types are those of one opening of the file.
+        return (Dataset, (self._file, self._number, self.name))
+
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("values of a file cannot be had without a copy")

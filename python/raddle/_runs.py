@@ -11,7 +11,7 @@ from typing import Any, Literal
 from raddle import _core
 from raddle._progress import Shown, observer
 from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
-from raddle.errors import UsageError
+from raddle.errors import ObjectNotFoundError, UsageError
 
 Path = str | os.PathLike[str]
 Inputs = Path | Iterable[Path]
@@ -203,7 +203,7 @@ def inspect(file: Path) -> Inspection:
 
 
 def references(
-    file: Path, output: Path | None = None, *, url: str | None = None
+    file: Path, output: Path | None = None, *, group: str | None = None, url: str | None = None
 ) -> dict[str, Any]:
     """Say where each chunk of an HDF5 file lies, so that readers of Zarr read it as it is; reads metadata only.
 
@@ -213,6 +213,8 @@ def references(
         The file.
     output
         Where to write the references as JSON, which kerchunk, fsspec and VirtualiZarr take. Default: nowhere.
+    group
+        A group whose references are wanted, as the root. Default: those of the whole file.
     url
         How readers reach the file. Default: its absolute path.
 
@@ -234,10 +236,16 @@ def references(
     text, left_out = _core.references(os.fspath(file), url or os.path.abspath(file))
     for path, reason in left_out:
         warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
+    found: dict[str, Any] = json.loads(text)
+    if group is not None:
+        prefix = group.strip("/") + "/"
+        inside = {key.removeprefix(prefix): at for key, at in found["refs"].items() if key.startswith(prefix)}
+        if ".zgroup" not in inside:
+            raise ObjectNotFoundError(f"{os.fspath(file)} has no group {group!r}")
+        found["refs"] = inside
     if output is not None:
         with open(output, "w", encoding="utf-8") as written:
-            written.write(text)
-    found: dict[str, Any] = json.loads(text)
+            json.dump(found, written)
     return found
 
 

@@ -56,10 +56,14 @@ def test_zarr_reads_what_h5py_reads(tmp_path, libver, storage):
             file.create_dataset(names[-1], data=values.astype(dtype), **storage)
     with h5py.File(path) as file:
         root = opened(raddle.references(path))
-        assert set(root["group"].array_keys()) == {name.rpartition("/")[2] for name in names}
         for name in names:
             ours, theirs = root[name][...], file[name][...]
-            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, name
+            shown = theirs.dtype
+            if shown.kind == "c":
+                # Compounds in the file, which h5py alone takes for complex numbers.
+                part = np.dtype(f"{shown.byteorder}f{shown.itemsize // 2}")
+                shown = np.dtype([("r", part), ("i", part)])
+            assert ours.shape == theirs.shape and ours.dtype == shown, name
             assert ours.tobytes() == theirs.tobytes(), name
             assert root[name].chunks == (file[name].chunks or file[name].shape)
 
@@ -155,11 +159,15 @@ def test_a_merged_file_through_xarray(tmp_path, runs):
     output = tmp_path / "refs.json"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        raddle.references(tmp_path / "all.h5", output)
-        store = opened(json.loads(output.read_text())).store
-        through = xarray.open_zarr(store, group="rec", consolidated=False, zarr_format=2)
+        raddle.references(tmp_path / "all.h5", output, group="/rec")
+        files = fsspec.filesystem("reference", fo=str(output))
+        # Without masking: xarray takes the fill value, 0 where none was set, for "missing".
+        options = {"consolidated": False, "zarr_format": 2, "mask_and_scale": False}
+        through = xarray.open_zarr(files.get_mapper(), **options)
     with h5py.File(tmp_path / "all.h5") as file:
         for name, dataset in file["rec"].items():
             assert np.array_equal(through[name].values, dataset[:])
+    with pytest.raises(KeyError, match="none"):
+        raddle.references(runs[0], group="none")
     with pytest.raises(errors.InputNotFoundError):
         raddle.references(tmp_path / "none.h5")
