@@ -169,5 +169,5 @@ def test_a_merged_file_through_xarray(tmp_path, runs):
             assert np.array_equal(through[name].values, dataset[:])
     with pytest.raises(KeyError, match="none"):
         raddle.references(runs[0], group="none")
-    with pytest.raises(errors.InputNotFoundError):
+    with pytest.raises(errors.InputError):
         raddle.references(tmp_path / "none.h5")
