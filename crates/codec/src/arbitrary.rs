@@ -1,9 +1,9 @@
 //! Decoding any bytes by any pipeline: the entry for fuzzers, and for tests that damage bytes.
 
 use crate::filter::{Filter, KnownFilter};
+use crate::inflate::{RunInflater, SmallInflater};
 use crate::libdeflate::Inflater;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
-use crate::small_inflate::SmallInflater;
 
 /// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; true if that succeeded.
 ///
@@ -62,10 +62,19 @@ pub fn chunk_of(
     Some(bytes)
 }
 
-/// What the decoder for small chunks and libdeflate make of a zlib stream, up to a length; `None` where they refuse it.
-pub fn inflate_both_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 2] {
-    let mut out = vec![0; limit_len_bytes];
-    let small = SmallInflater::new().inflate(stored, &mut out).map(|produced| out[..produced].to_vec());
-    let inflated = Inflater::new().and_then(|mut inflater| inflater.inflate_exact(stored, &mut out));
-    [small, inflated.ok().map(|(_, produced)| out[..produced].to_vec())]
+/// What our own decoders, for small chunks and for runs, and libdeflate make of a zlib stream, up to a length; `None` where
+/// they refuse it.
+pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 3] {
+    let inflated = |inflate: &mut dyn FnMut(&mut [u8]) -> Option<usize>| {
+        let mut out = vec![0; limit_len_bytes];
+        inflate(&mut out).map(|produced| out[..produced].to_vec())
+    };
+    [
+        inflated(&mut |out| SmallInflater::new().inflate(stored, out)),
+        inflated(&mut |out| RunInflater::new().inflate(stored, out)),
+        inflated(&mut |out| {
+            let whole = Inflater::new().and_then(|mut inflater| inflater.inflate_exact(stored, out));
+            whole.ok().map(|(_, produced)| produced)
+        }),
+    ]
 }

@@ -8,7 +8,7 @@ use libdeflate_sys as ffi;
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
-use crate::small_inflate::SmallInflater;
+use crate::inflate::{RunInflater, SmallInflater};
 
 const FILTER: KnownFilter = KnownFilter::Deflate;
 
@@ -24,6 +24,8 @@ pub(crate) struct Inflater {
     padded_output: Vec<u8>,
     /// Made for the first small chunk.
     small: Option<Box<SmallInflater>>,
+    /// Made for the first long chunk that is mostly repetitions.
+    runs: Option<Box<RunInflater>>,
 }
 
 /// Chunks up to this length, stored and inflated, are inflated with room around them.
@@ -43,7 +45,7 @@ impl Inflater {
         // SAFETY: no preconditions; null means that memory is short.
         let handle = unsafe { ffi::libdeflate_alloc_decompressor() };
         let handle = NonNull::new(handle).ok_or(CodecError::OutOfMemory { filter: FILTER })?;
-        Ok(Self { handle, padded_input: Vec::new(), padded_output: Vec::new(), small: None })
+        Ok(Self { handle, padded_input: Vec::new(), padded_output: Vec::new(), small: None, runs: None })
     }
 
     /// Inflates one zlib stream from the front of `stored` into the front of `out`; returns the bytes written.
@@ -57,6 +59,12 @@ impl Inflater {
                 Some(produced) => Ok(produced),
                 None => self.inflate_small(stored, out),
             };
+        }
+        if RunInflater::is_for(stored, out.len()) {
+            let runs = self.runs.get_or_insert_with(RunInflater::new);
+            if let Some(produced) = runs.inflate(stored, out) {
+                return Ok(produced);
+            }
         }
         self.inflate_exact(stored, out).map(|(_, produced)| produced)
     }

@@ -3,7 +3,7 @@
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
-use raddle_codec::arbitrary::{chunk_of, decode_arbitrary, inflate_both_ways};
+use raddle_codec::arbitrary::{chunk_of, decode_arbitrary, inflate_all_ways};
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline};
 
 /// The bytes are a pipeline and a chunk.
@@ -57,9 +57,9 @@ pub(crate) fn deflate(bytes: &[u8]) {
     let (body, judged) = if accepted { (&bytes[..consumed], &judged[..produced]) } else { (bytes, &judged[..0]) };
     let stream = [&[0x78, 0x01], body, &adler32(judged).to_be_bytes()].concat();
     let limit_len_bytes = if accepted { judged.len() } else { 4096 };
-    let [small, library] = inflate_both_ways(&stream, limit_len_bytes);
-    if let Some(small) = &small {
-        assert_eq!(Some(small), library.as_ref(), "the decoder for small chunks and libdeflate differ");
+    let [small, runs, library] = inflate_all_ways(&stream, limit_len_bytes);
+    for own in [&small, &runs].into_iter().filter(|own| own.is_some()) {
+        assert_eq!(own, &library, "a decoder of our own and libdeflate differ");
     }
     if let Some(library) = &library {
         assert!(accepted, "libdeflate takes what the judge refuses");

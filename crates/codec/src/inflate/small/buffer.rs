@@ -6,6 +6,7 @@
 use std::array;
 
 use super::LIMIT_LEN_BYTES;
+use crate::inflate::BitSource;
 
 const WRAP_LEN_BYTES: usize = 2 * LIMIT_LEN_BYTES;
 pub(super) const MASK: usize = WRAP_LEN_BYTES - 1;
@@ -27,9 +28,7 @@ fn store(buffer: &mut Buffer, at: usize, word: u64) {
     buffer[at..at + WORD_LEN_BYTES].copy_from_slice(&word.to_le_bytes());
 }
 
-/// A stream's bits in both orders: Huffman words come with their first bit first, so that read as a number with the
-/// first bit highest they sort as the code does (its tables are filled from front to back); all other fields have their
-/// first bit lowest.
+/// A stream's bits in both orders.
 pub(super) struct Bits {
     stored: Buffer,
     /// The same with the bits of each byte in the other order.
@@ -52,16 +51,16 @@ impl Bits {
             *reversed = byte.reverse_bits();
         }
     }
+}
 
-    /// At least 57 bits from `at_bit` on, the first the lowest.
+impl BitSource for Bits {
     #[inline(always)]
-    pub(super) fn low_first(&self, at_bit: usize) -> u64 {
+    fn low_first(&self, at_bit: usize) -> u64 {
         load(&self.stored, at_bit >> 3) >> (at_bit & 7)
     }
 
-    /// At least 57 bits from `at_bit` on, the first the highest.
     #[inline(always)]
-    pub(super) fn high_first(&self, at_bit: usize) -> u64 {
+    fn high_first(&self, at_bit: usize) -> u64 {
         load(&self.reversed, at_bit >> 3).swap_bytes() << (at_bit & 7)
     }
 }

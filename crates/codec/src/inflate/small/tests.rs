@@ -6,59 +6,8 @@
 use proptest::prelude::*;
 
 use super::{ADLER_LEN_BYTES, LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallInflater};
-use crate::libdeflate::{Deflater, Inflater, adler32};
-
-/// Numbers without a visible law.
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
-/// Columns of 4-byte numbers such as detectors give, and bytes of other kinds.
-fn columns(rows: usize) -> Vec<Vec<u8>> {
-    let mut noise = Noise(rows as u64);
-    let mut column = |value: &mut dyn FnMut(usize, &mut Noise) -> u32| -> Vec<u8> {
-        (0..rows).flat_map(|row| value(row, &mut noise).to_le_bytes()).collect()
-    };
-    let float = |value: u64| (value as f32 / 7.0).to_bits();
-    vec![
-        column(&mut |_, _| 11_043),
-        column(&mut |_, _| 0),
-        column(&mut |row, _| row as u32),
-        column(&mut |row, _| 7000 + (row / 5) as u32 * 59),
-        column(&mut |_, noise| noise.below(2) as u32),
-        column(&mut |_, noise| noise.below(30) as u32),
-        column(&mut |_, noise| noise.below(900) as u32),
-        column(&mut |_, noise| if noise.below(10) == 0 { noise.below(1000) as u32 } else { -5i32 as u32 }),
-        column(&mut |_, noise| float(noise.below(5))),
-        column(&mut |_, noise| float(noise.below(200))),
-        column(&mut |row, noise| if row % 3 == 0 { float(noise.below(1 << 20)) } else { 0 }),
-        column(&mut |_, noise| noise.below(1 << 32) as u32),
-        // Words of all lengths: each byte half as frequent as the one before.
-        column(&mut |_, noise| u32::from_le_bytes([(); 4].map(|()| noise.below(1 << 30).leading_zeros() as u8))),
-        b"the same words, the same words again, and then again the same words. ".repeat(rows.div_ceil(17)),
-    ]
-}
-
-/// All columns by all encoders, with what they hold.
-fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut streams = Vec::new();
-    for raw in columns(rows) {
-        for level in 0..=9 {
-            streams.push((miniz_oxide::deflate::compress_to_vec_zlib(&raw, level), raw.clone()));
-        }
-        for level in [0, 1, 3, 6, 9, 12] {
-            let mut stored = Vec::new();
-            assert!(Deflater::new(level).unwrap().deflate(&raw, &mut stored, 2 * raw.len() + 64));
-            streams.push((stored, raw.clone()));
-        }
-    }
-    streams
-}
+use crate::inflate::samples::{Noise, streams};
+use crate::libdeflate::{Inflater, adler32};
 
 /// Both inflaters, and what they must agree on.
 struct Pair {

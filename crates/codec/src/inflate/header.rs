@@ -2,11 +2,11 @@
 //!
 //! Not for the words that follow. Nothing here walks over all symbols: small blocks use a few dozen of 318.
 
-use super::buffer::Bits;
+use super::BitSource;
 use super::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
 use crate::deflate::header::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 
-/// The codes that are fixed by the format.
+/// The codes that are fixed by the format; no word has more than 9 bits.
 pub(super) fn fixed_codes() -> (Code, Code) {
     let (mut litlen, mut distance) = (Code::new(), Code::new());
     for symbol in 0..288 {
@@ -21,7 +21,7 @@ pub(super) fn fixed_codes() -> (Code, Code) {
     for symbol in 0..32 {
         distance.lengths.append(symbol, 5, 1);
     }
-    let complete = litlen.build(&LITLEN_TEMPLATES, false) && distance.build(&DISTANCE_TEMPLATES, false);
+    let complete = litlen.build(&LITLEN_TEMPLATES, false, 9) && distance.build(&DISTANCE_TEMPLATES, false, 9);
     debug_assert!(complete);
     (litlen, distance)
 }
@@ -60,9 +60,15 @@ const PRECODE_PLACES: [usize; PRECODE_SYMBOLS] = {
     places
 };
 
-/// Makes both codes from the header at `at_bit`; returns the bit behind it.
+/// Makes both codes from the header at `at_bit`, with words up to `limit_bits` in tables; returns the bit behind it.
 #[inline(always)]
-pub(super) fn read_codes(bits: &Bits, at_bit: usize, litlen: &mut Code, distance: &mut Code) -> Option<usize> {
+pub(super) fn read_codes(
+    bits: &impl BitSource,
+    at_bit: usize,
+    litlen: &mut Code,
+    distance: &mut Code,
+    limit_bits: u32,
+) -> Option<usize> {
     let head = bits.low_first(at_bit);
     let litlen_count = 257 + (head >> 3 & 31) as usize;
     let distance_count = 1 + (head >> 8 & 31) as usize;
@@ -89,7 +95,8 @@ pub(super) fn read_codes(bits: &Bits, at_bit: usize, litlen: &mut Code, distance
     if reader.read(&mut distance.lengths, overrun, distance_count) != distance_count {
         return None;
     }
-    let is_code = litlen.build(&LITLEN_TEMPLATES, false) && distance.build(&DISTANCE_TEMPLATES, true);
+    let is_code =
+        litlen.build(&LITLEN_TEMPLATES, false, limit_bits) && distance.build(&DISTANCE_TEMPLATES, true, limit_bits);
     is_code.then_some(reader.at_bit)
 }
 
@@ -138,8 +145,8 @@ fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
     Some(table_bits)
 }
 
-struct LengthReader<'a> {
-    bits: &'a Bits,
+struct LengthReader<'a, B> {
+    bits: &'a B,
     table: &'a PrecodeTable,
     /// 64 less the bits that the table is indexed with.
     shift: u32,
@@ -147,7 +154,7 @@ struct LengthReader<'a> {
     previous_bits: usize,
 }
 
-impl LengthReader<'_> {
+impl<B: BitSource> LengthReader<'_, B> {
     #[inline(always)]
     fn entry(&self, window: u64) -> u32 {
         self.table[(window >> (self.shift & 63)) as usize % PRECODE_ENTRIES]

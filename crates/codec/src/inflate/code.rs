@@ -6,9 +6,9 @@ use std::array;
 
 use crate::deflate::symbols::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_symbol, length_symbol};
 
-/// Words up to this length are looked up; the few longer ones that 4 KiB can afford are searched by length. A table of
-/// 2^10 entries is filled only if there are words of 10 bits.
-pub(super) const TABLE_LIMIT_BITS: u32 = 10;
+/// The longest words that can be looked up. A table of 2^12 entries is filled only if there are words of 12 bits, and
+/// those are to be looked up.
+const TABLE_LIMIT_BITS: u32 = 12;
 const TABLE_ENTRIES: usize = 1 << TABLE_LIMIT_BITS;
 /// Entries are written several at a time.
 const TABLE_ROOM_ENTRIES: usize = 8;
@@ -32,7 +32,7 @@ pub(super) const END: Entry = Entry(EXCEPTION.0 | 1 << 16);
 pub(super) const LONG: Entry = Entry(EXCEPTION.0 | 2 << 16);
 /// A symbol that may not occur.
 const NONE: Entry = Entry(EXCEPTION.0 | 4 << 16);
-/// A distance farther back than any output reaches, for symbols that may not occur.
+/// A distance for symbols that may not occur: farther back than a small output reaches, and no other symbol's.
 const TOO_FAR: Entry = Entry(0x7fff << 16);
 
 /// Entries before the length of the word is added, by symbol; a power of two of them, so that no index is checked.
@@ -78,6 +78,12 @@ impl Entry {
     #[inline(always)]
     pub(super) fn has(self, flags: Entry) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// Whether it is of a distance's symbol that may not occur.
+    #[inline(always)]
+    pub(super) fn is_too_far(self) -> bool {
+        self.0 >> 16 == TOO_FAR.0 >> 16
     }
 
     /// Bits of the word and its extra bits.
@@ -150,12 +156,13 @@ impl Code {
         }
     }
 
-    /// Makes the table from the lengths; false if they are not those of a complete code.
+    /// Makes the table of words up to `limit_bits` from the lengths, longer ones being searched by length; false if they
+    /// are not those of a complete code.
     ///
     /// With `may_be_single`, one word of one bit, or none, will do: either bit then stands for that symbol or for
     /// symbol 0, as with libdeflate.
     #[inline(always)]
-    pub(super) fn build(&mut self, templates: &Templates, may_be_single: bool) -> bool {
+    pub(super) fn build(&mut self, templates: &Templates, may_be_single: bool, limit_bits: u32) -> bool {
         let Self { table, shift, lengths: Lengths { lists, counts } } = self;
         let (mut space, mut used) = (0u32, 0u32);
         for (word_bits, &count) in counts.iter().enumerate().skip(1) {
@@ -170,7 +177,7 @@ impl Code {
             return may_be_single && (is_single || used == 0);
         }
         let max_bits = 31 - used.leading_zeros();
-        let table_bits = max_bits.min(TABLE_LIMIT_BITS);
+        let table_bits = max_bits.min(limit_bits).min(TABLE_LIMIT_BITS);
         *shift = 64 - table_bits;
         let mut at = 0usize;
         used &= (2 << table_bits) - 1;
@@ -241,9 +248,9 @@ mod tests {
             let entry = DISTANCE_TEMPLATES[usize::from(symbol.symbol)].with_word(7);
             assert_eq!(entry.total_bits(), 7 + u32::from(symbol.extra_bits));
             assert_eq!(entry.value(u64::from(symbol.extra) << 7 | 0x55), distance);
-            assert!(entry != LONG);
+            assert!(entry != LONG && !entry.is_too_far());
         }
-        assert!(DISTANCE_TEMPLATES[30] == TOO_FAR && DISTANCE_TEMPLATES[31] == TOO_FAR);
+        assert!([30, 31].iter().all(|&symbol: &usize| DISTANCE_TEMPLATES[symbol].with_word(15).is_too_far()));
     }
 
     #[test]
@@ -260,16 +267,17 @@ mod tests {
 
     #[test]
     fn words_longer_than_the_table_are_found() {
+        const LIMIT_BITS: u32 = 10;
         let mut code = Code::new();
         for (symbol, word_bits) in (1..=15).chain([15]).enumerate() {
             code.lengths.append(symbol, word_bits, 1);
         }
-        assert!(code.build(&LITLEN_TEMPLATES, false));
+        assert!(code.build(&LITLEN_TEMPLATES, false, LIMIT_BITS));
         for symbol in 0..16u32 {
             // Ones, as many as the symbol's number, and a zero (but for the last).
             let window = !(u64::MAX >> symbol);
             let mut entry = code.entry(window);
-            assert_eq!(entry == LONG, symbol >= TABLE_LIMIT_BITS);
+            assert_eq!(entry == LONG, symbol >= LIMIT_BITS);
             if entry == LONG {
                 entry = code.long_entry(&LITLEN_TEMPLATES, window);
             }

@@ -1,0 +1,61 @@
+"""Measures a merge by two ranks of one thread against one rank of two threads, both under the launcher, and without.
+
+Needs a raddle with MPI (`cargo build --release --package raddle --features mpi`). Contenders take turns; their outputs must
+be the same bytes, and the first is compared with its inputs before a time counts.
+
+    python benches/ranks.py [--workload wide] [--rounds 5] [--compress balanced]
+"""
+
+import argparse
+import hashlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from run import HERE, MEMORY, RADDLE, inputs_of, timed
+
+# What Open MPI asks for to run as root; other launchers do not look.
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workload", default="wide")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--compress", default="balanced")
+    parser.add_argument("--mpirun", default="mpirun --bind-to none")
+    parser.add_argument("--inputs", type=Path, default=Path(tempfile.gettempdir()) / "raddle-bench")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, output = inputs_of(options.workload, options.inputs), Path(folder) / "output.h5"
+        merge = (f"{RADDLE} merge {' '.join(map(str, inputs))} -o {output} --memory {MEMORY} "
+                 f"--compress {options.compress} --progress never -q")
+        runs = {
+            "2 threads, no launcher": (f"{merge} --jobs 2", []),
+            "1 rank x 2 threads": (f"{options.mpirun} -n 1 {merge} --jobs 2", []),
+            "2 ranks x 1 thread": (f"{options.mpirun} -n 2 {merge} --jobs 1", []),
+        }
+        digests = set()
+        for turn in range(options.rounds):
+            for command, found in runs.values():
+                output.unlink(missing_ok=True)
+                found.append(timed(command)["wall_s"])
+                if turn == 0:
+                    digests.add(hashlib.sha256(output.read_bytes()).hexdigest())
+            if turn == 0:
+                subprocess.run([sys.executable, HERE / "compare.py", output, *inputs], check=True, capture_output=True)
+    if len(digests) > 1:
+        sys.exit("outputs differ")
+    print(f"{options.workload}, {options.compress}; median of {options.rounds} rounds\n")
+    print("| | wall (s) | min - max | against 1 rank x 2 threads |\n|---|---|---|---|")
+    reference = statistics.median(runs["1 rank x 2 threads"][1])
+    for name, (_, walls) in runs.items():
+        wall = statistics.median(walls)
+        print(f"| {name} | {wall:.2f} | {min(walls):.2f} - {max(walls):.2f} | {wall / reference:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+//! Inflating zlib streams that are mostly repetitions: ids and other columns whose rows repeat, zeros between maps.
+//!
+//! Not for other streams, whose literals libdeflate decodes faster. What it gains is in matches: those that repeat 2, 4 or 8
+//! bytes are written in blocks of 32, where libdeflate writes as many bytes at a time as are repeated.
+
+mod repeat;
+mod stream_bits;
+#[cfg(test)]
+mod tests;
+
+use repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
+use stream_bits::StreamBits;
+
+use std::ops::RangeInclusive;
+
+use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, Entry, LITERAL, LITLEN_TEMPLATES, LONG, Templates};
+use super::{BitSource, MIN_STREAM_LEN_BYTES, header, is_zlib};
+use crate::deflate::ADLER_LEN_BYTES;
+use crate::libdeflate::adler32;
+
+/// A stream is taken if it is shorter than its output by this factor.
+const LEAST_RATIO: usize = 12;
+
+/// Longest stream: it is copied twice, and no memory budget knows of that.
+const STREAM_LIMIT_LEN_BYTES: usize = 1 << 20;
+
+/// Longer words are searched by length; of a long stream's code hardly any are.
+const TABLE_LIMIT_BITS: u32 = 12;
+
+/// Matches of 2 bytes to so many repeat an element or a row of some.
+const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
+
+/// By so many may other matches outnumber those that repeat an element. Single bytes, of zeros, and what was long ago
+/// libdeflate copies in whole words, and it is the better decoder of what is between.
+const OTHERS_LIMIT: isize = 32;
+
+/// Tables, and the bits of the stream at hand; reused from stream to stream.
+pub(crate) struct RunInflater {
+    bits: StreamBits,
+    litlen: Code,
+    distance: Code,
+    fixed_litlen: Code,
+    fixed_distance: Code,
+}
+
+impl RunInflater {
+    pub(crate) fn new() -> Box<Self> {
+        let (fixed_litlen, fixed_distance) = header::fixed_codes();
+        let bits = StreamBits::default();
+        Box::new(Self { bits, litlen: Code::new(), distance: Code::new(), fixed_litlen, fixed_distance })
+    }
+
+    /// Whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
+    pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
+        stored.len() <= STREAM_LIMIT_LEN_BYTES && stored.len() <= limit_len_bytes / LEAST_RATIO
+    }
+
+    /// Inflates the zlib stream at the front of `stored` into the front of `out`; returns the bytes written, or `None`
+    /// if libdeflate is to be asked. Then there may be anything in `out`.
+    pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
+        let (produced, sum_at) = self.inflate_unsummed(stored, out)?;
+        let sum = stored.get(sum_at..)?.first_chunk::<ADLER_LEN_BYTES>()?;
+        (u32::from_be_bytes(*sum) == adler32(out.get(..produced)?)).then_some(produced)
+    }
+
+    /// Returns the bytes written and the place of the sum, perhaps too great.
+    fn inflate_unsummed(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
+            // one has just said that it has them.
+            return unsafe { self.inflate_avx2(stored, out) };
+        }
+        self.inflate_anywhere(stored, out)
+    }
+
+    /// The same code with blocks of one register.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,avx2")]
+    fn inflate_avx2(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
+        self.inflate_anywhere(stored, out)
+    }
+
+    #[inline(always)]
+    fn inflate_anywhere(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
+        if stored.len() < MIN_STREAM_LEN_BYTES || !is_zlib(stored[0], stored[1]) {
+            return None;
+        }
+        self.bits.fill(stored);
+        let (mut at_bit, mut produced, mut excess_others) = (16, 0, 0);
+        loop {
+            let head = self.bits.low_first(at_bit);
+            let (litlen, distance) = match head >> 1 & 3 {
+                1 => {
+                    at_bit += 3;
+                    (&self.fixed_litlen, &self.fixed_distance)
+                }
+                2 => {
+                    at_bit =
+                        header::read_codes(&self.bits, at_bit, &mut self.litlen, &mut self.distance, TABLE_LIMIT_BITS)?;
+                    (&self.litlen, &self.distance)
+                }
+                _ => return None,
+            };
+            // An empty block may be followed by another: only what is left of the stream ends that.
+            if at_bit > 8 * stored.len() {
+                return None;
+            }
+            let mut block = Block { bits: &self.bits, litlen, distance, at_bit, produced, excess_others };
+            block.decode(out)?;
+            (at_bit, produced, excess_others) = (block.at_bit, block.produced, block.excess_others);
+            if head & 1 == 1 {
+                return Some((produced, at_bit.div_ceil(8)));
+            }
+        }
+    }
+}
+
+/// A block behind its header.
+struct Block<'a> {
+    bits: &'a StreamBits,
+    litlen: &'a Code,
+    distance: &'a Code,
+    at_bit: usize,
+    produced: usize,
+    /// Matches that repeat no element, less those that do.
+    excess_others: isize,
+}
+
+impl Block<'_> {
+    /// Decodes to the end of the block; fails if there is more than `out` has room for.
+    ///
+    /// The end of the input needs no check here: each turn produces a byte, and bits behind the input are zeros, so the
+    /// caller finds the end of the block behind the end of the input.
+    #[inline(always)]
+    fn decode(&mut self, out: &mut [u8]) -> Option<()> {
+        let Self { bits, litlen, distance, mut at_bit, mut produced, mut excess_others } = *self;
+        let roomy_until = out.len().saturating_sub(ROOM_LEN_BYTES);
+        let mut window = bits.high_first(at_bit);
+        let mut entry = word(litlen, &LITLEN_TEMPLATES, window);
+        loop {
+            // Two literals' words and a length (15 + 15 + 20 bits) are 50 of the 57 bits.
+            for _ in 0..2 {
+                if entry.has(LITERAL) {
+                    *out.get_mut(produced)? = (entry.0 >> 16) as u8;
+                    produced += 1;
+                    at_bit += entry.total_bits() as usize;
+                    window <<= entry.total_bits();
+                    entry = word(litlen, &LITLEN_TEMPLATES, window);
+                }
+            }
+            if entry.has(LITERAL) {
+                window = bits.high_first(at_bit);
+                continue;
+            }
+            if entry.has(EXCEPTION) {
+                self.at_bit = at_bit + entry.total_bits() as usize;
+                self.produced = produced;
+                self.excess_others = excess_others;
+                return entry.has(END).then_some(());
+            }
+            let low = bits.low_first(at_bit);
+            let length_bits = entry.total_bits();
+            let length_len_bytes = entry.value(low);
+            at_bit += length_bits as usize;
+            let back_entry = word(distance, &DISTANCE_TEMPLATES, bits.high_first(at_bit));
+            let back = back_entry.value(bits.low_first(at_bit));
+            excess_others += if ELEMENT_LEN_BYTES.contains(&back) { -1 } else { 1 };
+            if back_entry.is_too_far() || excess_others > OTHERS_LIMIT {
+                return None;
+            }
+            at_bit += back_entry.total_bits() as usize;
+            window = bits.high_first(at_bit);
+            entry = word(litlen, &LITLEN_TEMPLATES, window);
+            if produced <= roomy_until && out.len() >= ROOM_LEN_BYTES {
+                repeat_with_room(out, produced, back, length_len_bytes)?;
+            } else {
+                repeat(out, produced, back, length_len_bytes)?;
+            }
+            produced += length_len_bytes;
+        }
+    }
+}
+
+/// The entry of the word that `window` begins with.
+#[inline(always)]
+fn word(code: &Code, templates: &Templates, window: u64) -> Entry {
+    match code.entry(window) {
+        LONG => code.long_entry(templates, window),
+        entry => entry,
+    }
+}
