@@ -23,6 +23,8 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 
+GOES_ON = "going on from an interrupted run: "
+
 # No run of these tests takes a tenth of it; one that hangs is ended.
 TIMEOUT_S = 120
 
@@ -34,16 +36,18 @@ def pytest_collection_modifyitems(items):
 
 
 class Ranks:
-    """``raddle`` on some ranks, in a folder."""
+    """``raddle`` on some ranks, in a folder; on 0, as a process without a launcher. ``launcher`` starts them in the place
+    of ``MPIRUN``."""
 
-    def __init__(self, folder, size, arguments, shell=None):
+    def __init__(self, folder, size, arguments, shell=None, launcher=(MPIRUN,)):
         command = [RADDLE, *map(str, arguments)]
         if shell is not None:
             # Runs on every rank before raddle takes the shell's place; RANK is set.
             rank = 'RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; '
             command = ["sh", "-c", f'{rank}{shell}; exec "$@"', "sh", *command]
+        started = [*launcher, "-n", str(size)] if size else []
         self.process = subprocess.Popen(
-            [MPIRUN, "-n", str(size), *command],
+            [*started, *command],
             cwd=folder,
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
@@ -183,3 +187,45 @@ def kill(pid, number=signal.SIGKILL):
     except ProcessLookupError:
         return False
     return True
+
+
+def command_of(large, output):
+    """The merge that is killed, by ranks of one thread each."""
+    # Little memory: many rounds, so that there is something to keep at most points.
+    memory = ["--memory", "24MiB"]
+    return ["merge", large, "-o", output, "-f", "-j", "1", "-c", "small", "--progress", "never", *memory]
+
+
+def run_again(folder, large, output, size, right, context, launcher=(MPIRUN,)):
+    """The same command by so many ranks, or by one process without a launcher (0): the right bytes and nothing beside
+    them. Whether it went on from what was there."""
+    code, out, err = Ranks(folder, size, command_of(large, output), launcher=launcher).end()
+    assert code == 0, f"{context}: {out}{err}"
+    assert output.read_bytes() == right, f"{context}: other bytes"
+    assert [path.name for path in folder.iterdir()] == ["out.h5"], context
+    assert err.count(GOES_ON) <= 1, err
+    return GOES_ON in err
+
+
+def wait_for_records(folder, started):
+    """Waits until the first batches are recorded; whether they are, or the run has ended."""
+    journal = folder / ".out.h5.raddle-journal"
+
+    def is_recorded():
+        try:
+            # What the journal begins with is shorter.
+            return journal.stat().st_size > 500
+        except FileNotFoundError:
+            return False
+
+    return wait_for(lambda: is_recorded() or started.process.poll() is not None)
+
+
+@pytest.fixture(scope="session")
+def merged(large, tmp_path_factory):
+    """The right output of the large merge, and how long three ranks take for it."""
+    folder = tmp_path_factory.mktemp("right")
+    started = time.monotonic()
+    code, out, err = Ranks(folder, 3, command_of(large, folder / "out.h5")).end()
+    assert code == 0, out + err
+    return (folder / "out.h5").read_bytes(), time.monotonic() - started

@@ -152,7 +152,7 @@ impl Failure {
                     .details(differences::repeated(repeated))
                     .hint("leave them out, or append their rows once more with --again")
             }
-            MergeError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
+            error if error.is_echo() => failure.echo(),
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),

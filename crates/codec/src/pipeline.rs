@@ -57,6 +57,9 @@ pub struct DecodeState {
     scratch: [Vec<u8>; 2],
 }
 
+/// A match of 258 bytes in two bits.
+const DEFLATE_LONGEST_RATIO: usize = 1032;
+
 #[derive(Default)]
 struct Decoders {
     inflater: Option<Inflater>,
@@ -146,6 +149,31 @@ impl Pipeline {
         }
         chunk.copy_from_slice(stored);
         Ok(())
+    }
+
+    /// Fails if so few stored bytes cannot fill a chunk of `chunk_len_bytes`, whatever they are: to be asked before there is
+    /// room for one. Told of deflate, shuffle and checksums; other filters make any length from a few bytes.
+    ///
+    /// # Errors
+    /// The data ends too early.
+    pub fn check_stored(&self, stored_len_bytes: usize, filter_mask: u32, chunk_len_bytes: usize) -> Result<()> {
+        let mut longest_len_bytes = stored_len_bytes;
+        let mut longest_by = None;
+        for (index, stage) in self.stages.iter().enumerate().rev() {
+            match stage {
+                _ if is_masked(filter_mask, index) => {}
+                Stage::Shuffle { .. } | Stage::Fletcher32 => {}
+                Stage::Deflate => {
+                    longest_len_bytes = longest_len_bytes.saturating_mul(DEFLATE_LONGEST_RATIO);
+                    longest_by = Some(stage.filter());
+                }
+                _ => return Ok(()),
+            }
+        }
+        match longest_by {
+            Some(filter) if longest_len_bytes < chunk_len_bytes => Err(CodecError::Truncated { filter }),
+            _ => Ok(()),
+        }
     }
 
     /// For each stage, the length of the data before the writer applied it, which is what undoing it must give.

@@ -1,7 +1,10 @@
 //! Every decoder against chunks that HDF5 and its plugins wrote (vectors/make_vectors.py), whole, cut and damaged.
 
 use proptest::prelude::*;
-use raddle_codec::{CodecError, DecodeState, Filter, Pipeline, decode_arbitrary};
+use raddle_codec::{
+    CodecError, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline,
+    decode_arbitrary,
+};
 
 /// One chunk with what HDF5 decodes it to.
 #[derive(Debug, Clone)]
@@ -196,4 +199,27 @@ proptest! {
             let _ = pipeline.decode(&mut DecodeState::default(), &vector.stored, vector.filter_mask, &mut chunk);
         }
     }
+}
+
+#[test]
+fn few_bytes_cannot_fill_a_long_chunk() {
+    let filter = |filter: KnownFilter, parameters: &[u32]| Filter {
+        id: filter.id(),
+        optional: false,
+        name: Vec::new(),
+        parameters: parameters.to_vec(),
+    };
+    let (shuffle, deflate) = (filter(KnownFilter::Shuffle, &[4]), filter(KnownFilter::Deflate, &[6]));
+    let pipeline = Pipeline::new(&[shuffle, deflate, filter(KnownFilter::Fletcher32, &[])], 4).unwrap();
+    let raw = vec![0; 1 << 24];
+    let options = EncoderOptions { effort: Some(Effort::Small), shuffle: true, fletcher32: true, element_len_bytes: 4 };
+    let mut stored = Vec::new();
+    Encoder::new(&options).encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
+    assert_eq!(pipeline.check_stored(stored.len(), 0, raw.len()), Ok(()), "{} bytes fill it", stored.len());
+    let refused = pipeline.check_stored(stored.len() / 2, 0, raw.len());
+    assert_eq!(refused, Err(CodecError::Truncated { filter: KnownFilter::Deflate }));
+    // Where deflate was not applied, decoding tells.
+    assert_eq!(pipeline.check_stored(10, 0b010, raw.len()), Ok(()));
+    let zstd = Pipeline::new(&[filter(KnownFilter::Zstd, &[])], 4).unwrap();
+    assert_eq!(zstd.check_stored(20, 0, raw.len()), Ok(()));
 }

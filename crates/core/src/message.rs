@@ -48,6 +48,14 @@ impl<'a> Words<'a> {
         Ok(words)
     }
 
+    /// The next `len_bytes` bytes.
+    pub(crate) fn bytes(&mut self, len_bytes: u64) -> Result<&'a [u8]> {
+        let end = usize::try_from(len_bytes).ok().and_then(|len_bytes| self.at.checked_add(len_bytes));
+        let bytes = end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| self.error())?;
+        self.at += bytes.len();
+        Ok(bytes)
+    }
+
     /// All that follows.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
@@ -70,6 +78,9 @@ mod tests {
         let mut words = Words::new("a test", &message);
         assert_eq!(words.words::<2>().unwrap(), [1, u64::MAX]);
         assert!(words.word().is_err());
+        let mut words = Words::new("a test", &message[..15]);
+        assert_eq!((words.word().unwrap(), words.bytes(7).unwrap()), (1, &[0xFF; 7][..]));
+        assert!(words.bytes(1).is_err() && words.bytes(u64::MAX).is_err());
         assert!(Words::new("a test", &message[..15]).words::<2>().is_err());
     }
 }

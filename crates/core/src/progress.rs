@@ -115,6 +115,13 @@ pub enum Event {
         /// Their stored bytes.
         stored_len_bytes: u64,
     },
+    /// What all parts of a job array placed is joined, to be published.
+    PartsJoined {
+        /// Tiles.
+        tiles: u64,
+        /// Their stored bytes.
+        stored_len_bytes: u64,
+    },
     /// Something to tell.
     Message {
         /// Weight.

@@ -250,6 +250,11 @@ fn first_fault(faults: &[KeyFault]) -> String {
 }
 
 impl MergeError {
+    /// Whether this only says that another rank met an error.
+    pub fn is_echo(&self) -> bool {
+        matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
+    }
+
     /// Whether the same run may do better next time, so that what it placed is worth keeping: it was stopped, or the
     /// machine failed it. Inputs that are damaged or change are not of that kind.
     pub fn is_resumable(&self) -> bool {

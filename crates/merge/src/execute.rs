@@ -8,9 +8,9 @@ use crate::digests::Digests;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::publish::{Publication, temporary_path};
-use crate::ranks::{agree, share};
-use crate::resume::{self, Begun};
+use crate::publish::{Publication, journal_path, temporary_path};
+use crate::ranks::{agree, agree_what_is_kept, share};
+use crate::resume::{self, Beginning, Begun, Record, Source};
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use raddle_core::CoreError;
@@ -105,8 +105,8 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 }
 
 /// Collective. As [`merge`], by the `ranks` that made the plan together: each makes and places its own tiles, the first
-/// makes the objects, gives the file its name and gets the report. Several ranks go on from nothing and leave nothing to
-/// go on from.
+/// makes the objects, gives the file its name and gets the report. What an interrupted run left is gone on from by any
+/// number of ranks, whatever the number was that left it.
 ///
 /// # Errors
 /// As [`merge`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
@@ -119,12 +119,12 @@ pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = agree(ranks, "begin the output", publication)?;
-    carry_out(plan, watch, ranks, publication)
+    carry_out(plan, watch, ranks, publication, Source::Interrupted)
 }
 
-/// As [`merge`], for an output whose lock is held.
+/// As [`merge`], for an output whose lock is held, and whose parts are joined.
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
-    let report = carry_out(plan, watch, &SingleProcess, Some(publication))?;
+    let report = carry_out(plan, watch, &SingleProcess, Some(publication), Source::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
@@ -134,23 +134,24 @@ fn carry_out(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
     publication: Option<Publication>,
+    source: Source,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let mut recorded = None;
-    let made = make(plan, watch, ranks, publication.as_ref(), &mut recorded);
-    let Some(publication) = publication else { return made };
-    made.map_err(|source| {
-        let is_worth = match recorded {
-            Some(Kept { tiles, .. }) => tiles > 0 && publication.temporary().exists(),
-            // Stopped while what an earlier run had left was looked at.
-            None => ranks.size() == 1 && options.ordered && options.resume && publication.journal().exists(),
-        };
-        if !is_worth || !source.is_resumable() {
-            return source;
-        }
-        let path = publication.temporary().to_path_buf();
+    let made = make(plan, watch, ranks, publication.as_ref(), source, &mut recorded);
+    let worth_keeping = |publication: &Publication| match recorded {
+        Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
+        // Stopped while what an earlier run had left was looked at.
+        None => (options.ordered && options.resume && publication.journal().exists()).then(Kept::default),
+    };
+    let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
+    let Some(kept) = kept else { return made };
+    if let Some(publication) = publication {
         publication.keep();
-        MergeError::Resumable { source: Box::new(source), path, kept: recorded.unwrap_or_default() }
+    }
+    made.map_err(|source| match source.is_echo() {
+        true => source,
+        false => MergeError::Resumable { source: Box::new(source), path: temporary_path(&options.output), kept },
     })
 }
 
@@ -161,25 +162,24 @@ fn make(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
     publication: Option<&Publication>,
+    source: Source,
     recorded: &mut Option<Kept>,
 ) -> Result<Option<MergeReport>> {
     let started = std::time::Instant::now();
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool).shared_by(ranks.size());
+    let work = MergeWork::new(plan, &pool);
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
     let samples = resume::samples(plan, &pool, ranks)?;
-    let begin = |publication| resume::begin(plan, &samples, &work, raw_start, publication, *watch);
-    let mut begun = agree(ranks, "make the temporary file", publication.map(begin).transpose())?;
+    let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
+    let record = Record { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
+    let binding = work.is_recorded().then(|| resume::binding(plan, &samples, raw_start));
+    let beginning = Beginning { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
+    let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
-    let target = Target {
-        path: &temporary_path(&plan.options.output),
-        begun: begun.as_mut(),
-        options: &output_options,
-        samples: &samples,
-    };
+    let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples };
     let written = write(plan, &work, target, &budget, watch, ranks);
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let (engine, led) = written?;
@@ -251,12 +251,12 @@ fn write(
         move |source| MergeError::Write { path, operation, source }
     };
     let sink = match &begun {
-        Some(begun) => begun.temporary.try_clone(),
+        Some(begun) => begun.data.try_clone(),
         None => OpenOptions::new().write(true).open(path),
     };
     let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
     let create = |begun: &Begun<'_>| {
-        let file = begun.temporary.try_clone().map_err(failed("open"))?;
+        let file = begun.data.try_clone().map_err(failed("open"))?;
         Committer::create(plan, file, path, options, work, watch.cancel)
     };
     let mut committer = agree(ranks, "create the output", begun.as_deref().map(create).transpose())?;

@@ -5,7 +5,8 @@
 
 use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
-use raddle_core::communicator::Communicator;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::engine::Kept;
 
 /// First bytes of what a rank tells of a step.
 const WELL: u8 = 0;
@@ -34,6 +35,41 @@ pub fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result
     if told.iter().any(|message| message.first() == Some(&CANCELLED)) { Err(MergeError::Cancelled) } else { Ok(value) }
 }
 
+/// What a run that ended so says of another one: nothing.
+const ENDED_WELL: u64 = 0;
+/// It may do better.
+const WORTH_AGAIN: u64 = 1;
+/// It would do no better.
+const USELESS: u64 = 2;
+/// Another rank knows.
+const ECHO: u64 = 3;
+
+/// Collective. What is kept for a run that does better than this one, which ended with `error` here: what the first rank
+/// has `recorded`, where the ranks that met an error by themselves all may do better next time. Every rank must come.
+pub fn agree_what_is_kept(
+    ranks: &dyn Communicator,
+    error: Option<&MergeError>,
+    recorded: Option<Kept>,
+) -> Result<Option<Kept>> {
+    let ended = match error {
+        None => ENDED_WELL,
+        Some(error) if error.is_echo() => ECHO,
+        Some(error) if error.is_resumable() => WORTH_AGAIN,
+        Some(_) => USELESS,
+    };
+    let all = ranks.all_gather_u64(ended)?;
+    if !all.contains(&WORTH_AGAIN) || all.contains(&USELESS) {
+        return Ok(None);
+    }
+    let Kept { tiles, stored_len_bytes } = recorded.unwrap_or_default();
+    let mut words = [u64::from(recorded.is_some()), tiles, stored_len_bytes];
+    for word in &mut words {
+        *word = ranks.all_gather_u64(*word)?[0];
+    }
+    let [is_recorded, tiles, stored_len_bytes] = words;
+    Ok((is_recorded != 0).then_some(Kept { tiles, stored_len_bytes }))
+}
+
 /// Which of `count` things this rank does: every `size`-th, so that neighbours are on different ranks.
 pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usize> + use<> {
     (ranks.rank()..count).step_by(ranks.size())
@@ -59,6 +95,27 @@ mod tests {
         assert_eq!(outcomes[0], "a test: rank 1 failed: /a: no");
         assert_eq!(outcomes[1], "/a: no");
         assert_eq!(outcomes[2], MergeError::Cancelled.to_string());
+    }
+
+    #[test]
+    fn what_is_recorded_is_kept_unless_a_rank_would_do_no_better() {
+        let (stopped, bad) = (MergeError::Cancelled, MergeError::NoInputs { hint: String::new() });
+        let failed = CoreError::RankFailed { operation: "a test", rank: 2, message: String::new() };
+        let echo = MergeError::Core(failed);
+        let kept = Kept { tiles: 3, stored_len_bytes: 40 };
+        let told = |errors: [Option<&MergeError>; 3], recorded| {
+            let told = Threads::run(3, |ranks| {
+                let recorded = (ranks.rank() == 0).then_some(recorded).flatten();
+                agree_what_is_kept(ranks, errors[ranks.rank()], recorded).unwrap()
+            });
+            assert!(told.iter().all(|kept| *kept == told[0]), "{told:?}");
+            told[0]
+        };
+        assert_eq!(told([Some(&echo), Some(&echo), Some(&stopped)], Some(kept)), Some(kept));
+        assert_eq!(told([Some(&stopped); 3], Some(kept)), Some(kept));
+        assert_eq!(told([Some(&stopped); 3], None), None);
+        assert_eq!(told([Some(&stopped), Some(&bad), Some(&echo)], Some(kept)), None);
+        assert_eq!(told([None; 3], Some(kept)), None);
     }
 
     #[test]

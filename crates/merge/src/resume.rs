@@ -1,17 +1,18 @@
 //! What an interrupted run left: whether this run may go on from it, and the record of this run for the next.
 //!
 //! Nothing is believed: the journal must belong to the same inputs, options, plan and version, and every batch that it
-//! tells of is read back from the device and compared with its checksum. What does not agree is made again.
+//! tells of is read back from the device and compared with its checksum. What does not agree is made again. Of several
+//! ranks the first keeps the journal, of what all have placed; reading back is shared.
 //! Invariant: a kept tile is byte for byte what this run would place at the same address.
 
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
-use crate::publish::{Publication, remove_recorded};
+use crate::publish::remove_recorded;
 use crate::ranks::{agree, share};
 use crate::tiles::MergeWork;
 use raddle_core::CoreError;
-use raddle_core::communicator::Communicator;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
@@ -19,7 +20,7 @@ use raddle_core::plan::TileIndex;
 use raddle_core::progress::{Event, Severity};
 use raddle_hdf5::source::{InputFile, InputPool};
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Seek};
+use std::io::{BufReader, ErrorKind, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -52,24 +53,41 @@ pub struct Record<'a> {
     pub data: &'a Path,
     /// Journal beside it.
     pub journal: &'a Path,
-    /// The first tile in the file, and its address.
+    /// The first tile in the file.
     pub first_tile: u64,
     /// Its address.
     pub start_address: u64,
 }
 
-impl<'a> Record<'a> {
-    /// That of a whole output.
-    fn of(publication: &'a Publication, raw_start: u64) -> Self {
-        let (data, journal) = (publication.temporary(), publication.journal());
-        Self { data, journal, first_tile: 0, start_address: raw_start }
+impl Record<'_> {
+    /// The journal; `None` if there is none that can be read.
+    pub fn open_journal(&self) -> Result<Option<Journal<BufReader<File>>>> {
+        match File::open(self.journal) {
+            Ok(journal) => self.read_journal(journal).map_err(|source| self.unread(source)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(self.unread(source)),
+        }
+    }
+
+    fn read_journal(&self, journal: File) -> std::io::Result<Option<Journal<BufReader<File>>>> {
+        Journal::open(BufReader::new(journal), self.first_tile, self.start_address)
+    }
+
+    /// The error of a journal that cannot be read.
+    pub fn unread(&self, source: std::io::Error) -> MergeError {
+        failed(self.journal, "read")(source)
     }
 }
 
-/// The temporary file and the journal of a run that begins or goes on.
+fn failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + use<> {
+    let path = path.to_path_buf();
+    move |source| MergeError::Write { path, operation, source }
+}
+
+/// The file of the tiles and the journal of a run that begins or goes on.
 pub struct Begun<'a> {
-    /// The temporary file, open for reading and writing; behind the kept tiles it is empty.
-    pub temporary: File,
+    /// The file, open for reading and writing; behind the kept tiles it is empty.
+    pub data: File,
     /// The journal.
     pub journal: RunJournal<'a>,
 }
@@ -89,126 +107,181 @@ pub fn samples(plan: &MergePlan, pool: &InputPool, ranks: &dyn Communicator) -> 
     Ok((0..plan.inputs.len()).map(of).collect::<Result<_, _>>()?)
 }
 
-/// Goes on from what an interrupted run left, if that is the same merge, or begins anew. `raw_start` is the first
-/// address of tiles. Of several ranks the first calls this, and always begins anew: what the others place is not
-/// recorded.
+/// How a run begins.
+#[derive(Clone, Copy)]
+pub struct Beginning<'a> {
+    /// Its plan.
+    pub plan: &'a MergePlan,
+    /// Gets what the kept tiles add to digests.
+    pub work: &'a MergeWork<'a>,
+    /// Where tiles and records go.
+    pub record: Record<'a>,
+    /// Whether to go on from what is there.
+    pub resume: bool,
+    /// What was there before, where that is no interrupted run.
+    pub source: Source,
+    /// Who watches.
+    pub watch: Watch<'a>,
+}
+
+/// Where tiles come from that are there before a run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// An interrupted run.
+    Interrupted,
+    /// Parts that were joined.
+    Parts,
+}
+
+/// Collective. Goes on from what an earlier run of the same plan left, or begins anew; the first rank gets file and
+/// journal. Nothing is recorded without a `binding`.
 ///
 /// # Errors
-/// If the temporary file cannot be made, an input cannot be read, or the run is cancelled.
+/// If the file cannot be made, what was recorded cannot be read, or the run is cancelled.
 pub fn begin<'a>(
-    plan: &MergePlan,
-    samples: &[u64],
-    work: &MergeWork<'_>,
-    raw_start: u64,
-    publication: &'a Publication,
-    watch: Watch<'a>,
-) -> Result<Begun<'a>> {
-    let binding = work.is_recorded().then(|| binding(plan, samples, raw_start));
-    let record = Record::of(publication, raw_start);
-    let (temporary, journal) = begin_record(plan, binding.as_ref(), record, work, plan.options.resume, watch)?;
-    Ok(Begun { temporary, journal })
-}
-
-/// As [`begin`], for tiles that are kept in `record`. Nothing is recorded without a binding, nothing gone on from unless
-/// `resume`.
-pub fn begin_record<'a>(
-    plan: &MergePlan,
+    beginning: &Beginning<'a>,
     binding: Option<&Binding>,
-    record: Record<'a>,
-    work: &MergeWork<'_>,
-    resume: bool,
-    watch: Watch<'a>,
-) -> Result<(File, RunJournal<'a>)> {
+    ranks: &dyn Communicator,
+) -> Result<Option<Begun<'a>>> {
+    let &Beginning { plan, record, resume, watch, .. } = beginning;
     let index = plan.tiles.tile_index();
-    if let Some(binding) = binding.filter(|_| resume) {
-        match find(record, binding, &index, work, watch)? {
-            Found::Nothing => {}
-            Found::Kept(temporary, journal) => return Ok((temporary, *journal)),
-            Found::Useless(why) => {
-                let text = format!("{} cannot be gone on from: {why}; starting over", record.data.display());
-                watch.observer.event(&Event::Message { severity: Severity::Warning, text });
-            }
-        }
-    }
-    remove_recorded(record.data, record.journal)?;
-    let temporary = open_new(record.data)?;
-    let mut journal = RunJournal::new(index, record.journal, watch);
-    if let Some(binding) = binding {
-        journal.begin(binding);
-    }
-    Ok((temporary, journal))
+    let leads = ranks.rank() == 0;
+    let found = match binding.filter(|_| leads && resume) {
+        Some(binding) => look(record, binding),
+        None => Found::Nothing,
+    };
+    let is_ours = ranks.broadcast(0, &[u8::from(matches!(found, Found::Ours { .. }))])? == [1];
+    let whole = if is_ours { whole_batches(record, &index, ranks, watch)? } else { 0 };
+    let begun = leads.then(|| beginning.go_on_or_anew(found, whole, binding, index)).transpose();
+    agree(ranks, "make the temporary file", begun)
 }
 
-/// What an interrupted run left, to this run's eyes.
-enum Found<'a> {
+/// What an earlier run left, to this run's eyes.
+enum Found {
     Nothing,
     /// Why nothing can be made of it.
     Useless(String),
-    Kept(File, Box<RunJournal<'a>>),
+    /// It belongs to this run: tiles and journal, open for reading and writing.
+    Ours {
+        data: File,
+        journal: File,
+    },
 }
 
-fn find<'a>(
-    record: Record<'a>,
-    binding: &Binding,
-    index: &TileIndex,
-    work: &MergeWork<'_>,
-    watch: Watch<'a>,
-) -> Result<Found<'a>> {
+fn look(record: Record<'_>, binding: &Binding) -> Found {
     let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
-    let Record { data, journal: journal_path, first_tile, start_address } = record;
-    let (Ok(temporary), Ok(mut out)) = (open(data), open(journal_path)) else {
-        return Ok(Found::Nothing);
+    let (Ok(data), Ok(journal)) = (open(record.data), open(record.journal)) else { return Found::Nothing };
+    let Ok(Some(earlier)) = record.open_journal() else {
+        return Found::Useless("its journal cannot be read".to_owned());
     };
-    let useless = |why: &str| Ok(Found::Useless(why.to_owned()));
-    let reread =
-        |file: &File| file.try_clone().and_then(|file| Journal::open(BufReader::new(file), first_tile, start_address));
-    let Ok(Some(mut earlier)) = reread(&out) else { return useless("its journal cannot be read") };
-    if let Some(subject) = earlier.binding().difference(binding) {
-        return Ok(Found::Useless(format!("{subject} changed since")));
+    match earlier.binding().difference(binding) {
+        Some(subject) => Found::Useless(format!("{subject} changed since")),
+        None => Found::Ours { data, journal },
     }
+}
+
+/// Collective. How many batches, from the first on, the device gives back as they were placed. Each is read by one rank.
+fn whole_batches(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
+    let own = agree(ranks, "read back what is kept", whole_of_share(record, index, ranks, watch))?;
+    Ok(ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(0))
+}
+
+/// Number of the first batch of this rank's share that is not as it was placed, or of all batches.
+fn whole_of_share(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
+    let data = File::open(record.data).map_err(failed(record.data, "open"))?;
     // After a failed sync Linux takes the lost pages for clean: only what the device gives back counts.
-    if temporary.sync_data().is_err() {
-        return useless("the device did not take it");
+    if data.sync_data().is_err() {
+        return Ok(0);
     }
     // A file system that cannot forget has no device.
-    let _ = rustix::fs::fadvise(&temporary, 0, None, rustix::fs::Advice::DontNeed);
-    let mut kept = Kept::default();
-    let mut journal_len_bytes = earlier.len_bytes();
-    while let Ok(Some(batch)) = earlier.next_record(index) {
-        watch.cancel.check().map_err(MergeError::from)?;
-        if !is_placed(&temporary, &batch) || work.absorb(&batch.note).is_none() {
+    let _ = rustix::fs::fadvise(&data, 0, None, rustix::fs::Advice::DontNeed);
+    let Ok(Some(mut journal)) = record.open_journal() else { return Ok(0) };
+    let mut number = 0;
+    while let Ok(Some(batch)) = journal.next_record(index) {
+        watch.cancel.check()?;
+        if number % ranks.size() as u64 == ranks.rank() as u64 && !is_placed(&data, &batch) {
             break;
         }
-        (kept, journal_len_bytes) = (earlier.kept(), earlier.len_bytes());
+        number += 1;
     }
-    if kept.tiles == 0 {
-        return useless("none of its tiles is whole");
+    Ok(number)
+}
+
+impl<'a> Beginning<'a> {
+    fn go_on_or_anew(
+        &self,
+        found: Found,
+        whole: u64,
+        binding: Option<&Binding>,
+        index: TileIndex,
+    ) -> Result<Begun<'a>> {
+        let (record, watch) = (self.record, self.watch);
+        let useless = match found {
+            Found::Nothing => None,
+            Found::Useless(why) => Some(why),
+            Found::Ours { data, journal } => match self.go_on(data, journal, whole, &index)? {
+                Some(begun) => return Ok(begun),
+                None => Some("none of its tiles is whole".to_owned()),
+            },
+        };
+        if let Some(why) = useless {
+            let text = format!("{} cannot be gone on from: {why}; starting over", record.data.display());
+            watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        }
+        remove_recorded(record.data, record.journal)?;
+        let data = open_new(record.data)?;
+        let mut journal = RunJournal::new(index, record.journal, watch);
+        if let Some(binding) = binding {
+            journal.begin(binding);
+        }
+        Ok(Begun { data, journal })
     }
-    let write = |path: &Path, operation| {
-        let path = path.to_path_buf();
-        move |source| MergeError::Write { path, operation, source }
-    };
-    let end = start_address + kept.stored_len_bytes;
-    temporary.set_len(end).map_err(write(data, "cut off what is not kept"))?;
-    let rewound = out.set_len(journal_len_bytes).and_then(|()| out.rewind()).and_then(|()| reread(&out));
-    let earlier = rewound.map_err(write(journal_path, "cut off what is not kept"))?;
-    let at_end = OpenOptions::new().append(true).open(journal_path);
-    let mut journal = RunJournal::new(index.clone(), journal_path, watch);
-    (journal.kept, journal.earlier, journal.out) = (kept, earlier, at_end.ok());
-    (journal.recorded_tiles, journal.recorded_len_bytes) = (kept.tiles, kept.stored_len_bytes);
-    let Kept { tiles, stored_len_bytes } = kept;
-    watch.observer.event(&Event::Resumed { tiles, stored_len_bytes });
-    Ok(Found::Kept(temporary, Box::new(journal)))
+
+    /// Keeps the first `whole` batches and cuts off what lies behind them; `None` if that is everything.
+    fn go_on(&self, data: File, out: File, whole: u64, index: &TileIndex) -> Result<Option<Begun<'a>>> {
+        let (record, watch) = (self.record, self.watch);
+        let reread = |mut journal: &File| {
+            let rewound = journal.rewind().and_then(|()| record.read_journal(journal.try_clone()?));
+            rewound.map_err(|source| record.unread(source))
+        };
+        let Some(mut earlier) = reread(&out)? else { return Ok(None) };
+        let (mut kept, mut journal_len_bytes) = (Kept::default(), earlier.len_bytes());
+        for _ in 0..whole {
+            let Ok(Some(batch)) = earlier.next_record(index) else { break };
+            if self.work.absorb(&batch.note).is_none() {
+                break;
+            }
+            (kept, journal_len_bytes) = (earlier.kept(), earlier.len_bytes());
+        }
+        if kept.tiles == 0 {
+            return Ok(None);
+        }
+        let Kept { tiles, stored_len_bytes } = kept;
+        let cut =
+            |file: &File, path, len_bytes| file.set_len(len_bytes).map_err(failed(path, "cut off what is not kept"));
+        cut(&data, record.data, record.start_address + stored_len_bytes)?;
+        cut(&out, record.journal, journal_len_bytes)?;
+        let earlier = reread(&out)?;
+        let at_end = OpenOptions::new().append(true).open(record.journal);
+        let mut journal = RunJournal::new(index.clone(), record.journal, watch);
+        (journal.kept, journal.earlier, journal.out) = (kept, earlier, at_end.ok());
+        (journal.recorded_tiles, journal.recorded_len_bytes) = (tiles, stored_len_bytes);
+        watch.observer.event(&match self.source {
+            Source::Interrupted => Event::Resumed { tiles, stored_len_bytes },
+            Source::Parts => Event::PartsJoined { tiles, stored_len_bytes },
+        });
+        Ok(Some(Begun { data, journal }))
+    }
 }
 
 /// Whether the device gives back what the batch placed.
-fn is_placed(temporary: &File, batch: &PlacedBatch) -> bool {
+fn is_placed(data: &File, batch: &PlacedBatch) -> bool {
     let mut digest = Digest::default();
     let mut piece = vec![0; READ_LEN_BYTES.min(usize::try_from(batch.stored_len_bytes).unwrap_or(READ_LEN_BYTES))];
     let (mut at, mut left) = (batch.address, batch.stored_len_bytes);
     while left > 0 {
         let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        if temporary.read_exact_at(&mut piece[..len], at).is_err() {
+        if data.read_exact_at(&mut piece[..len], at).is_err() {
             return false;
         }
         digest = digest.then(Digest::of(&piece[..len]));
@@ -219,7 +292,7 @@ fn is_placed(temporary: &File, batch: &PlacedBatch) -> bool {
 
 pub fn open_new(path: &Path) -> Result<File> {
     let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-    opened.map_err(|source| MergeError::Write { path: path.to_path_buf(), operation: "create", source })
+    opened.map_err(failed(path, "create"))
 }
 
 /// Everything that the bytes of the output depend on.

@@ -76,13 +76,6 @@ impl<'p> MergeWork<'p> {
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
-    /// The same tiles, made by one of several ranks: no later run goes on from them.
-    #[must_use]
-    pub fn shared_by(mut self, ranks: usize) -> Self {
-        self.is_recorded &= ranks == 1;
-        self
-    }
-
     /// Whether a later run may go on from what is placed.
     pub fn is_recorded(&self) -> bool {
         self.is_recorded

@@ -141,6 +141,10 @@ impl Observer for Progress {
                 let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
                 state.display.say(&format!("going on from an interrupted run: {chunks} ({len}) are kept"));
             }
+            Event::PartsJoined { tiles, stored_len_bytes } => {
+                let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
+                state.display.say(&format!("all parts are there: publishing {chunks} ({len})"));
+            }
             // Events of kinds that are newer than this command are for the log alone.
             _ => {}
         }

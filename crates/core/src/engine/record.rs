@@ -36,7 +36,7 @@ pub struct Kept {
     pub stored_len_bytes: u64,
 }
 
-/// Remembers placed batches. All methods are called on the calling thread of the engine.
+/// Remembers placed batches. All methods are called on the calling thread of the engine, of several ranks on rank 0.
 pub trait Recorder {
     /// What the engine need not make again.
     fn kept(&self) -> Kept;
@@ -47,7 +47,7 @@ pub trait Recorder {
     /// If they cannot be read; the run then fails.
     fn next_kept(&mut self) -> std::io::Result<Option<PlacedBatch>>;
 
-    /// A batch lies in the output. Batches come in plan order, without gap. Failing to remember it is no failure of the
-    /// run.
+    /// A batch lies in the output, whichever rank has written it. Batches come in plan order, without gap. Failing to
+    /// remember it is no failure of the run.
     fn placed(&mut self, batch: &PlacedBatch);
 }

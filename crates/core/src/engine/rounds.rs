@@ -1,14 +1,14 @@
 //! The calling thread of an execution that several ranks share: rounds of encoding, one exchange of sizes per round.
 //!
 //! While the workers encode round n + 1, the ranks gather the sizes of round n, compute every batch's address, hand
-//! their own to the workers for writing, and send the claims to rank 0, which commits the arrays whose tiles all ranks
-//! have reported as written. Invariant: whatever fails locally, a rank goes on to the next [`Rounds::agree`], where all
-//! learn of it and leave together.
+//! their own to the workers for writing, and send the claims to rank 0, which records the batches that all ranks have
+//! reported as written, and commits the arrays that are complete with them. Invariant: whatever fails locally, a rank
+//! goes on to the next [`Rounds::agree`], where all learn of it and leave together.
 
-use super::run::Committer;
+use super::run::{Committer, commit_kept};
 use super::schedule::Schedule;
 use super::window::Window;
-use super::{Context, EngineError, Round, TileWork};
+use super::{Context, EngineError, PlacedBatch, Recorder, Round, TileWork};
 use crate::claims::{Addresses, Claim};
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
@@ -33,13 +33,18 @@ pub(super) struct Rounds<'a, W: TileWork> {
 pub(super) struct Leave;
 
 impl<W: TileWork> Rounds<'_, W> {
-    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error.
-    pub(super) fn run(&self, committer: &mut Committer<'_, '_, W::Error>) {
+    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error. Rank 0 alone may
+    /// have a recorder.
+    pub(super) fn run(&self, committer: &mut Committer<'_, '_, W::Error>, recorder: Option<&mut dyn Recorder>) {
         // All ranks have agreed on the error that makes them leave, and the window holds it.
-        let (Ok(()) | Err(Leave)) = self.all_rounds(committer);
+        let (Ok(()) | Err(Leave)) = self.all_rounds(committer, recorder);
     }
 
-    fn all_rounds(&self, committer: &mut Committer<'_, '_, W::Error>) -> Result<(), Leave> {
+    fn all_rounds(
+        &self,
+        committer: &mut Committer<'_, '_, W::Error>,
+        mut recorder: Option<&mut dyn Recorder>,
+    ) -> Result<(), Leave> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
@@ -47,9 +52,13 @@ impl<W: TileWork> Rounds<'_, W> {
         let mut opened = 0;
         // Batches of this rank up to and with the round before, and the one before that.
         let (mut own_before, mut own_placed) = (0, 0);
-        // Tiles and claims of the round before, which rank 0 commits once all ranks have written them.
-        let mut unwritten = (0, Vec::new());
-        self.commit(committer, 0, &[]);
+        // Batches of the round before, which rank 0 records and commits once all ranks have written them.
+        let mut unwritten = Vec::new();
+        if let Some(first) = rounds.first() {
+            self.open(first);
+            opened = 1;
+        }
+        self.commit_kept(committer, &mut recorder);
         for (number, round) in rounds.iter().enumerate() {
             own_placed = self.take_placed(own_placed, own_before, committer);
             let last = if self.schedule.overlaps.get(number) == Some(&true) { number + 1 } else { number };
@@ -72,12 +81,11 @@ impl<W: TileWork> Rounds<'_, W> {
             messages[0] = claims;
             match communicator.exchange_bytes(messages) {
                 Ok(claims) if rank == 0 => {
-                    let (tiles, written) = std::mem::take(&mut unwritten);
-                    self.commit(committer, tiles, &written);
-                    match self.claims(round, &claims) {
-                        Ok(claims) => unwritten = claims,
-                        Err(error) => self.window.fail(0, error.into()),
-                    }
+                    self.commit(committer, &mut recorder, &unwritten);
+                    unwritten = self.placed(round, &claims).unwrap_or_else(|error| {
+                        self.window.fail(0, error.into());
+                        Vec::new()
+                    });
                 }
                 Ok(_) => {}
                 Err(error) => self.window.fail(0, error.into()),
@@ -86,16 +94,39 @@ impl<W: TileWork> Rounds<'_, W> {
         }
         self.take_placed(own_placed, own_before, committer);
         self.agree(Vec::new)?;
-        self.commit(committer, unwritten.0, &unwritten.1);
+        self.commit(committer, &mut recorder, &unwritten);
         self.agree(Vec::new)?;
         Ok(())
     }
 
-    /// Commits the arrays that the next tiles complete, on rank 0.
-    fn commit(&self, committer: &mut Committer<'_, '_, W::Error>, tiles: u64, claims: &[Claim]) {
-        if self.context.communicator.rank() == 0
-            && let Err((ordinal, error)) = committer.take(tiles, claims)
-        {
+    /// Commits, on rank 0, the arrays without tiles at the start and what an earlier run placed.
+    fn commit_kept(
+        &self,
+        committer: &mut Committer<'_, '_, W::Error>,
+        recorder: &mut Option<&mut (dyn Recorder + '_)>,
+    ) {
+        if self.context.communicator.rank() == 0 {
+            let kept = recorder.as_deref_mut();
+            let outcome = committer.take(0, &[]);
+            let outcome = outcome.and_then(|()| kept.map_or(Ok(()), |kept| commit_kept(committer, kept, self.context)));
+            if let Err((ordinal, error)) = outcome {
+                self.window.fail(ordinal, error);
+            }
+        }
+    }
+
+    /// Records the next batches and commits the arrays that they complete; only rank 0 has any.
+    fn commit(
+        &self,
+        committer: &mut Committer<'_, '_, W::Error>,
+        recorder: &mut Option<&mut (dyn Recorder + '_)>,
+        batches: &[PlacedBatch],
+    ) {
+        if let Some(recorder) = recorder {
+            batches.iter().for_each(|batch| recorder.placed(batch));
+        }
+        let outcome = batches.iter().try_for_each(|batch| committer.take(batch.tiles, &batch.claims));
+        if let Err((ordinal, error)) = outcome {
             self.window.fail(ordinal, error);
         }
     }
@@ -141,25 +172,37 @@ impl<W: TileWork> Rounds<'_, W> {
         Ok(addresses)
     }
 
-    /// The round's tiles and claims, in plan order, from what each rank sent.
-    fn claims(&self, round: &Range<usize>, messages: &[Vec<u8>]) -> Result<(u64, Vec<Claim>), CoreError> {
+    /// The round's batches, in plan order, from what each rank sent.
+    fn placed(&self, round: &Range<usize>, messages: &[Vec<u8>]) -> Result<Vec<PlacedBatch>, CoreError> {
         let mut readers: Vec<_> = messages.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
-        let (mut tiles, mut claims) = (0, Vec::new());
-        for at in round.clone() {
+        let of_batch = |at: usize| {
             let batch = &self.schedule.batches[at];
             let reader = &mut readers[self.schedule.owners[at] as usize];
-            for _ in 0..reader.word()? {
+            let [address, checksum, verbatim_tiles, count, note_len_bytes] = reader.words()?;
+            let (mut claims, mut stored_len_bytes) = (Vec::new(), 0);
+            for _ in 0..count {
                 let [ordinal, address, len_bytes, mask] = reader.words()?;
                 let tile = self.index.tile(ordinal);
                 let within = (batch.first..batch.first + batch.tiles).contains(&ordinal);
                 let (Some(tile), true, Ok(filter_mask)) = (tile, within, u32::try_from(mask)) else {
                     return Err(reader.error());
                 };
+                stored_len_bytes += len_bytes;
                 claims.push(Claim { tile, address, len_bytes, filter_mask });
             }
-            tiles += batch.tiles;
-        }
-        Ok((tiles, claims))
+            let note = reader.bytes(note_len_bytes)?.to_vec();
+            Ok(PlacedBatch {
+                first: batch.first,
+                tiles: batch.tiles,
+                address,
+                stored_len_bytes,
+                checksum,
+                verbatim_tiles,
+                claims,
+                note,
+            })
+        };
+        round.clone().map(of_batch).collect()
     }
 
     /// Collective. The payloads of all ranks if all are well; else all leave with the first error in plan order.

@@ -86,8 +86,8 @@ pub fn execute<W: TileWork>(
 }
 
 /// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
-/// claims are committed like those of new ones. Only a single rank that places tiles in order, in one file, has anything
-/// to record; otherwise the recorder is not asked.
+/// claims are committed like those of new ones. Collective, with [`execute`] on the other ranks: rank 0 alone is told,
+/// of the batches of all. For tiles that are placed in order, in one file; otherwise the recorder is not asked.
 ///
 /// # Errors
 /// As [`execute`]; what was recorded stays true.
@@ -100,7 +100,7 @@ pub fn execute_recorded<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let is_recordable = context.communicator.size() == 1 && options.placement == Placement::Ordered;
+    let is_recordable = context.communicator.rank() == 0 && options.placement == Placement::Ordered;
     let recorder = is_recordable.then_some(recorder);
     execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder }, options, context)
 }
@@ -152,9 +152,9 @@ fn execute_with<W: TileWork>(
     let Duty { tiles, commit, recorder } = duty;
     let valid = plan.validate();
     let index = plan.tile_index();
-    let kept = recorder.as_ref().map(|recorder| recorder.kept()).unwrap_or_default();
-    let left = tiles.start.saturating_add(kept.tiles)..tiles.end;
-    let setup = Setup::agree(plan, &index, valid, work, options, left, context)?;
+    let recorded = recorder.as_ref().map(|recorder| recorder.kept());
+    let setup = Setup::agree(plan, &index, valid, work, options, (tiles, recorded), context)?;
+    let kept = setup.recorded.unwrap_or_default();
     let addressing = match (&setup.schedule, options.placement) {
         (Some(_), _) => Addressing::ByRounds,
         (None, Placement::Ordered) => Addressing::InOrder,
@@ -178,7 +178,7 @@ fn execute_with<W: TileWork>(
         observer: context.observer,
         cancel: context.cancel,
         raw_len_bytes: setup.raw_len_bytes,
-        is_recorded: recorder.is_some(),
+        is_recorded: setup.recorded.is_some(),
     };
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = Counts::default();
@@ -203,13 +203,12 @@ fn execute_with<W: TileWork>(
         }
         counts.jobs = workers.len() as u64;
         let cpu_before_ns = thread_cpu_ns();
+        let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
         match &setup.schedule {
-            None => {
-                let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
-                commit_all(&window, &mut committer, recorder, context);
-            }
+            None => commit_all(&window, &mut committer, recorder, context),
             Some(schedule) => {
-                Rounds { schedule, index: &index, work, window: &window, context, start_address }.run(&mut committer);
+                let rounds = Rounds { schedule, index: &index, work, window: &window, context, start_address };
+                rounds.run(&mut committer, recorder);
             }
         }
         // This thread commits or waits: its processor time is that of committing, without a look at the clock per
@@ -277,7 +276,7 @@ fn commit_all<E: std::error::Error>(
 }
 
 /// Commits what an earlier run placed.
-fn commit_kept<E: std::error::Error>(
+pub(super) fn commit_kept<E: std::error::Error>(
     committer: &mut Committer<'_, '_, E>,
     recorder: &mut dyn Recorder,
     context: &Context<'_>,

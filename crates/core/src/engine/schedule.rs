@@ -88,7 +88,7 @@ pub fn rehearse<W: TileWork>(
 ) -> Result<Rehearsal, CoreError> {
     plan.validate()?;
     let (index, budget) = (plan.tile_index(), MemoryBudget::new(memory_limit_bytes));
-    let all = vec![Facts::new(plan, &index, options, &budget); ranks.max(1)];
+    let all = vec![Facts::new(plan, &index, options, None, &budget); ranks.max(1)];
     let batches = Facts::batches(&all, plan, &|array| work.file(array));
     let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(&index, work, batch)).collect();
     let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;

@@ -6,7 +6,7 @@
 use super::rounds::agree_at_start;
 use super::schedule::{Schedule, WINDOW_TILES};
 use super::window::{Limits, OwnBatch};
-use super::{Context, EngineError, EngineOptions, Placement, TileWork};
+use super::{Context, EngineError, EngineOptions, Kept, Placement, TileWork};
 use crate::claims::Claim;
 use crate::communicator::Rank;
 use crate::error::CoreError;
@@ -39,6 +39,8 @@ pub(super) struct Setup {
     pub permit: Permit,
     /// How ranks share the plan; `None` if there is one.
     pub schedule: Option<Schedule>,
+    /// What rank 0 has of an earlier run; `None` where nobody remembers what is placed.
+    pub recorded: Option<Kept>,
 }
 
 /// What a rank tells the others at the start.
@@ -49,10 +51,17 @@ pub(super) struct Facts {
     jobs: u64,
     batch_len_bytes: u64,
     available_bytes: u64,
+    recorded: Option<Kept>,
 }
 
 impl Facts {
-    pub(super) fn new(plan: &Plan, index: &TileIndex, options: &EngineOptions, budget: &MemoryBudget) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        index: &TileIndex,
+        options: &EngineOptions,
+        recorded: Option<Kept>,
+        budget: &MemoryBudget,
+    ) -> Self {
         Self {
             common: [
                 plan.arrays.len() as u64,
@@ -64,6 +73,7 @@ impl Facts {
             jobs: options.jobs.max(1) as u64,
             batch_len_bytes: options.batch_len_bytes.max(1),
             available_bytes: budget.available_bytes(),
+            recorded,
         }
     }
 
@@ -80,29 +90,33 @@ impl Facts {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        of_words(self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]))
+        let Kept { tiles, stored_len_bytes } = self.recorded.unwrap_or_default();
+        let recorded = [u64::from(self.recorded.is_some()), tiles, stored_len_bytes];
+        of_words(self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]).chain(recorded))
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, CoreError> {
         let mut words = Words::new("set up the engine", bytes);
         let common = words.words()?;
         let [jobs, batch_len_bytes, available_bytes] = words.words()?;
-        Ok(Self { common, jobs, batch_len_bytes, available_bytes })
+        let [is_recorded, tiles, stored_len_bytes] = words.words()?;
+        let recorded = (is_recorded != 0).then_some(Kept { tiles, stored_len_bytes });
+        Ok(Self { common, jobs, batch_len_bytes, available_bytes, recorded })
     }
 }
 
 impl Setup {
-    /// Collective. Only `tiles` are made.
+    /// Collective. Only `tiles` are made, and of these only what is behind what rank 0 has `recorded`.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         valid: Result<(), CoreError>,
         work: &W,
         options: &EngineOptions,
-        tiles: Range<u64>,
+        (tiles, recorded): (Range<u64>, Option<Kept>),
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
-        let facts = valid.map(|()| Facts::new(plan, index, options, context.budget).to_bytes());
+        let facts = valid.map(|()| Facts::new(plan, index, options, recorded, context.budget).to_bytes());
         let all = agree_at_start(context.communicator, facts)?;
         let all = all.iter().map(|bytes| Facts::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
         if let Some(rank) = all.iter().position(|facts| facts.common != all[0].common) {
@@ -110,13 +124,15 @@ impl Setup {
         }
 
         let batches = Facts::batches(&all, plan, &|array| work.file(array));
-        let batches = within(&tiles, batches, plan, index);
+        let recorded = all[0].recorded;
+        let left = tiles.start.saturating_add(recorded.unwrap_or_default().tiles)..tiles.end;
+        let batches = within(&left, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
         if context.communicator.size() == 1 {
             let own = batches.iter().zip(&needs).map(|(batch, need)| need.own(*batch)).collect();
-            return Ok(fitted?.into_setup(own, None));
+            return Ok(fitted?.into_setup(own, None, recorded));
         }
 
         let (quota, fitted) = match fitted {
@@ -131,7 +147,7 @@ impl Setup {
         let own = own.map(|at| needs[at].own(schedule.batches[at])).collect();
         // Rounds bound the tiles in flight.
         fitted.limits.tiles = u64::MAX;
-        Ok(fitted.into_setup(own, Some(schedule)))
+        Ok(fitted.into_setup(own, Some(schedule), recorded))
     }
 }
 
@@ -255,7 +271,7 @@ impl Fitted {
         self.permit.len_bytes().saturating_sub(self.limits.buffers_bytes)
     }
 
-    fn into_setup(self, own: Vec<OwnBatch>, schedule: Option<Schedule>) -> Setup {
+    fn into_setup(self, own: Vec<OwnBatch>, schedule: Option<Schedule>, recorded: Option<Kept>) -> Setup {
         Setup {
             jobs: self.jobs as usize,
             own,
@@ -264,6 +280,7 @@ impl Fitted {
             raw_len_bytes: usize::try_from(self.raw_len_bytes).unwrap_or(usize::MAX),
             permit: self.permit,
             schedule,
+            recorded,
         }
     }
 }

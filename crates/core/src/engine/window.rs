@@ -44,10 +44,10 @@ pub(super) struct Parcel {
     pub file: u32,
     pub address: u64,
     pub verbatim_tiles: u64,
-    /// Length of the stored tiles and their CRC-64/NVME (if the run is recorded), once they are written.
+    /// Length of the stored tiles, once they are written.
     pub stored_len_bytes: u64,
+    /// If the run is recorded: CRC-64/NVME of the stored tiles, and what the work wants to know later.
     pub checksum: u64,
-    /// What the work wants to know later, if the run is recorded.
     pub note: Vec<u8>,
 }
 
@@ -429,8 +429,9 @@ impl<E: std::error::Error + 'static> Window<E> {
         of_words(state.encoded.iter().take(count).flatten().map(|parcel| parcel.stored.len() as u64))
     }
 
-    /// Gives the next batches their addresses, and returns their claims as a message: per batch their number, then
-    /// tile, address, length and filter mask of each. `taken` is what all ranks have taken by now.
+    /// Gives the next batches their addresses, and returns what rank 0 commits and records of them as a message: per
+    /// batch its address, checksum, verbatim tiles, number of claims and length of the note; tile, address, length and
+    /// filter mask of each claim; the note. `taken` is what all ranks have taken by now.
     pub(super) fn settle(&self, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
         let mut state = self.lock();
@@ -439,7 +440,9 @@ impl<E: std::error::Error + 'static> Window<E> {
             let Some(mut parcel) = state.encoded.pop_front().flatten() else { break };
             state.first_encoded += 1;
             parcel.address = *address;
-            put_words(&mut message, [parcel.claims.len() as u64]);
+            let note = std::mem::take(&mut parcel.note);
+            let (claims, note_len_bytes) = (parcel.claims.len() as u64, note.len() as u64);
+            put_words(&mut message, [*address, parcel.checksum, parcel.verbatim_tiles, claims, note_len_bytes]);
             for claim in &parcel.claims {
                 let ordinal = index.ordinal(claim.tile).unwrap_or(u64::MAX);
                 put_words(
@@ -447,6 +450,7 @@ impl<E: std::error::Error + 'static> Window<E> {
                     [ordinal, address + claim.address, claim.len_bytes, u64::from(claim.filter_mask)],
                 );
             }
+            message.extend_from_slice(&note);
             self.make_writable(&mut state, parcel);
         }
         message

@@ -91,13 +91,16 @@ impl<W: TileWork> Shop<'_, W> {
             }
             tile = self.index.next(tile);
         }
+        if self.is_recorded {
+            // Of bytes that are still in the cache.
+            parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
+            self.work.note(worker, &mut parcel.note);
+            spent.encode.wall_ns += clock.lap(0).wall_ns;
+        }
         spent.share_out(thread_cpu_ns() - cpu_before_ns);
         stages.get_mut(Stage::Regroup).add(&spent.regroup);
         stages.get_mut(Stage::Encode).add(&spent.encode);
         self.observer.event(&Event::Advanced { stage: Stage::Encode, bytes: batch.raw_len_bytes, items: batch.tiles });
-        if self.is_recorded {
-            self.work.note(worker, &mut parcel.note);
-        }
         self.window.encoded(parcel);
     }
 
@@ -143,11 +146,8 @@ impl<W: TileWork> Shop<'_, W> {
         Ok(())
     }
 
-    fn write(&self, mut parcel: Parcel, stages: &mut StageTable) {
+    fn write(&self, parcel: Parcel, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
-        if self.is_recorded {
-            parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
-        }
         let (address, len_bytes) = (parcel.address, parcel.stored.len() as u64);
         if let Err(source) = self.sink.write_file_at(parcel.file, address, &parcel.stored) {
             return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });

@@ -5,12 +5,14 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
-    Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute_part,
+    Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute, execute_part,
     execute_recorded,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Plan;
 use raddle_core::progress::{Silent, Stage};
+use raddle_core::threads::Threads;
+use std::sync::Mutex;
 
 /// Keeps a list of batches.
 #[derive(Default)]
@@ -44,26 +46,50 @@ impl Recorder for Recorded {
     }
 }
 
-fn recorded(
+type Stored = Result<u64, EngineError<Refused>>;
+
+/// The outcomes of all ranks, what they wrote, and what the first committed.
+fn recorded_by(
+    ranks: usize,
     plan: &Plan,
     work: &Pattern,
     recorder: &mut Recorded,
     jobs: usize,
-) -> (Result<u64, EngineError<Refused>>, Memory, Arrays) {
-    let (sink, budget, cancel) = (Memory::default(), MemoryBudget::new(BUDGET), CancelToken::new());
-    let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
-    let mut arrays = Vec::new();
-    let mut commit = |done: Committed<'_>| {
-        arrays.push((done.array, done.claims.to_vec(), done.fill_tiles));
-        Ok(())
-    };
-    let options = options(jobs, Placement::Ordered, 1000);
-    let outcome = execute_recorded(plan, work, &sink, &mut commit, recorder, &options, &context);
-    let stored = outcome.map(|report| {
-        assert_eq!(report.end_address, START + report.stored_len_bytes);
-        report.stored_len_bytes
+) -> (Vec<Stored>, Memory, Arrays) {
+    let (sink, recorder) = (Memory::default(), Mutex::new(recorder));
+    let mut results = Threads::run(ranks, |communicator| {
+        // Little memory: many rounds.
+        let (budget, cancel) = (MemoryBudget::new(if ranks == 1 { BUDGET } else { 1 << 20 }), CancelToken::new());
+        let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };
+        let mut arrays = Vec::new();
+        let mut commit = |done: Committed<'_>| {
+            arrays.push((done.array, done.claims.to_vec(), done.fill_tiles));
+            Ok(())
+        };
+        let options = options(jobs, Placement::Ordered, 1000);
+        let outcome = if communicator.rank() == 0 {
+            let mut recorder = recorder.lock().unwrap();
+            execute_recorded(plan, work, &sink, &mut commit, &mut **recorder, &options, &context)
+        } else {
+            execute(plan, work, &sink, &mut commit, &options, &context)
+        };
+        let stored = outcome.map(|report| {
+            assert_eq!(report.end_address, START + report.stored_len_bytes);
+            let fill_tiles = expected(plan, work).1.iter().map(|array| array.2).sum::<u64>();
+            assert_eq!((report.tiles, report.fill_tiles), (plan.tile_count(), fill_tiles));
+            report.stored_len_bytes
+        });
+        (stored, arrays)
     });
-    (stored, sink, arrays)
+    assert!(results[1..].iter().all(|(_, arrays)| arrays.is_empty()), "only the first rank commits");
+    let arrays = std::mem::take(&mut results[0].1);
+    (results.into_iter().map(|(stored, _)| stored).collect(), sink, arrays)
+}
+
+/// The same by one process.
+fn recorded(plan: &Plan, work: &Pattern, recorder: &mut Recorded, jobs: usize) -> (Stored, Memory, Arrays) {
+    let (mut stored, sink, arrays) = recorded_by(1, plan, work, recorder, jobs);
+    (stored.remove(0), sink, arrays)
 }
 
 #[test]
@@ -173,4 +199,51 @@ fn what_was_recorded_before_a_failure_is_enough_to_go_on() {
     let (stored, sink, committed) = recorded(&plan, &Pattern::of(&plan), &mut second, 2);
     assert_eq!((stored.unwrap(), committed), (bytes.len() as u64, arrays));
     assert_eq!(sink.bytes(START + kept_len), bytes[kept_len as usize..]);
+}
+
+#[test]
+fn ranks_record_what_one_process_does_and_go_on_from_it() {
+    let plan = mixed();
+    let work = Pattern::of(&plan);
+    let (bytes, arrays) = expected(&plan, &work);
+    let mut whole = Recorded::default();
+    recorded(&plan, &work, &mut whole, 2).0.unwrap();
+    let all = whole.placed;
+    let len_bytes = bytes.len() as u64;
+    for ranks in 2..=4 {
+        for keep in (0..=all.len()).step_by(5).chain([all.len()]) {
+            let mut again = Recorded::of(&all[..keep]);
+            let kept_len = again.kept().stored_len_bytes;
+            let (stored, sink, committed) = recorded_by(ranks, &plan, &work, &mut again, 1 + keep % 3);
+            let case = format!("{keep} batches kept, {ranks} ranks");
+            assert!(stored.into_iter().all(|stored| stored.unwrap() == len_bytes), "{case}");
+            assert_eq!(committed, arrays, "{case}");
+            assert_eq!(sink.bytes(START + kept_len), bytes[kept_len as usize..], "{case}");
+            assert_eq!(again.placed, all[keep..], "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_go_on() {
+    let plan = mixed();
+    let (bytes, arrays) = expected(&plan, &Pattern::of(&plan));
+    let mut most = 0;
+    for (array, stage) in [(2, Stage::Encode), (17, Stage::Read), (30, Stage::Read), (59, Stage::Read)] {
+        let refuse = Some(Refused { array, index: 2, stage });
+        let mut first = Recorded::default();
+        let (stopped, sink, _) = recorded_by(3, &plan, &Pattern { refuse, ..Pattern::of(&plan) }, &mut first, 2);
+        assert!(stopped.iter().all(Result::is_err));
+        let mut second = Recorded::of(&first.placed);
+        let kept_len = second.kept().stored_len_bytes as usize;
+        most = most.max(second.kept().tiles);
+        let written = sink.runs.into_inner().unwrap();
+        let written: Vec<u8> = written.into_values().flatten().take(kept_len).collect();
+        assert!(written == bytes[..kept_len], "what is recorded is written");
+        let (stored, sink, committed) = recorded_by(2, &plan, &Pattern::of(&plan), &mut second, 1);
+        assert!(stored.into_iter().all(|stored| stored.unwrap() == bytes.len() as u64));
+        assert_eq!(committed, arrays);
+        assert_eq!(sink.bytes(START + kept_len as u64), bytes[kept_len..]);
+    }
+    assert!(most > plan.tile_count() / 2, "{most} tiles were kept");
 }

@@ -292,6 +292,8 @@ impl ChunkBuffers {
             let run = box_chunks.run(origin, out);
             return pipeline.decode(&mut self.decode, stored, chunk.filter_mask, run).map_err(decode_error);
         }
+        // The room for a chunk is what the file says a chunk is.
+        pipeline.check_stored(stored.len(), chunk.filter_mask, chunk_len).map_err(decode_error)?;
         if share.last_use {
             self.scratch.resize(chunk_len, 0);
             pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut self.scratch).map_err(decode_error)?;

@@ -8,10 +8,10 @@ use crate::error::{MergeError, Result};
 use crate::publish::{beside, folder_of, remove_recorded, sync_folder};
 use crate::resume::{Record, open_new};
 use raddle_core::engine::Kept;
-use raddle_core::journal::{self, Binding, Journal};
+use raddle_core::journal::{self, Binding};
 use raddle_core::plan::TileIndex;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -111,31 +111,15 @@ pub(super) enum State {
 
 /// How far a record of `count` tiles is that should be of `binding`.
 pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
-    let Some(mut journal) = open_journal(record)? else { return Ok(State::Missing) };
+    let Some(mut journal) = record.open_journal()? else { return Ok(State::Missing) };
     if let Some(subject) = binding.difference(journal.binding()) {
         return Ok(State::Differs(subject.to_owned()));
     }
-    while journal.next_record(index).map_err(unread(record))?.is_some() {}
+    while journal.next_record(index).map_err(|source| record.unread(source))?.is_some() {}
     let kept = journal.kept();
     let end = record.start_address.saturating_add(kept.stored_len_bytes);
     let is_whole = kept.tiles == count && std::fs::metadata(record.data).is_ok_and(|data| data.len() >= end);
     Ok(if is_whole { State::Complete(kept) } else { State::Begun })
-}
-
-fn unread(record: Record<'_>) -> impl FnOnce(std::io::Error) -> MergeError {
-    move |source| MergeError::Write { path: record.journal.to_path_buf(), operation: "read", source }
-}
-
-/// The journal of a record; `None` if there is none that can be read.
-fn open_journal(record: Record<'_>) -> Result<Option<Journal<BufReader<File>>>> {
-    match File::open(record.journal) {
-        Ok(journal) => {
-            let journal = Journal::open(BufReader::new(journal), record.first_tile, record.start_address);
-            journal.map_err(unread(record))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(unread(record)(source)),
-    }
 }
 
 /// Joins complete parts, in the order of their tiles, to what a merge by one process would have left.
@@ -170,8 +154,8 @@ pub(super) fn join(
     journal::begin(&mut out, binding).map_err(failed(joined.journal, "write"))?;
     let mut before = joined.start_address;
     for (part, kept) in parts {
-        let mut records = open_journal(*part)?.ok_or_else(|| unread(*part)(ErrorKind::NotFound.into()))?;
-        while let Some(mut batch) = records.next_record(index).map_err(unread(*part))? {
+        let mut records = part.open_journal()?.ok_or_else(|| part.unread(ErrorKind::NotFound.into()))?;
+        while let Some(mut batch) = records.next_record(index).map_err(|source| part.unread(source))? {
             batch.address += before;
             journal::append(&mut out, &batch, index).map_err(failed(joined.journal, "write"))?;
         }

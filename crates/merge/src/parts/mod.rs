@@ -16,10 +16,11 @@ use crate::execute::{MergeReport, complete};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{OutputLock, Publication, check_output, journal_path, sync_folder, temporary_path};
-use crate::resume::{Record, begin_record, binding, samples};
+use crate::resume::{Beginning, Begun, Record, Source, begin, binding, samples};
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use files::{PartFiles, State, join, state_of};
+use raddle_core::CoreError;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{Context, EngineOptions, EngineReport, Placement, execute_part};
 use raddle_core::journal::Binding;
@@ -195,7 +196,10 @@ impl Array {
         let files = PartFiles::of(&plan.options.output, part);
         let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
         let record = files.record(tiles.start);
-        let (data, mut journal) = begin_record(plan, Some(&self.binding), record, &work, true, *watch)?;
+        let beginning =
+            Beginning { plan, work: &work, record, resume: true, source: Source::Interrupted, watch: *watch };
+        let begun = begin(&beginning, Some(&self.binding), &SingleProcess)?;
+        let Begun { data, mut journal } = begun.ok_or(CoreError::RankLeft { operation: "merge" })?;
         let budget = MemoryBudget::new(plan.options.memory_limit_bytes);
         let context =
             Context { communicator: &SingleProcess, budget: &budget, observer: watch.observer, cancel: watch.cancel };

@@ -1,0 +1,143 @@
+//! Going on by ranks, which are threads here, from what ranks left: whatever their number, the bytes of one process.
+
+use crate::folder::count_left_beside;
+use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Silent};
+use raddle_core::threads::Threads;
+use raddle_merge::{Compress, MergeError, MergeOptions, Watch, merge_among, plan_among};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Inputs, and a merge of them with memory for two batches per rank and round: for many rounds.
+fn many_rounds(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
+    let (inputs, options) = numbers(folder, 3, 80);
+    (inputs, MergeOptions { force: true, memory_limit_bytes: 14 << 20, jobs: 1, ..options })
+}
+
+/// Merges by so many ranks, the last of which is stopped at its `stop_at`-th event after planning.
+fn run_stopped(size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at: u64) -> Vec<Outcome> {
+    Threads::run(size, |ranks| {
+        let (cancel, events, is_last) = (CancelToken::new(), AtomicU64::new(0), ranks.rank() + 1 == size);
+        let plan = plan_among(inputs, options, &Watch { observer: &Silent, cancel: &cancel }, ranks)?;
+        let observer = |_: &Event| {
+            if is_last && events.fetch_add(1, Ordering::Relaxed) == stop_at {
+                cancel.cancel();
+            }
+        };
+        merge_among(&plan, &Watch { observer: &observer, cancel: &cancel }, ranks)
+    })
+}
+
+/// The tiles that all ranks say are kept; `None` where they merged to the end.
+fn kept_tiles(outcomes: &[Outcome]) -> Option<u64> {
+    let kept = |outcome: &Outcome| match outcome {
+        Ok(_) => None,
+        Err(MergeError::Resumable { kept, .. }) => Some(kept.tiles),
+        Err(_) => Some(0),
+    };
+    assert!(outcomes.iter().all(|outcome| outcome.is_ok() || is_stopped(outcome)), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| kept(outcome) == kept(&outcomes[0])), "{outcomes:?}");
+    kept(&outcomes[0])
+}
+
+#[test]
+fn any_number_of_ranks_goes_on_from_what_any_number_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = many_rounds(folder.path());
+    let whole = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    std::fs::remove_file(&options.output).unwrap();
+    let (mut went_on, mut most) = (0, 0);
+    let stops = (0..200).step_by(2).zip([[3, 1, 2], [2, 4, 1], [1, 3, 3], [4, 2, 3]].into_iter().cycle());
+    for (stop_at, [first, second, last]) in stops {
+        // How far a rank is at an event depends on the others.
+        if stop_at >= 48 && went_on >= 4 && most > whole.engine.tiles / 2 {
+            return;
+        }
+        // Stopped twice, by other numbers of ranks.
+        let mut kept = 0;
+        for size in [first, second] {
+            let outcomes = run_stopped(size, &inputs, &options, stop_at);
+            match kept_tiles(&outcomes) {
+                None => {
+                    assert_eq!(report(outcomes).resumed_tiles, kept);
+                    kept = 0;
+                    std::fs::remove_file(&options.output).unwrap();
+                }
+                Some(now) => {
+                    assert!(now >= kept, "what was kept is kept");
+                    kept = now;
+                    assert!(!options.output.exists());
+                }
+            }
+            assert_eq!(count_left_beside(&options.output), if kept > 0 { 2 } else { 0 });
+        }
+        (went_on, most) = (went_on + u32::from(kept > 0), kept.max(most));
+        let done = report(run(last, &inputs, &options));
+        assert_eq!((done.resumed_tiles, &done.digest), (kept, &whole.digest), "stopped at {stop_at}");
+        assert_eq!(done.engine.stored_len_bytes, whole.engine.stored_len_bytes);
+        assert!(std::fs::read(&options.output).unwrap() == bytes, "stopped at {stop_at}: other bytes");
+        std::fs::remove_file(&options.output).unwrap();
+        assert_eq!(count_left_beside(&options.output), 0);
+    }
+    panic!("{went_on} went on, from {most} tiles at most");
+}
+
+#[test]
+fn ranks_go_on_only_from_what_is_theirs_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = many_rounds(folder.path());
+    report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    std::fs::remove_file(&options.output).unwrap();
+    let hidden = |suffix: &str| folder.path().join(format!(".merged.h5.raddle-{suffix}"));
+    let (part, journal) = (hidden("part"), hidden("journal"));
+    let kept =
+        (20..).find_map(|stop_at| kept_tiles(&run_stopped(3, &inputs, &options, stop_at)).filter(|kept| *kept > 100));
+    let kept = kept.unwrap();
+    let left = [&part, &journal].map(|path| std::fs::read(path).unwrap());
+    let told = |options: &MergeOptions, changed: &dyn Fn()| {
+        std::fs::write(&part, &left[0]).unwrap();
+        std::fs::write(&journal, &left[1]).unwrap();
+        changed();
+        let (warnings, cancel) = (Mutex::new(String::new()), CancelToken::new());
+        let observer = |event: &Event| {
+            if let Event::Message { text, .. } = event {
+                warnings.lock().unwrap().push_str(text);
+            }
+        };
+        let watch = Watch { observer: &observer, cancel: &cancel };
+        let done = report(Threads::run(3, |ranks| merge_by(ranks, &inputs, options, &watch)));
+        assert_eq!(count_left_beside(&options.output), 0);
+        (done.resumed_tiles, warnings.into_inner().unwrap())
+    };
+    let is_right = || assert!(std::fs::read(&options.output).unwrap() == bytes);
+    assert_eq!(told(&options, &|| ()), (kept, String::new()));
+    is_right();
+    assert_eq!(told(&MergeOptions { resume: false, ..options.clone() }, &|| ()), (0, String::new()));
+    is_right();
+    // Bytes that did not reach the disk, wherever they are: what lies before is kept.
+    let mut some_are_lost = false;
+    for at in (0..left[0].len()).step_by(left[0].len() / 7) {
+        let lose = || {
+            let mut bytes = left[0].clone();
+            let end = bytes.len().min(at + 4096);
+            bytes[at..end].fill(0);
+            std::fs::write(&part, bytes).unwrap();
+        };
+        let (resumed, _) = told(&options, &lose);
+        assert!(resumed <= kept);
+        some_are_lost |= resumed > kept / 2 && resumed < kept;
+        is_right();
+    }
+    assert!(some_are_lost, "what lies before lost bytes is kept, and no more");
+    let (resumed, words) = told(&MergeOptions { compress: Compress::Gzip(1), ..options.clone() }, &|| ());
+    assert!(resumed == 0 && words.contains("the options changed since; starting over"), "{words}");
+    // Last, for it is another input then.
+    let same = std::fs::read(&inputs[1]).unwrap();
+    let (resumed, words) = told(&options, &|| std::fs::write(&inputs[1], &same).unwrap());
+    assert!(resumed == 0 && words.contains("the inputs changed since; starting over"), "{words}");
+    is_right();
+}
