@@ -42,14 +42,15 @@ class Share(Mapping[str, slice]):
     events: slice
     """Its events: rows of the group that has a row per event."""
 
-    def __init__(self, file: File, key: str, described: dict[str, Any]) -> None:
+    def __init__(self, file: File, key: str, described: dict[str, Any], groups: list[bytes]) -> None:
         self._file = file
         self._key = key
         self.rank, self.size = described["rank"], described["size"]
         self.events = slice(described["events"]["start"], described["events"]["end"])
-        self._rows = {
-            table["group"]: slice(table["rows"]["start"], table["rows"]["end"]) for table in described["tables"]
-        }
+        rows = [slice(table["rows"]["start"], table["rows"]["end"]) for table in described["tables"]]
+        # The names in the description are made for terminals.
+        paths = [group.decode("utf-8", "surrogateescape") for group in groups]
+        self._rows = dict(zip(paths, rows, strict=True))
 
     def __getitem__(self, group: str | Group) -> slice:
         """Rows of a group, named or given, for all of its datasets."""
@@ -94,7 +95,8 @@ def share(file: File, reader: Communicator | int, size: int | None, key: str) ->
         raise UsageError(f"rank {rank} of {size}")
     path = index_key(file, key)
     name = posixpath.basename(path).removesuffix(".seq")
-    return Share(file, name, json.loads(_core.partition(file.filename, path, rank, size)))
+    described, groups = _core.partition(file.filename, path, rank, size)
+    return Share(file, name, json.loads(described), groups)
 
 
 def index_key(file: File, key: str) -> str:

@@ -62,6 +62,17 @@ def test_shares_hold_every_row_once_and_events_whole(opened, size):
     assert shares[-1].events.stop == FILES * EVENTS
 
 
+def test_names_that_are_not_shown_as_they_are(keyed, tmp_path):
+    shutil.copy(keyed, tmp_path / "named.h5")
+    with h5py.File(tmp_path / "named.h5", "a") as file:
+        file.move("rec.trk", b"rec\n\xff")
+    with raddle.open(tmp_path / "named.h5") as named:
+        share = named.partition(1, 2)
+        group = named[b"rec\n\xff"]
+        assert set(share) == {"/spill", group.name}
+        assert len(share.read_columns(group.name, ["energy"])["energy"]) == len(share.read_columns(group)["evt"]) > 0
+
+
 class Communicator:
     """What is asked of one of mpi4py."""
 

@@ -90,6 +90,9 @@ def test_fill_values_and_what_was_never_written(tmp_path):
             ours, theirs = np.asarray(root[name][...]), np.asarray(file[name][()])
             assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, name
             assert np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f"), name
+    # A fill value means "missing" to readers: it is named where the file does, or where it is needed.
+    fill_of = {name: root[name].metadata.fill_value for name in ["i", "never", "empty", "scalar", "compact"]}
+    assert fill_of == {"i": 7, "never": 0, "empty": None, "scalar": None, "compact": None}
 
 
 def test_attributes(tmp_path):
@@ -161,13 +164,13 @@ def test_a_merged_file_through_xarray(tmp_path, runs):
         warnings.simplefilter("ignore")
         raddle.references(tmp_path / "all.h5", output, group="/rec")
         files = fsspec.filesystem("reference", fo=str(output))
-        # Without masking: xarray takes the fill value, 0 where none was set, for "missing".
-        options = {"consolidated": False, "zarr_format": 2, "mask_and_scale": False}
-        through = xarray.open_zarr(files.get_mapper(), **options)
+        through = xarray.open_zarr(files.get_mapper(), consolidated=False, zarr_format=2)
     with h5py.File(tmp_path / "all.h5") as file:
         for name, dataset in file["rec"].items():
-            assert np.array_equal(through[name].values, dataset[:])
+            # Zeros are values where no fill value says otherwise.
+            assert through[name].dtype == dataset.dtype and np.array_equal(through[name].values, dataset[:])
     with pytest.raises(KeyError, match="none"):
         raddle.references(runs[0], group="none")
-    with pytest.raises(errors.InputError):
+    with pytest.raises(FileNotFoundError) as missing:
         raddle.references(tmp_path / "none.h5")
+    assert isinstance(missing.value, errors.InputNotFoundError)

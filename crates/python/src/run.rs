@@ -7,6 +7,7 @@ use crate::attached::detached;
 use crate::errors;
 use clap::Parser;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use raddle_cli::arguments::{Arguments, Command};
 use raddle_cli::command::inspect::write_references;
 use raddle_cli::failure::Failure;
@@ -24,7 +25,7 @@ use raddle_merge::parts::merge_part;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 use raddle_merge::schema::display_path;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -99,52 +100,65 @@ pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let inspected = detached(py, || {
-        // Before anything else, for an error that tells a file that is not there from one that is damaged.
-        InputFile::open(&path).map_err(Refusal::Unreadable)?;
+        openable(&path)?;
         raddle_merge::append::redo::settle(&path)
             .map_err(|error| Refusal::Told(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
         let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
         let file = InputFile::open(&path).map_err(Refusal::Unreadable)?;
         raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref()).map_err(Refusal::Unreadable)
     })?;
-    inspected.map(|inspection| json(&inspection)).map_err(|refusal| match refusal {
-        Refusal::Unreadable(error) => errors::of_hdf5(py, &error),
-        Refusal::Told(failure) => errors::of_failure(py, &failure),
-    })
+    inspected.map(|inspection| json(&inspection)).map_err(|refusal| refusal.raised(py))
 }
 
 /// Where each chunk of a file lies, as kerchunk's JSON with `url` for the file; objects left out, with the reason.
 #[pyfunction]
 pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
     let written = detached(py, || {
+        openable(&path)?;
         let mut text = Vec::new();
         let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
-        let left_out = write_references(&path, url, child.as_ref(), &mut text)?;
-        Ok::<_, Failure>((text, left_out))
+        let left_out = write_references(&path, url, child.as_ref(), &mut text).map_err(Refusal::Told)?;
+        Ok::<_, Refusal>((text, left_out))
     })?;
-    let (text, left_out) = written.map_err(|failure| errors::of_failure(py, &failure))?;
+    let (text, left_out) = written.map_err(|refusal| refusal.raised(py))?;
     // Keys and values are made of text.
     let text = String::from_utf8_lossy(&text).into_owned();
     Ok((text, left_out.into_iter().map(|left| (display_path(&left.path), left.reason)).collect()))
 }
 
-/// The share of events of reader `rank` of `size`.
+/// The share of events of reader `rank` of `size`, and the paths of its tables as they are in the file.
 #[pyfunction]
-pub fn partition(py: Python<'_>, path: PathBuf, key: &str, rank: u64, size: u64) -> PyResult<String> {
+pub fn partition(py: Python<'_>, path: PathBuf, key: &str, rank: u64, size: u64) -> PyResult<(String, Vec<Py<PyBytes>>)> {
     if rank >= size {
         return Err(errors::usage(py, &format!("reader {rank} of {size}")));
     }
-    watched(py, None, |watch| {
+    let (share, groups) = watched(py, None, |watch| {
         let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&path));
         let file = KeyedFile::open(&path, key, &MergeOptions::new(""), watch).map_err(failed)?;
-        file.share(rank, size).map_err(failed).map(|share| json(&share))
-    })
+        let share = file.share(rank, size).map_err(failed)?;
+        Ok((json(&share), file.groups().map(<[u8]>::to_vec).collect::<Vec<_>>()))
+    })?;
+    Ok((share, groups.iter().map(|group| PyBytes::new(py, group).unbind()).collect()))
 }
 
-/// Why a file is not inspected.
+/// Why one file is not read.
 enum Refusal {
     Unreadable(Hdf5Error),
     Told(Failure),
+}
+
+impl Refusal {
+    fn raised(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Unreadable(error) => errors::of_hdf5(py, error),
+            Self::Told(failure) => errors::of_failure(py, failure),
+        }
+    }
+}
+
+/// Asked before anything else, for an error that tells a file that is not there from one that is damaged.
+fn openable(path: &Path) -> Result<(), Refusal> {
+    InputFile::open(path).map(drop).map_err(Refusal::Unreadable)
 }
 
 /// Threads used where no number is given: the cores that this process may use.

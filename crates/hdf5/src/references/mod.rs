@@ -167,13 +167,14 @@ impl Walk<'_> {
             Ok(shape) => shape,
             Err(reason) => return Fate::LeftOut(reason),
         };
-        let array = match zarr::array(dataset, &chunk_shape) {
-            Ok(array) => array,
-            Err(reason) => return Fate::LeftOut(reason),
-        };
         // Damage shows before the first entry is made.
         let chunks = match self.chunks(path, dataset, &chunk_shape) {
             Ok(chunks) => chunks,
+            Err(reason) => return Fate::LeftOut(reason),
+        };
+        let is_whole = chunks.len() as u64 == chunk_count(dataset.dataspace.dims(), &chunk_shape);
+        let array = match zarr::array(dataset, &chunk_shape, is_whole) {
+            Ok(array) => array,
             Err(reason) => return Fate::LeftOut(reason),
         };
         let mut attributes = self.attributes(object);
@@ -320,6 +321,12 @@ impl Walk<'_> {
 enum Place {
     InHeader(Vec<u8>),
     InFile { address: u64, len_bytes: u64 },
+}
+
+/// Number of chunks of a dataset that lacks none.
+fn chunk_count(dims: &[u64], chunk_shape: &[u64]) -> u64 {
+    let along = dims.iter().zip(chunk_shape).map(|(dim, chunk)| dim.div_ceil(*chunk));
+    along.fold(1, u64::saturating_mul)
 }
 
 /// Chunk shape in Zarr: the whole of what is not in chunks.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 /// Of strings: padded with blanks, which Zarr does not know.
 const SPACE_PADDED: u8 = 2;
 
-/// The `.zarray` of a dataset whose chunks have the shape `chunk_shape`.
-pub(super) fn array(dataset: &Dataset, chunk_shape: &[u64]) -> Result<Value, String> {
+/// The `.zarray` of a dataset whose chunks have the shape `chunk_shape`; `is_whole` where none of them is missing.
+pub(super) fn array(dataset: &Dataset, chunk_shape: &[u64], is_whole: bool) -> Result<Value, String> {
     let class = &dataset.datatype.class;
     let filters = dataset.filters.iter().map(|filter| codec(filter, class)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({
@@ -21,7 +21,7 @@ pub(super) fn array(dataset: &Dataset, chunk_shape: &[u64]) -> Result<Value, Str
         "dtype": dtype(class)?,
         "compressor": null,
         "filters": if filters.is_empty() { Value::Null } else { filters.into() },
-        "fill_value": fill(dataset)?,
+        "fill_value": fill(dataset, is_whole)?,
         "order": "C",
         "dimension_separator": ".",
     }))
@@ -104,10 +104,12 @@ fn codec(filter: &Filter, class: &TypeClass) -> Result<Value, String> {
     })
 }
 
-fn fill(dataset: &Dataset) -> Result<Value, String> {
+/// None where nobody set one and nothing is to be filled: readers take the fill value for the one that means "missing".
+/// For chunks that are missing it is named, for none leaves them undefined in Zarr and zero in HDF5.
+fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
     let fill = &dataset.fill;
     let class = &dataset.datatype.class;
-    if fill.undefined {
+    if fill.undefined || (is_whole && !fill.user_defined) {
         return Ok(Value::Null);
     }
     let len = usize::try_from(class.len_bytes()).map_err(|_| "an element longer than memory".to_owned())?;
