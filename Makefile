@@ -32,7 +32,7 @@ HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-mpi soak judge fuzz loom check build python bench docs setup setup-tests clean
 
-demo: build
+demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
 
 build: setup
@@ -113,7 +113,11 @@ $(VENV)/.build-ready: requirements/build.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/build.txt
 	touch $@
 
-$(VENV)/.tests-ready: requirements/tests.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
+$(VENV)/.demo-ready: requirements/demo.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/demo.txt
+	touch $@
+
+$(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/tests.txt
 	sh scripts/install-system-packages.sh
 	touch $@
