@@ -10,6 +10,7 @@
 #   make build   the optimised command, target/release/raddle
 #   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
+#   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,6 +20,7 @@ export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
+BENCH_PYTHON ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
@@ -30,7 +32,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi soak judge fuzz loom check build python bench docs setup setup-tests clean
+.PHONY: demo test test-python test-mpi soak judge fuzz loom check build python bench bench-python docs setup setup-tests clean
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -99,6 +101,11 @@ check: setup-tests
 bench: build setup-tests
 	$(CARGO) build --release --locked --package raddle-hdf5 --example scan_with_libhdf5
 	$(BIN)/python benches/run.py --workloads $(BENCH_WORKLOADS) $(if $(CONTENDER),--contender '$(CONTENDER)')
+
+# Both packages in one build: each for itself would have the dependencies with other features, built anew.
+bench-python: setup-tests
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/python.py $(BENCH_PYTHON)
 
 docs: setup-tests
 	$(BIN)/mkdocs serve

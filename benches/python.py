@@ -4,8 +4,7 @@ Four tasks: every column of a merged file; every column of one of its inputs, in
 with `read_columns`; opening a file of 16,000 datasets and listing shapes and types. Each run is a process of its own, the two
 take turns, and nothing counts before both have read the same values. Needs the package optimised:
 
-    make build && cargo build --release --package raddle-python
-    python benches/python.py [--rounds 5] [--keep FOLDER] [--out FOLDER]
+    make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
 """
 
 import argparse
@@ -60,7 +59,7 @@ def main():
 def package_with(core, folder):
     """A copy of the package around the optimised compiled part."""
     if not core.exists():
-        sys.exit(f"{core} is missing: cargo build --release --package raddle-python")
+        sys.exit(f"{core} is missing: make bench-python")
     shutil.copytree(HERE.parent / "python/raddle", folder / "package/raddle", ignore=shutil.ignore_patterns("*.so*"))
     shutil.copy(core, folder / "package/raddle/_core.abi3.so")
     return folder / "package"

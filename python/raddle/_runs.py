@@ -17,7 +17,6 @@ Path = str | os.PathLike[str]
 Inputs = Path | Iterable[Path]
 
 
-
 def plan(
     inputs: Inputs,
     *,
@@ -212,7 +211,8 @@ def references(
     file
         The file.
     output
-        Where to write the references as JSON, which kerchunk, fsspec and VirtualiZarr take. Default: nowhere.
+        Where to write the references, for kerchunk, fsspec and VirtualiZarr: as JSON, or, if the name ends with
+        ``.parquet``, as a folder in kerchunk's parquet layout, of which readers load only what they need. Default: nowhere.
     group
         A group whose references are wanted, as the root. Default: those of the whole file.
     url
@@ -228,6 +228,12 @@ def references(
     ------
     raddle.errors.InputError
         If the file cannot be read.
+    raddle.errors.ObjectNotFoundError
+        If there is no such group.
+    raddle.errors.UsageError
+        If parquet is wanted and pandas, or both of fastparquet and pyarrow, are not installed.
+    OSError
+        If ``output`` cannot be written; a folder is not replaced.
 
     Examples
     --------
@@ -243,7 +249,11 @@ def references(
         if ".zgroup" not in inside:
             raise ObjectNotFoundError(f"{os.fspath(file)} has no group {group!r}")
         found["refs"] = inside
-    if output is not None:
+    if output is not None and os.fspath(output).endswith(".parquet"):
+        from raddle._parquet import write_parquet
+
+        write_parquet(found, os.fspath(output))
+    elif output is not None:
         with open(output, "w", encoding="utf-8") as written:
             json.dump(found, written)
     return found

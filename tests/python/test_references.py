@@ -150,10 +150,42 @@ def test_the_command(tmp_path, environment, runs):
     assert elsewhere.returncode == 0 and ranges and {entry[0] for entry in ranges} == {"s3://bucket/run1.h5"}
     output.unlink()
     assert subprocess.run([*command, str(runs[1])], **options).returncode == 2
+    parquet = subprocess.run([*command[:-1], str(tmp_path / "refs.parquet")], **options)
+    assert parquet.returncode == 2 and "raddle.references" in parquet.stderr
     broken = tmp_path / "broken.h5"
     broken.write_bytes(runs[0].read_bytes()[:1000])
     refused = subprocess.run([*command[:4], str(broken), "--refs", str(output)], **options)
     assert refused.returncode == 3 and not output.exists()
+
+
+def test_as_parquet(tmp_path, monkeypatch):
+    pytest.importorskip("fastparquet", reason="fastparquet is not installed")
+    from raddle import _parquet
+
+    # Several files of rows per array, one of them with none.
+    monkeypatch.setattr(_parquet, "_MOST_ROWS", 4)
+    path, output = tmp_path / "all.h5", tmp_path / "all.parquet"
+    random = np.random.default_rng(1)
+    with h5py.File(path, "w") as file:
+        values = random.integers(0, 9, (20, 6), "i4")
+        file.create_dataset("g/full", data=values, chunks=(7, 2), compression="gzip", shuffle=True)
+        gaps = file.create_dataset("g/h/gaps", (40,), ">f8", chunks=(3,))
+        gaps[:3], gaps[30:36] = 1.5, -2.5
+        file.create_dataset("never", (9,), "u2", chunks=(4,))
+        file["whole"], file["scalar"] = np.arange(5), 2.5
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        made = h5py.h5d.create(file.id, b"compact", h5py.h5t.STD_I16BE, h5py.h5s.create_simple((3,)), compact)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([1, -2, 3], ">i2"))
+    raddle.references(path, output)
+    assert len(list((output / "g/full").iterdir())) == 3 and len(list((output / "g/h/gaps").iterdir())) == 2
+    root = opened(str(output))
+    with h5py.File(path) as file:
+        for name in ["g/full", "g/h/gaps", "never", "whole", "scalar", "compact"]:
+            ours, theirs = np.asarray(root[name][...]), np.asarray(file[name][()])
+            assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs), name
+    with pytest.raises(FileExistsError):
+        raddle.references(path, output)
 
 
 def test_a_merged_file_through_xarray(tmp_path, runs):

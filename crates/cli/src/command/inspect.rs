@@ -102,6 +102,11 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
             "--refs takes one file: references of several are to be combined by who reads them",
         ));
     };
+    if output.extension().is_some_and(|extension| extension == "parquet") {
+        return Err(Failure::usage("--refs writes JSON").hint(
+            "in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json",
+        ));
+    }
     let own = std::path::absolute(path).map_err(|cause| Failure::writing(output, &cause))?;
     let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
     let file = std::fs::File::create_new(output).map_err(|cause| Failure::writing(output, &cause))?;
