@@ -25,7 +25,8 @@ _MOST_ROWS = 10_000
 
 def write_parquet(references: dict[str, Any], folder: str) -> None:
     """Write references, as `raddle.references` returns them, to a folder that is not there yet."""
-    engine = _engine()
+    if find_spec("fastparquet") is None:
+        raise UsageError("references as parquet need fastparquet: pip install raddle[parquet]")
     os.mkdir(folder)
     metadata: dict[str, Any] = {}
     places: dict[str, dict[str, Any]] = {}
@@ -40,17 +41,10 @@ def write_parquet(references: dict[str, Any], folder: str) -> None:
     for array, chunks in places.items():
         os.makedirs(os.path.join(folder, array), exist_ok=True)
         for number, values in _in_order(chunks, grids[array], rows).items():
-            _write_rows(values, rows, os.path.join(folder, array, f"refs.{number}.parq"), engine)
+            _write_rows(values, rows, os.path.join(folder, array, f"refs.{number}.parq"))
     # Last: with it the folder is a store.
     with open(os.path.join(folder, ".zmetadata"), "w", encoding="utf-8") as written:
         json.dump({"metadata": metadata, "record_size": rows}, written)
-
-
-def _engine() -> str:
-    for engine in ("fastparquet", "pyarrow"):
-        if find_spec(engine) and find_spec("pandas"):
-            return engine
-    raise UsageError("references as parquet need pandas and fastparquet or pyarrow: pip install raddle[parquet]")
 
 
 def _grid(described: dict[str, Any]) -> list[int]:
@@ -70,7 +64,8 @@ def _in_order(chunks: dict[str, Any], grid: list[int], rows: int) -> dict[int, d
     return files
 
 
-def _write_rows(values: dict[int, Any], rows: int, path: str, engine: str) -> None:
+def _write_rows(values: dict[int, Any], rows: int, path: str) -> None:
+    import fastparquet
     import pandas
 
     urls, raws = _nothing(rows), _nothing(rows)
@@ -83,15 +78,14 @@ def _write_rows(values: dict[int, Any], rows: int, path: str, engine: str) -> No
     columns: dict[str, Any] = {"path": urls, "offset": offsets, "size": sizes}
     if any(raw is not None for raw in raws):
         columns["raw"] = raws
-    options: dict[str, Any] = {"write_statistics": False}
-    if engine == "fastparquet":
-        encoding = {name: kind for name, kind in (("path", "utf8"), ("raw", "bytes")) if name in columns}
-        options = {"stats": False, "object_encoding": encoding, "has_nulls": list(encoding)}
+    encoding = {name: kind for name, kind in (("path", "utf8"), ("raw", "bytes")) if name in columns}
     frame = pandas.DataFrame(columns, copy=False)
     if all(url is not None for url in urls):
         # Not with gaps: readers know these by None, which a category does not give them.
         frame["path"] = frame["path"].astype("category")
-    frame.to_parquet(path, engine=engine, compression="zstd", index=False, **options)
+    fastparquet.write(
+        path, frame, compression="ZSTD", stats=False, object_encoding=encoding, has_nulls=list(encoding), write_index=False
+    )
 
 
 def _nothing(rows: int) -> npt.NDArray[np.object_]:

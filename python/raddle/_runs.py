@@ -231,7 +231,7 @@ def references(
     raddle.errors.ObjectNotFoundError
         If there is no such group.
     raddle.errors.UsageError
-        If parquet is wanted and pandas, or both of fastparquet and pyarrow, are not installed.
+        If parquet is wanted and fastparquet is not installed.
     OSError
         If ``output`` cannot be written; a folder is not replaced.
 
