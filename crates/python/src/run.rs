@@ -128,7 +128,13 @@ pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String,
 
 /// The share of events of reader `rank` of `size`, and the paths of its tables as they are in the file.
 #[pyfunction]
-pub fn partition(py: Python<'_>, path: PathBuf, key: &str, rank: u64, size: u64) -> PyResult<(String, Vec<Py<PyBytes>>)> {
+pub fn partition(
+    py: Python<'_>,
+    path: PathBuf,
+    key: &str,
+    rank: u64,
+    size: u64,
+) -> PyResult<(String, Vec<Py<PyBytes>>)> {
     if rank >= size {
         return Err(errors::usage(py, &format!("reader {rank} of {size}")));
     }

@@ -103,9 +103,8 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         ));
     };
     if output.extension().is_some_and(|extension| extension == "parquet") {
-        return Err(Failure::usage("--refs writes JSON").hint(
-            "in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json",
-        ));
+        return Err(Failure::usage("--refs writes JSON")
+            .hint("in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json"));
     }
     let own = std::path::absolute(path).map_err(|cause| Failure::writing(output, &cause))?;
     let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
