@@ -214,7 +214,7 @@ impl Walk<'_> {
         };
         match &dataset.layout {
             Layout::Compact(data) => match data.stored() {
-                Some(bytes) if bytes.is_empty() => Ok(Vec::new()),
+                Some([]) => Ok(Vec::new()),
                 Some(bytes) => Ok(vec![(first_key(), Place::InHeader(bytes.to_vec()))]),
                 None => Err("values that only libhdf5 reads".to_owned()),
             },
