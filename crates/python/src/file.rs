@@ -3,7 +3,7 @@
 use crate::attached::{detached, no_signal};
 use crate::describe::describe;
 use crate::errors;
-use crate::open_file::{Found, OpenFile, cut_canonical};
+use crate::open_file::{Axes, Found, OpenFile, cut_canonical};
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -149,7 +149,7 @@ impl File {
     /// Of each dataset: names of its dimensions, None where one has none, and whether it holds values of its own.
     fn dimensions<'py>(&self, py: Python<'py>, datasets: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let described = PyList::empty(py);
-        for (names, has_values) in self.told(py, self.inner.dimensions(&datasets))? {
+        for Axes { names, has_values } in self.told(py, self.inner.axes(&datasets))? {
             let axes = PyList::empty(py);
             for name in names {
                 axes.append(name.map(|name| text(py, &name)).transpose()?)?;

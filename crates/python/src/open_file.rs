@@ -50,6 +50,15 @@ pub enum Found {
     Nothing,
 }
 
+/// What a dataset's axes are.
+#[derive(Debug)]
+pub struct Axes {
+    /// Names of the dimensions; `None` where one has none.
+    pub names: Vec<Option<Vec<u8>>>,
+    /// Whether the dataset holds values of its own, rather than stand for a dimension.
+    pub has_values: bool,
+}
+
 /// A dataset with what reading it takes.
 #[derive(Debug)]
 pub struct Prepared {
@@ -180,12 +189,12 @@ impl OpenFile {
         })
     }
 
-    /// Names of each dataset's dimensions, and whether it holds values of its own ([`raddle_hdf5::dimensions`]).
-    pub fn dimensions(&self, datasets: &[ObjectIndex]) -> Result<Vec<(Vec<Option<Vec<u8>>>, bool)>> {
+    /// The axes of each dataset ([`raddle_hdf5::dimensions`]).
+    pub fn axes(&self, datasets: &[ObjectIndex]) -> Result<Vec<Axes>> {
         let mut dimensions = Dimensions::new(&self.file, &self.tree);
         let described = datasets.iter().map(|&index| {
-            let object = self.object(index)?;
-            Ok((dimensions.names(index)?, !is_without_values(object)))
+            let has_values = !is_without_values(self.object(index)?);
+            Ok(Axes { names: dimensions.names(index)?, has_values })
         });
         described.collect()
     }
