@@ -296,7 +296,7 @@ pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
         jobs: 0,
         memory_limit_bytes: 0,
         resume: true,
-        reader_executable: None,
+        reader: None,
         ..plan.options.clone()
     };
     binding.bind("the options", of_text(&format!("{options:?}")));

@@ -32,10 +32,12 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
+    /// Which files.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
+    /// In which order.
     #[command(flatten)]
-    sorting: SortingArgs,
+    pub sorting: SortingArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -67,7 +69,7 @@ pub struct MergeArgs {
     /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
     /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
     #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered", "align"], help_heading = "Running")]
-    part: Option<Part>,
+    pub part: Option<Part>,
     #[command(flatten)]
     running: RunningArgs,
 }
@@ -86,21 +88,33 @@ Examples:
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
 path, never by position. The output appears under its name only when it is complete.";
 
+impl MergeArgs {
+    /// The options of the merge.
+    ///
+    /// # Errors
+    /// If options contradict one another or a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new(&self.output.output);
+        self.output.apply(&mut options);
+        self.stripes.apply(&mut options);
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options);
+        if !self.keys.is_empty() {
+            options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
+        }
+        self.placing.apply(&mut options);
+        if options.link == Link::External && !options.made.is_empty() {
+            return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
+        }
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+}
+
 /// Collective. Merges the inputs.
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
-    let mut options = MergeOptions::new(&arguments.output.output);
-    arguments.output.apply(&mut options);
-    arguments.stripes.apply(&mut options);
-    arguments.schema.apply(&mut options)?;
-    arguments.layout.apply(&mut options);
-    if !arguments.keys.is_empty() {
-        options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
-    }
-    arguments.placing.apply(&mut options);
-    if options.link == Link::External && !options.made.is_empty() {
-        return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
-    }
+    let mut options = arguments.options()?;
     if arguments.part.is_some() && team.ranks().size() > 1 {
         return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
     }
