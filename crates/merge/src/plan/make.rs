@@ -4,6 +4,7 @@
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
 use super::{MergePlan, PlannedInput, Planner};
+use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::digests::stored::StoredDigests;
@@ -75,7 +76,9 @@ pub(crate) fn plan_from(
     agree(ranks, "complete what an append left", settled)?;
     found.skipped =
         scan::scan(inputs, options, watch, ranks, |place, scanned| found.add(place, inputs[place].clone(), scanned))?;
-    plan_found(found, beginning, options, watch, ranks)
+    let mut plan = plan_found(found, beginning, options, watch, ranks)?;
+    plan.alignment = alignment::decide(&plan, ranks)?;
+    Ok(plan)
 }
 
 /// Inputs that were scanned and joined, before anything is planned.
@@ -200,6 +203,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         link_names,
         carried,
         growth,
+        alignment: None,
         options: options.clone(),
     };
     links::check_sources(&plan, watch)?;
