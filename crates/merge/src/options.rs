@@ -1,5 +1,6 @@
 //! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
 
+use crate::alignment::Align;
 use crate::join::JoinOptions;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
@@ -88,6 +89,9 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
     pub ordered: bool,
+    /// Chunks are placed so that ranks share no stripe of the file system; nothing is recorded then, and an interrupted run
+    /// starts over.
+    pub align: Option<Align>,
     /// Go on behind what an interrupted run of the same merge left.
     pub resume: bool,
     /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
@@ -124,6 +128,7 @@ impl MergeOptions {
             made: Vec::new(),
             skip_bad: false,
             ordered: true,
+            align: None,
             resume: true,
             max_output_len_bytes: None,
             reader: None,

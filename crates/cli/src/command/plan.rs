@@ -10,6 +10,7 @@ use crate::options::{
     running::RunningArgs,
     schema::SchemaArgs,
     simulation::SimulationArgs,
+    stripes::StripesArgs,
 };
 use crate::render::plan::{Detail, Summary};
 use crate::team::Team;
@@ -31,6 +32,8 @@ pub struct PlanArgs {
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    stripes: StripesArgs,
     #[command(flatten)]
     placing: PlacingArgs,
     #[command(flatten)]
@@ -66,6 +69,7 @@ impl PlanArgs {
         let mut options = MergeOptions::new("");
         self.schema.apply(&mut options)?;
         self.layout.apply(&mut options);
+        self.stripes.apply(&mut options);
         self.placing.apply(&mut options);
         self.running.apply(&mut options);
         Ok(options)
