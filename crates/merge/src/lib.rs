@@ -6,6 +6,7 @@
 
 pub mod alignment;
 pub mod append;
+mod collective;
 mod commit;
 mod cost;
 pub mod digests;

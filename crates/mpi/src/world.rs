@@ -3,6 +3,7 @@
 //! Invariant: no rank waits for ever for one that failed. A rank that goes its own way, with an error that the others
 //! have not agreed on or a panic, comes to [`World::end`] too early, waits there for so long, and then ends all.
 
+use crate::collective::ParallelHdf5;
 use crate::communicator::MpiCommunicator;
 use crate::error::{MpiError, Result};
 use crate::file::MpiFiles;
@@ -12,7 +13,9 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator as _;
 use raddle_core::communicator::Communicator;
+use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::SharedFiles;
+use std::path::Path;
 use std::time::Duration;
 
 /// The ranks that were started together. Only the thread that joined may use it.
@@ -61,6 +64,14 @@ impl World {
     /// If a hint is longer than MPI takes.
     pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         Ok(Box::new(MpiFiles::new(&self.ranks, hints)?))
+    }
+
+    /// Datasets that the ranks write together, through the parallel libhdf5 at `library` or one of a usual name.
+    ///
+    /// # Errors
+    /// [`MpiError::Hdf5`] if there is none.
+    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>> {
+        Ok(Box::new(ParallelHdf5::load(&self.ranks, library)?))
     }
 
     /// Collective. Gathers the last words of all ranks; then [`World::close`]. A rank that failed has `patience`: if the
