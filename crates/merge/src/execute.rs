@@ -5,7 +5,7 @@
 
 use crate::alignment::Alignment;
 use crate::collective;
-use crate::commit::{Committer, output_options};
+use crate::commit::Committer;
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -13,6 +13,7 @@ use crate::plan::MergePlan;
 use crate::publish::{Publication, journal_path, temporary_path};
 use crate::ranks::{agree, agree_what_is_kept, share};
 use crate::resume::{self, Beginning, Begun, Record, Source};
+use crate::specs::output_options;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use raddle_core::CoreError;

@@ -37,6 +37,7 @@ mod scan_exchange;
 pub mod schema;
 pub mod selection;
 pub mod simulate;
+mod specs;
 mod stack;
 mod stored;
 mod tiles;

@@ -98,7 +98,7 @@ pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
     let memory = (largest_tile + batches + work.worker_len_bytes()).saturating_mul(plan.options.jobs as u64);
     Ok(Prediction {
         stored_len_bytes: stored_len_bytes as u64,
-        metadata_len_bytes: crate::commit::predict_metadata(plan),
+        metadata_len_bytes: crate::specs::predict_metadata(plan),
         input_len_bytes: plan.input_len_bytes(),
         elapsed_s: per_stored_byte_s * input_stored / plan.options.jobs.max(1) as f64,
         memory_len_bytes: memory.min(plan.options.memory_limit_bytes),

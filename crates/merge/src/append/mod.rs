@@ -9,7 +9,7 @@ mod column;
 pub mod growth;
 pub mod redo;
 
-use crate::commit::{column_spec, write_provenance};
+use crate::commit::write_provenance;
 use crate::digests::Digests;
 use crate::digests::blocks::{Form, InOrder};
 use crate::digests::stored;
@@ -24,6 +24,7 @@ use crate::provenance::{gather, provenance_path};
 use crate::publish::OutputLock;
 use crate::resume::sample;
 use crate::schema::display_path;
+use crate::specs::column_spec;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use growth::Growth;

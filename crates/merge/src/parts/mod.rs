@@ -9,7 +9,6 @@
 
 mod files;
 
-use crate::commit::output_options;
 use crate::cost::TileCosts;
 use crate::error::{MergeError, Result};
 use crate::execute::{MergeReport, complete};
@@ -17,6 +16,7 @@ use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{OutputLock, Publication, check_output, journal_path, sync_folder, temporary_path};
 use crate::resume::{Beginning, Begun, Record, Source, begin, binding, samples};
+use crate::specs::output_options;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use files::{PartFiles, State, join, state_of};

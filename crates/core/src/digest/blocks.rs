@@ -1,176 +1,12 @@
-//! Content digests that do not depend on how the content is cut: a linear CRC-64 whose parts combine in any order.
+//! Digests of an array's rows, block by block, from fragments that come in any order and from any thread.
 //!
-//! Not cryptographic: it finds damage and defects, not forgery. The published value of any run of bytes is its
-//! CRC-64/NVME, so other tools can check it. Internally the register starts at zero and is not inverted, which makes
-//! the CRC linear: crc(a ++ b) = shift(crc(a), len b) ^ crc(b), and fragments of a block can be added by exclusive or,
-//! from any thread, in any order. Invariant of [`RowBlockDigests`]: the result depends on the content and the block
-//! length alone.
+//! Invariant: the result depends on the content and the block length alone.
 
+use super::{Digest, Shift, fragment, shift};
 use crate::error::{CoreError, Result};
 use crate::extent::{BoxSource, Extent, product};
-use crc_fast::CrcAlgorithm;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Name of the published values' algorithm, as the CRC catalogue has it.
-pub const ALGORITHM: &str = "CRC-64/NVME";
-
-/// Generator polynomial of CRC-64/NVME, bit-reversed: bit 63 stands for x^0, bit 0 for x^63 (x^64 is implied).
-const POLYNOMIAL: u64 = 0x9A6C_9329_AC4B_C9B5;
-
-/// The polynomial 1 in the same notation.
-const ONE: u64 = 1 << 63;
-
-/// a·x modulo the polynomial.
-const fn times_x(a: u64) -> u64 {
-    (a >> 1) ^ (POLYNOMIAL & (a & 1).wrapping_neg())
-}
-
-/// What four bits that are shifted out at the low end become: the reduction of n·x^4.
-const REDUCED: [u64; 16] = {
-    let mut table = [0; 16];
-    let mut n = 0;
-    while n < 16 {
-        table[n] = times_x(times_x(times_x(times_x(n as u64))));
-        n += 1;
-    }
-    table
-};
-
-/// a·b modulo the polynomial, four bits of `a` at a time, from its highest power (lowest bit) on: some 40 ns.
-const fn multiply(a: u64, b: u64) -> u64 {
-    // Multiples of b by the 16 polynomials below x^4; in this notation 8 is x^0 and 1 is x^3.
-    let mut multiples = [0; 16];
-    multiples[8] = b;
-    multiples[4] = times_x(multiples[8]);
-    multiples[2] = times_x(multiples[4]);
-    multiples[1] = times_x(multiples[2]);
-    let mut n = 3usize;
-    while n < 16 {
-        let low = n & n.wrapping_neg();
-        if low != n {
-            multiples[n] = multiples[low] ^ multiples[n ^ low];
-        }
-        n += 1;
-    }
-    let (mut sum, mut at) = (0u64, 0);
-    while at < 64 {
-        sum = (sum >> 4) ^ REDUCED[(sum & 15) as usize] ^ multiples[((a >> at) & 15) as usize];
-        at += 4;
-    }
-    sum
-}
-
-/// x^(8·d·16^k): the factors that shift by a length, by hexadecimal digit `d` at place `k` of that length.
-static SHIFTS: [[u64; 16]; 16] = {
-    let mut table = [[ONE; 16]; 16];
-    // x^8, then its 16th, 256th, ... powers.
-    let mut base = ONE >> 8;
-    let mut place = 0;
-    while place < 16 {
-        let mut digit = 1;
-        while digit < 16 {
-            table[place][digit] = multiply(table[place][digit - 1], base);
-            digit += 1;
-        }
-        base = multiply(table[place][15], base);
-        place += 1;
-    }
-    table
-};
-
-/// Shifting by a fixed length, prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shift {
-    factor: u64,
-}
-
-impl Shift {
-    /// A shift over `len_bytes` bytes that follow: one multiplication per hexadecimal digit of the length.
-    pub fn over(len_bytes: u64) -> Self {
-        let (mut factor, mut rest) = (ONE, len_bytes);
-        for place in &SHIFTS {
-            if rest == 0 {
-                break;
-            }
-            if rest & 15 != 0 {
-                factor = multiply(factor, place[(rest & 15) as usize]);
-            }
-            rest >>= 4;
-        }
-        Self { factor }
-    }
-
-    /// The linear CRC of what `crc` stands for, followed by zeros of the length.
-    pub fn apply(self, crc: u64) -> u64 {
-        multiply(crc, self.factor)
-    }
-}
-
-/// The linear CRC of `bytes`: 0 for zeros of any length, so it is only of use together with the length.
-pub fn fragment(bytes: &[u8]) -> u64 {
-    let mut digest = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, 0);
-    digest.update(bytes);
-    digest.get_state()
-}
-
-/// The linear CRC of what `crc` stands for, followed by `following_len_bytes` zeros.
-pub fn shift(crc: u64, following_len_bytes: u64) -> u64 {
-    if crc == 0 { 0 } else { Shift::over(following_len_bytes).apply(crc) }
-}
-
-/// The linear CRC of `a` followed by `b`, which is `b_len_bytes` long.
-pub fn concat(a: u64, b: u64, b_len_bytes: u64) -> u64 {
-    shift(a, b_len_bytes) ^ b
-}
-
-/// Digest of a run of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-pub struct Digest {
-    linear: u64,
-    len_bytes: u64,
-}
-
-impl Digest {
-    /// Digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { linear: fragment(bytes), len_bytes: bytes.len() as u64 }
-    }
-
-    /// Digest of this run and `next` behind it.
-    #[must_use]
-    pub fn then(self, next: Self) -> Self {
-        Self {
-            linear: concat(self.linear, next.linear, next.len_bytes),
-            len_bytes: self.len_bytes.saturating_add(next.len_bytes),
-        }
-    }
-
-    /// The digest of a run of `len_bytes` whose CRC-64/NVME is `crc`: the inverse of [`Digest::crc64_nvme`].
-    pub fn of_crc64_nvme(crc: u64, len_bytes: u64) -> Self {
-        Self { linear: !crc ^ shift(u64::MAX, len_bytes), len_bytes }
-    }
-
-    /// Length of the run.
-    pub fn len_bytes(self) -> u64 {
-        self.len_bytes
-    }
-
-    /// The digest as a part that can be noted, of a block that is this run and nothing more.
-    pub fn part(self, block: u64) -> BlockPart {
-        BlockPart { block, linear: self.linear, len_bytes: self.len_bytes }
-    }
-
-    /// The digest that [`Digest::part`] made a part of.
-    pub fn of_part(part: BlockPart) -> Self {
-        Self { linear: part.linear, len_bytes: part.len_bytes }
-    }
-
-    /// CRC-64/NVME of the run.
-    pub fn crc64_nvme(self) -> u64 {
-        !(self.linear ^ shift(u64::MAX, self.len_bytes))
-    }
-}
 
 /// Digests of an array's content, block by block, gathered from fragments in any order.
 #[derive(Debug)]
@@ -502,30 +338,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_published_value_is_crc64_nvme() {
-        // Check value of the CRC catalogue for the digits 1 to 9.
-        assert_eq!(Digest::of(b"123456789").crc64_nvme(), 0xae8b_1486_0a79_9888);
-        assert_eq!(Digest::default().crc64_nvme(), 0);
-        let zeros = [0u8; 7];
-        assert_ne!(Digest::of(&zeros).crc64_nvme(), Digest::of(&zeros[1..]).crc64_nvme());
-    }
-
-    #[test]
-    fn a_published_value_and_its_length_are_the_digest() {
-        for bytes in [&b""[..], b"a", b"123456789", &[0; 5000]] {
-            let digest = Digest::of(bytes);
-            assert_eq!(Digest::of_crc64_nvme(digest.crc64_nvme(), digest.len_bytes()), digest);
-        }
-    }
-
-    #[test]
-    fn long_shifts() {
-        let crc = fragment(b"x");
-        assert_eq!(shift(shift(crc, 1 << 40), 12_345), shift(crc, (1 << 40) + 12_345));
-        assert_eq!(shift(crc, 0), crc);
-    }
-
-    #[test]
     fn an_incomplete_or_overlong_content_is_an_error() {
         let digests = RowBlockDigests::new(4, 10);
         digests.add(0, &[1; 6]).unwrap();
@@ -543,18 +355,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn parts_combine(
-            a in prop::collection::vec(any::<u8>(), 0..300),
-            b in prop::collection::vec(any::<u8>(), 0..300),
-        ) {
-            let both = [a.as_slice(), b.as_slice()].concat();
-            prop_assert_eq!(concat(fragment(&a), fragment(&b), b.len() as u64), fragment(&both));
-            let joined = Digest::of(&a).then(Digest::of(&b));
-            prop_assert_eq!(joined, Digest::of(&both));
-            prop_assert_eq!(joined.crc64_nvme(), crc_fast::checksum(CrcAlgorithm::Crc64Nvme, &both));
-        }
-
         #[test]
         fn the_tiling_and_its_order_do_not_matter(
             axes in prop::collection::vec((1u64..9, 1u64..6), 1..4),
