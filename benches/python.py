@@ -1,7 +1,8 @@
 """Measures reading with the Python package against h5py on the same files.
 
-Four tasks: every column of a merged file; every column of one of its inputs, in chunks of 128 rows; 50 columns of a table
-with `read_columns`; opening a file of 16,000 datasets and listing shapes and types. Each run is a process of its own, the two
+Five tasks: every column of a merged file, one after the other, and again group by group with `read_columns`; every column of
+one of its inputs, in chunks of 128 rows; 50 columns of a table with `read_columns`; opening a file of 16,000 datasets and
+listing shapes and types. Each run is a process of its own, the two
 take turns, and nothing counts before both have read the same values. Needs the package optimised:
 
     make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
@@ -71,7 +72,7 @@ def workload(folder):
     merged = folder / "wide.h5"
     if not merged.exists():
         subprocess.run([RADDLE, "merge", *wide, "-o", merged, "-q", "--progress", "never"], check=True)
-    return {"columns of the merged file": merged, "columns of an input": wide[0], "50 columns at once": merged,
+    return {"columns of the merged file": merged, "its groups": merged, "columns of an input": wide[0], "50 columns at once": merged,
             "open and list": nova[0]}
 
 
@@ -145,6 +146,20 @@ def one(reader, task, path, check):
             elapsed_s = time.perf_counter() - start_s
             for name in names:
                 take(name, columns[name])
+        elif task == "its groups":
+            groups = {}
+            for name, item in datasets(file):
+                if item.size:
+                    folder, _, column = name.rpartition("/")
+                    groups.setdefault(folder or "/", []).append(column)
+            for folder, names in groups.items():
+                group = file[folder]
+                columns = {name: group[name][()] for name in names} if reader == "h5py" else group.read_columns(names)
+                for name in names:
+                    take(f"{folder}/{name}", columns[name])
+                # As a program would that goes through the groups: one after the other in memory.
+                del columns
+            elapsed_s = time.perf_counter() - start_s
         else:
             for name, item in datasets(file):
                 if item.size:

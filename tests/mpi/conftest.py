@@ -13,6 +13,8 @@ import pytest
 
 RADDLE = str(Path(os.environ.get("RADDLE", Path(__file__).parents[2] / "target/debug/raddle")).resolve())
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
+# Slurm's daemon starts the ranks, not srun, and srun tells of ranks that fail.
+IS_SLURM = Path(MPIRUN).name == "srun"
 
 # What Open MPI asks for to run as root and with more ranks than cores; MPICH does not look.
 ENVIRONMENT = {
@@ -43,7 +45,7 @@ class Ranks:
         command = [RADDLE, *map(str, arguments)]
         if shell is not None:
             # Runs on every rank before raddle takes the shell's place; RANK is set.
-            rank = 'RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; '
+            rank = 'RANK=${PMIX_RANK:-$PMI_RANK}; '
             command = ["sh", "-c", f'{rank}{shell}; exec "$@"', "sh", *command]
         started = [*launcher, "-n", str(size)] if size else []
         self.process = subprocess.Popen(
@@ -57,7 +59,7 @@ class Ranks:
         )
 
     def ranks(self):
-        """The processes of the ranks below mpirun, by rank."""
+        """The processes of the ranks, by rank: below mpirun, or all that run raddle."""
         found, below = {}, {self.process.pid}
         parents = {}
         for entry in Path("/proc").iterdir():
@@ -69,7 +71,7 @@ class Ranks:
                     continue
         while grown := {pid for pid, parent in parents.items() if parent in below} - below:
             below |= grown
-        for pid in below:
+        for pid in parents if IS_SLURM else below:
             try:
                 if os.readlink(f"/proc/{pid}/exe") != RADDLE:
                     continue
@@ -77,7 +79,7 @@ class Ranks:
             except OSError:
                 continue
             variables = dict(line.split(b"=", 1) for line in lines if b"=" in line)
-            rank = variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK"))
+            rank = variables.get(b"PMIX_RANK", variables.get(b"PMI_RANK"))
             # A child that runs libhdf5 has the variables of its rank: the parent is the rank.
             if rank is not None and parents[pid] not in found.values():
                 found[int(rank)] = pid
@@ -91,6 +93,8 @@ class Ranks:
             self.process.kill()
             out, err = self.process.communicate()
             raise AssertionError(f"still running after {timeout_s} s\n{out}{err}") from None
+        if IS_SLURM:
+            err = "".join(line for line in err.splitlines(keepends=True) if not line.startswith("srun: "))
         return self.process.returncode, out, err
 
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from conftest import Ranks, command_of, kill, run_again, wait_for, wait_for_records
+from conftest import IS_SLURM, Ranks, command_of, kill, run_again, wait_for, wait_for_records
 
 # The contract: a dead rank ends all within this time.
 LONGEST_S = 30
@@ -62,7 +62,8 @@ def test_soak_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, mer
     killed_at_points(tmp_path, large, merged, 50)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+# At the first SIGINT srun tells how its ranks are, at a second within a second it stops them.
+@pytest.mark.parametrize("number", [signal.SIGTERM] if IS_SLURM else [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_launcher_stops_all(tmp_path, large, merged, number):
     right, whole_s = merged
     output = tmp_path / "out.h5"

@@ -7,7 +7,9 @@ import signal
 import subprocess
 
 import pytest
-from conftest import MPIRUN, Ranks, command_of, run_again, wait_for, wait_for_records
+from conftest import IS_SLURM, MPIRUN, Ranks, command_of, run_again, wait_for, wait_for_records
+
+pytestmark = pytest.mark.skipif(IS_SLURM, reason="Slurm has hosts of its own")
 
 # A lost host ends all within this time.
 LONGEST_S = 30

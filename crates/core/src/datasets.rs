@@ -21,19 +21,20 @@ pub struct Rows<'a> {
 
 /// Opens outputs whose datasets ranks write together.
 pub trait SharedDatasets: Debug {
-    /// Collective. Opens the file at `path`, which is there with all its objects.
+    /// Collective. Opens the file at `path`, which is there with all its objects. Where one rank fails, all do.
     fn open(&self, path: &Path) -> Result<Box<dyn DatasetSink + '_>>;
 }
 
 /// An output whose datasets ranks write together.
 pub trait DatasetSink: Debug {
     /// Collective. Writes the rows of this rank, which may be none, to the dataset at the path `object`; the rows of all
-    /// ranks are disjoint. Where one rank fails, all do.
+    /// ranks are disjoint. Where one rank fails, all do; or it alone, where its failure has left the others in the call:
+    /// then they are to be ended.
     fn write_rows(&self, object: &[u8], rows: Rows<'_>) -> Result<()>;
 
     /// What is written through, for the report.
     fn describe(&self) -> SharedIo;
 
-    /// Collective. Closes the output. Without it the output is worth nothing.
+    /// Collective. Closes the output. Without it the output is worth nothing. Where one rank fails, all do.
     fn finish(self: Box<Self>) -> Result<()>;
 }

@@ -3,7 +3,8 @@
 //! The objects are made as always, by the first rank and without chunks. Then all ranks go through the datasets: each reads
 //! its share of the inputs, consecutive ones as they come, and all write their rows together; the library filters them and
 //! finds places for chunks. The digests are those of the engine, so that what verifies the one verifies the other.
-//! Invariant: all ranks make the same calls in the same order, whatever fails; they agree before each.
+//! Invariant: all ranks make the same calls in the same order, whatever fails; they agree before each, and what is shared says
+//! of its own calls to all whether they failed.
 
 use crate::commit::{Bare, Committer, write_provenance};
 use crate::digests::Digests;
@@ -67,13 +68,13 @@ pub fn write(
         committer.finish_without_tiles()
     };
     let made = agree(ranks, "create the output", data.map(create).transpose())?;
-    let sink = agree(ranks, "open the output", datasets.open(path).map_err(write_failed(path, "open")))?;
+    let sink = datasets.open(path).map_err(write_failed(path, "open"))?;
     let raw_len_bytes = plan.tiles.raw_len_bytes();
     watch.observer.event(&Event::StageStarted { stage: Stage::Place, total_bytes: Some(raw_len_bytes) });
     let writer = Writer { plan, work, sink: sink.as_ref(), target: path, watch, ranks };
     let stages = writer.write_all(budget)?;
     let shared = Some(sink.describe());
-    agree(ranks, "close the output", sink.finish().map_err(write_failed(path, "close")))?;
+    sink.finish().map_err(write_failed(path, "close"))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Place, elapsed_s: started.elapsed().as_secs_f64() });
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();
@@ -157,7 +158,7 @@ impl Writer<'_, '_> {
         let path = self.plan.schema.column_path(column);
         let (timer, count) = (StageTimer::start(), rows.end - rows.start);
         let written = self.sink.write_rows(path, Rows { start: rows.start, count, bytes });
-        agree(self.ranks, "write together", written.map_err(write_failed(self.target, "write datasets")))?;
+        written.map_err(write_failed(self.target, "write datasets"))?;
         self.watch.observer.event(&Event::Advanced { stage: Stage::Place, bytes: bytes.len() as u64, items: 1 });
         Ok(timer.totals(bytes.len() as u64, 1))
     }

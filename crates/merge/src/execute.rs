@@ -178,6 +178,10 @@ fn carry_out(
     let options = &plan.options;
     let mut recorded = None;
     let made = make(plan, watch, ranks, io, publication.as_ref(), source, &mut recorded);
+    if let Io::Collective(_) = io {
+        // Nothing is recorded to go on from, and a rank may have failed while the others are still in a call.
+        return made;
+    }
     let worth_keeping = |publication: &Publication| match recorded {
         Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
         // Stopped while what an earlier run had left was looked at.

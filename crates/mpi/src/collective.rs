@@ -1,8 +1,8 @@
 //! Datasets that ranks write together through a parallel libhdf5: collective writes of filtered chunks, as programs do that
 //! are written over it.
 //!
-//! Not for the calls themselves (`hdf5`). Invariant: where one rank fails before or after a collective write, all learn of
-//! it there and leave together. A file that a write has failed on is not closed, and its library not ended: HDF5 1.10 would
+//! Not for the calls themselves (`hdf5`). Invariant: where one rank fails, all learn of it before the next call and leave
+//! together; or, where its failure has left the others in the call, it leaves alone. A file that a write has failed on is not closed, and its library not ended: HDF5 1.10 would
 //! write once more and crash.
 
 use crate::MpiCommunicator;
@@ -18,6 +18,10 @@ use std::io::Error;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a rank whose write failed waits for the others to come out of theirs: they may wait in it for that rank's part.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A parallel libhdf5, and the ranks that write with it.
 #[derive(Debug)]
@@ -61,7 +65,9 @@ impl DatasetSink for OpenFile<'_> {
             if wanted == given { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, not {given}")) }
         });
         let selected = agree(ranks, selected)?;
-        let written = agree(ranks, self.file.write(&selected, rows.bytes));
+        let written = self.file.write(&selected, rows.bytes);
+        let deadline = written.is_err().then(|| Instant::now() + PATIENCE);
+        let written = if ranks.meet_until(deadline) { agree(ranks, written) } else { written.map_err(Error::other) };
         self.shared.is_unsound.set(written.is_err());
         written
     }

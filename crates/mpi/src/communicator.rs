@@ -51,15 +51,20 @@ impl MpiCommunicator {
     /// Collective. Waits until every rank has called it; false if that takes longer than `patience`: then the ranks
     /// must not be used again.
     pub fn meet_within(&self, patience: Duration) -> bool {
+        self.meet_until(Some(Instant::now() + patience))
+    }
+
+    /// Collective. The same, up to a moment or for as long as it takes.
+    pub(crate) fn meet_until(&self, deadline: Option<Instant>) -> bool {
         // A barrier has no buffers: it can be given up.
-        let (deadline, mut pause) = (Instant::now() + patience, Pause::default());
+        let mut pause = Pause::default();
         let mut request = self.ranks.immediate_barrier();
         loop {
             match request.test() {
                 Ok(_) => return true,
                 Err(unfinished) => request = unfinished,
             }
-            if Instant::now() > deadline {
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 std::mem::forget(request);
                 return false;
             }

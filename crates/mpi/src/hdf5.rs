@@ -12,6 +12,7 @@ use mpi::ffi::{MPI_Comm, MPI_Comm_size, MPI_Info, RSMPI_INFO_NULL};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::AsRaw;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
@@ -114,26 +115,39 @@ impl std::fmt::Debug for Hdf5 {
 }
 
 impl Hdf5 {
-    /// Loads the library at `path`, or the first of the usual names that there is.
+    /// Loads the library at `path`, or the first of the usual names that ranks of this MPI can write with.
     ///
     /// # Errors
-    /// If there is none, or it is not one that ranks of this MPI can write with.
+    /// If there is none, or the named one is not such a library.
     pub(crate) fn load(path: Option<&Path>) -> Result<Self> {
         let unusable = |why: String| MpiError::Hdf5 { library: path.map(Path::to_path_buf), why };
-        let usual = || NAMES.iter().map(|name| load(name.as_ref())).find_map(std::result::Result::ok);
-        let library = match path {
-            Some(path) => load(path.as_os_str()).map_err(|error| unusable(error.to_string()))?,
-            None => usual().ok_or_else(|| unusable("none is installed".to_owned()))?,
-        };
+        if let Some(path) = path {
+            let library = load(path.as_os_str()).map_err(|error| unusable(error.to_string()))?;
+            return Self::take(library).map_err(unusable);
+        }
+        let mut why = "none is installed".to_owned();
+        for name in NAMES {
+            match load(name.as_ref()).map(Self::take) {
+                Ok(Ok(taken)) => return Ok(taken),
+                Ok(Err(of_this)) => why = format!("{name}: {of_this}"),
+                Err(_) => {}
+            }
+        }
+        Err(unusable(why))
+    }
+
+    /// Initialises a library, if it is one that ranks of this MPI can write with; else says why it is not.
+    fn take(library: Library) -> std::result::Result<Self, String> {
         // SAFETY: a function of every MPI library; its address alone is looked at.
         let own_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
         let own_mpi = own_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
         // A library that is linked with no MPI finds none among its own.
         if own_mpi.is_ok_and(|address| address != MPI_Comm_size as *const c_void) {
-            return Err(unusable("it is linked with another MPI than raddle".to_owned()));
+            return Err("it is linked with another MPI than raddle".to_owned());
         }
-        let functions =
-            Functions::find(&library).map_err(|error| unusable(format!("not a parallel libhdf5: {error}")))?;
+        let functions = Functions::find(&library).map_err(|error| format!("not a parallel libhdf5: {error}"))?;
+        // From here on MPI tells it when it ends: it stays.
+        let library = ManuallyDrop::new(library);
         let mut version = [0; 3];
         let [major, minor, release] = &mut version;
         // SAFETY: the library was found, and is initialised here, once, without its own end at the end of the process:
@@ -145,16 +159,12 @@ impl Hdf5 {
         };
         if !is_open || version < OLDEST {
             let [major, minor, release] = version;
-            return Err(unusable(format!(
-                "it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks together"
-            )));
+            return Err(format!("it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks together"));
         }
         // SAFETY: variables of this type in every HDF5 since 1.10, set when it is open.
         let class = |name: &[u8]| unsafe { library.get::<*const Id>(name).map(|class| **class) };
         let classes = (class(b"H5P_CLS_FILE_ACCESS_ID_g\0"), class(b"H5P_CLS_DATASET_XFER_ID_g\0"));
-        let (Ok(access), Ok(transfer)) = classes else { return Err(unusable("not a libhdf5".to_owned())) };
-        // MPI tells it when it ends: it stays.
-        std::mem::forget(library);
+        let (Ok(access), Ok(transfer)) = classes else { return Err("not a libhdf5".to_owned()) };
         Ok(Self { functions, classes: [access, transfer], version })
     }
 
