@@ -245,8 +245,8 @@ mod tests {
                 let count: u64 = 1 << run.log2_counts.iter().sum::<u32>();
                 for mut number in 0..count {
                     let mut point = run.origin;
-                    for axis in 0..MAX_RANK {
-                        point[axis] += (number & ((1 << run.log2_counts[axis]) - 1)) << run.log2_spacing[axis];
+                    for (axis, at) in point.iter_mut().enumerate() {
+                        *at += (number & ((1 << run.log2_counts[axis]) - 1)) << run.log2_spacing[axis];
                         number >>= run.log2_counts[axis];
                     }
                     points.push(point);

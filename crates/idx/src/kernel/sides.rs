@@ -167,11 +167,11 @@ impl<const N: usize> Side for Decode<'_, N> {
     ) {
         let block = &self.block[block_at..];
         // Row by row: two rows of one array cannot be held for writing at once without proof that they are apart.
-        for row in 0..1 << (K - 1) {
+        for (row, row_at) in rows.iter().enumerate().take(1 << (K - 1)) {
             for (index, place) in table.as_chunks::<2>().0.iter().enumerate() {
                 let cell = &block[place[0] as usize..][..1 << K];
                 let low = (row >> P << (P + 1)) | (row & ((1 << P) - 1));
-                let at = rows[row] + 2 * index * array_step;
+                let at = row_at + 2 * index * array_step;
                 self.array[at] = cell[low];
                 self.array[at + array_step] = cell[low | 1 << P];
             }
