@@ -1,7 +1,7 @@
 //! Datasets written and read again, and what happens where files are missing, damaged or in the way.
 
 use proptest::prelude::*;
-use raddle_idx::bitmask::{Bitmask, MAX_RANK, Point};
+use raddle_idx::bitmask::{Bitmask, Point};
 use raddle_idx::compression::BlockFault;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::template::{FileTemplate, TimeTemplate};
@@ -27,10 +27,10 @@ fn picked(header: &Header, array: &[u8], sample_len_bytes: usize, grid: &ArrayGr
     let mut out = Vec::new();
     for mut number in 0..grid.sample_count().expect("a small grid") {
         let mut at = 0;
-        for axis in 0..MAX_RANK {
+        for (axis, stride) in strides.iter().enumerate() {
             let index = number % grid.counts[axis];
             number /= grid.counts[axis];
-            at += (grid.origin[axis] + (index << grid.log2_spacing[axis]) - whole.origin[axis]) * strides[axis];
+            at += (grid.origin[axis] + (index << grid.log2_spacing[axis]) - whole.origin[axis]) * stride;
         }
         out.extend_from_slice(&array[at as usize * sample_len_bytes..][..sample_len_bytes]);
     }
