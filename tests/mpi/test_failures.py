@@ -50,7 +50,7 @@ def killed_at_points(tmp_path, large, merged, points):
     struck, went_on = (sum(of_point[which] for of_point in killed) for which in (0, 1))
     print(f"{struck} of {points} were killed on the way, {went_on} of them were gone on from")
     assert struck > points // 3, f"only {struck} of {points} were killed on the way"
-    assert went_on > points // 4, f"only {went_on} of {struck} were gone on from"
+    assert went_on >= points // 4, f"only {went_on} of {struck} were gone on from"
 
 
 def test_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, merged):

@@ -82,7 +82,9 @@ def hosts(tmp_path_factory):
         pytest.skip(f"network namespaces need root and {', '.join(missing) or 'its rights'}")
     try:
         made = Hosts(tmp_path_factory.mktemp("hosts"))
-    except OSError as refused:
+        for name in made.names:
+            subprocess.run([made.agent, name, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as refused:
         pytest.skip(f"no network namespaces here: {refused}")
     try:
         yield made

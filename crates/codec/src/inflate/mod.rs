@@ -5,6 +5,7 @@
 //! libdeflate inflates to the same bytes.
 
 mod code;
+mod codes;
 mod header;
 mod runs;
 #[cfg(test)]
@@ -13,6 +14,9 @@ mod small;
 
 pub(crate) use runs::RunInflater;
 pub(crate) use small::SmallInflater;
+
+use crate::deflate::ADLER_LEN_BYTES;
+use crate::libdeflate::adler32;
 
 /// Header, an empty block and the sum.
 const MIN_STREAM_LEN_BYTES: usize = 8;
@@ -36,4 +40,18 @@ trait BitSource {
 fn is_zlib(method: u8, flags: u8) -> bool {
     let head = u16::from_be_bytes([method, flags]);
     head.is_multiple_of(31) && head & 0x0f20 == 0x0800 && head >> 12 <= 7
+}
+
+/// Whether the processor has what the inflaters are compiled for a second time: bmi1, bmi2 and avx2.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2_and_bmi() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("bmi1") && has!("bmi2") && has!("avx2")
+}
+
+/// Whether the sum at `sum_at` of the stream, which may be too great, is that of what was inflated.
+#[inline(always)]
+fn is_sum_right(stored: &[u8], sum_at: usize, inflated: &[u8]) -> bool {
+    let sum = stored.get(sum_at..).and_then(|rest| rest.first_chunk::<ADLER_LEN_BYTES>());
+    sum.is_some_and(|sum| u32::from_be_bytes(*sum) == adler32(inflated))
 }

@@ -1,6 +1,7 @@
-//! Streams of all encoders, for tests.
+//! Streams of all encoders, and what inflaters of them must agree on; for tests.
 
-use crate::libdeflate::Deflater;
+use crate::error::Result;
+use crate::libdeflate::{Deflater, Inflater};
 
 /// Numbers without a visible law.
 pub struct Noise(pub u64);
@@ -52,4 +53,40 @@ pub fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
         }
     }
     streams
+}
+
+/// libdeflate, and the inflater that is shipped, which asks our own first.
+pub struct Judges {
+    reference: Inflater,
+    shipped: Inflater,
+}
+
+impl Judges {
+    pub fn new() -> Self {
+        let inflater = || Inflater::new().unwrap();
+        Self { reference: inflater(), shipped: inflater() }
+    }
+
+    /// Compares an inflater of our own with both on one stream; true if it took it.
+    pub fn compare(
+        &mut self,
+        stored: &[u8],
+        limit_len_bytes: usize,
+        by_libdeflate: fn(&mut Inflater, &[u8], &mut [u8]) -> Result<usize>,
+        by_own: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> bool {
+        let [mut expected, mut actual, mut shipped] = [(); 3].map(|()| vec![0xee; limit_len_bytes]);
+        let verdict = by_libdeflate(&mut self.reference, stored, &mut expected);
+        let own = by_own(&mut actual);
+        if let Some(produced) = own {
+            assert_eq!(verdict, Ok(produced), "{stored:02x?}");
+            assert_eq!(actual[..produced], expected[..produced], "{stored:02x?}");
+        }
+        // What is wrong with a cut stream depends on what libdeflate finds in the room behind it; that it is wrong, not.
+        assert_eq!(self.shipped.inflate(stored, &mut shipped).ok(), verdict.clone().ok(), "{stored:02x?}");
+        if let Ok(produced) = verdict {
+            assert_eq!(shipped[..produced], expected[..produced], "{stored:02x?}");
+        }
+        own.is_some()
+    }
 }

@@ -1,4 +1,4 @@
-//! Inflating zlib streams that are mostly repetitions: ids and other columns whose rows repeat, zeros between maps.
+//! Inflating zlib streams that are mostly repetitions: ids and other columns whose rows repeat.
 //!
 //! Not for other streams, whose literals libdeflate decodes faster. What it gains is in matches: those that repeat 2, 4 or 8
 //! bytes are written in blocks of 32, where libdeflate writes as many bytes at a time as are repeated.
@@ -14,9 +14,8 @@ use stream_bits::StreamBits;
 use std::ops::RangeInclusive;
 
 use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, Entry, LITERAL, LITLEN_TEMPLATES, LONG, Templates};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, header, is_zlib};
-use crate::deflate::ADLER_LEN_BYTES;
-use crate::libdeflate::adler32;
+use super::codes::{BlockStart, Codes};
+use super::{BitSource, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
 
 /// A stream is taken if it is shorter than its output by this factor.
 const LEAST_RATIO: usize = 12;
@@ -37,17 +36,12 @@ const OTHERS_LIMIT: isize = 32;
 /// Tables, and the bits of the stream at hand; reused from stream to stream.
 pub(crate) struct RunInflater {
     bits: StreamBits,
-    litlen: Code,
-    distance: Code,
-    fixed_litlen: Code,
-    fixed_distance: Code,
+    codes: Codes,
 }
 
 impl RunInflater {
     pub(crate) fn new() -> Box<Self> {
-        let (fixed_litlen, fixed_distance) = header::fixed_codes();
-        let bits = StreamBits::default();
-        Box::new(Self { bits, litlen: Code::new(), distance: Code::new(), fixed_litlen, fixed_distance })
+        Box::new(Self { bits: StreamBits::default(), codes: Codes::new() })
     }
 
     /// Whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
@@ -59,17 +53,13 @@ impl RunInflater {
     /// if libdeflate is to be asked. Then there may be anything in `out`.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
         let (produced, sum_at) = self.inflate_unsummed(stored, out)?;
-        let sum = stored.get(sum_at..)?.first_chunk::<ADLER_LEN_BYTES>()?;
-        (u32::from_be_bytes(*sum) == adler32(out.get(..produced)?)).then_some(produced)
+        is_sum_right(stored, sum_at, out.get(..produced)?).then_some(produced)
     }
 
     /// Returns the bytes written and the place of the sum, perhaps too great.
     fn inflate_unsummed(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("avx2")
-        {
+        if has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
             // one has just said that it has them.
             return unsafe { self.inflate_avx2(stored, out) };
@@ -92,27 +82,16 @@ impl RunInflater {
         self.bits.fill(stored);
         let (mut at_bit, mut produced, mut excess_others) = (16, 0, 0);
         loop {
-            let head = self.bits.low_first(at_bit);
-            let (litlen, distance) = match head >> 1 & 3 {
-                1 => {
-                    at_bit += 3;
-                    (&self.fixed_litlen, &self.fixed_distance)
-                }
-                2 => {
-                    at_bit =
-                        header::read_codes(&self.bits, at_bit, &mut self.litlen, &mut self.distance, TABLE_LIMIT_BITS)?;
-                    (&self.litlen, &self.distance)
-                }
-                _ => return None,
-            };
+            let start = self.codes.read(&self.bits, at_bit, TABLE_LIMIT_BITS)?;
+            let BlockStart { litlen, distance, at_bit: data_at_bit, is_last } = start;
             // An empty block may be followed by another: only what is left of the stream ends that.
-            if at_bit > 8 * stored.len() {
+            if data_at_bit > 8 * stored.len() {
                 return None;
             }
-            let mut block = Block { bits: &self.bits, litlen, distance, at_bit, produced, excess_others };
+            let mut block = Block { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced, excess_others };
             block.decode(out)?;
             (at_bit, produced, excess_others) = (block.at_bit, block.produced, block.excess_others);
-            if head & 1 == 1 {
+            if is_last {
                 return Some((produced, at_bit.div_ceil(8)));
             }
         }

@@ -5,37 +5,29 @@
 
 use proptest::prelude::*;
 
-use super::{ADLER_LEN_BYTES, OTHERS_LIMIT, RunInflater};
-use crate::inflate::samples::{Noise, streams};
-use crate::libdeflate::{Inflater, adler32};
+use super::{OTHERS_LIMIT, RunInflater};
+use crate::deflate::ADLER_LEN_BYTES;
+use crate::inflate::samples::{Judges, Noise, streams};
+use crate::libdeflate::adler32;
 
 struct Pair {
     runs: Box<RunInflater>,
-    reference: Inflater,
-    shipped: Inflater,
+    judges: Judges,
 }
 
 impl Pair {
     fn new() -> Self {
-        let inflater = || Inflater::new().unwrap();
-        Self { runs: RunInflater::new(), reference: inflater(), shipped: inflater() }
+        Self { runs: RunInflater::new(), judges: Judges::new() }
     }
 
     /// Compares on one stream; true if the inflater of runs took it.
     fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool {
-        let [mut expected, mut actual, mut shipped] = [(); 3].map(|()| vec![0xee; limit_len_bytes]);
-        let verdict = self.reference.inflate_exact(stored, &mut expected).map(|(_, produced)| produced);
-        let runs = self.runs.inflate(stored, &mut actual);
-        if let Some(produced) = runs {
-            assert_eq!(verdict, Ok(produced), "{stored:02x?}");
-            assert_eq!(actual[..produced], expected[..produced], "{stored:02x?}");
-        }
-        let shipped_verdict = self.shipped.inflate(stored, &mut shipped);
-        assert_eq!(shipped_verdict.ok(), verdict.clone().ok(), "{stored:02x?}");
-        if let Ok(produced) = verdict {
-            assert_eq!(shipped[..produced], expected[..produced], "{stored:02x?}");
-        }
-        runs.is_some()
+        self.judges.compare(
+            stored,
+            limit_len_bytes,
+            |inflater, stored, out| inflater.inflate_exact(stored, out).map(|(_, produced)| produced),
+            |out| self.runs.inflate(stored, out),
+        )
     }
 
     /// Compares on a damaged stream, and once more with a sum that hides the damage; true if that was inflated.

@@ -9,9 +9,8 @@ mod tests;
 use buffer::{BUFFER_LEN_BYTES, Bits, Buffer, MASK};
 
 use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES, LONG};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, header, is_zlib};
-use crate::deflate::ADLER_LEN_BYTES;
-use crate::libdeflate::adler32;
+use super::codes::{BlockStart, Codes};
+use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, has_avx2_and_bmi, is_sum_right, is_zlib};
 
 /// Longest output: half of a buffer, so that what a damaged stream overruns is still inside.
 const LIMIT_LEN_BYTES: usize = 4096;
@@ -27,32 +26,20 @@ const STREAM_LIMIT_LEN_BYTES: usize = 512;
 pub(crate) struct SmallInflater {
     bits: Bits,
     out: Buffer,
-    litlen: Code,
-    distance: Code,
-    fixed_litlen: Code,
-    fixed_distance: Code,
+    codes: Codes,
 }
 
 impl SmallInflater {
     pub(crate) fn new() -> Box<Self> {
-        let (fixed_litlen, fixed_distance) = header::fixed_codes();
-        Box::new(Self {
-            bits: Bits::new(),
-            out: [0; BUFFER_LEN_BYTES],
-            litlen: Code::new(),
-            distance: Code::new(),
-            fixed_litlen,
-            fixed_distance,
-        })
+        Box::new(Self { bits: Bits::new(), out: [0; BUFFER_LEN_BYTES], codes: Codes::new() })
     }
 
     /// Inflates the zlib stream at the front of `stored` into the front of `out`; returns the bytes written, or `None`
     /// if libdeflate is to be asked.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
         let (produced, sum_at) = self.inflate_unsummed(stored, out.len())?;
-        let sum = stored.get(sum_at..)?.first_chunk::<ADLER_LEN_BYTES>()?;
         let inflated = self.out.get(..produced)?;
-        if u32::from_be_bytes(*sum) != adler32(inflated) {
+        if !is_sum_right(stored, sum_at, inflated) {
             return None;
         }
         out.get_mut(..produced)?.copy_from_slice(inflated);
@@ -62,10 +49,7 @@ impl SmallInflater {
     /// Inflates into `self.out`; returns the bytes written there and the place of the sum, both perhaps too great.
     fn inflate_unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("avx2")
-        {
+        if has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
             // one has just said that it has them.
             return unsafe { self.inflate_avx2(stored, limit_len_bytes) };
@@ -89,23 +73,12 @@ impl SmallInflater {
         self.bits.fill(stored);
         let (mut at_bit, mut produced) = (16, 0);
         loop {
-            let head = self.bits.low_first(at_bit);
-            let (litlen, distance) = match head >> 1 & 3 {
-                1 => {
-                    at_bit += 3;
-                    (&self.fixed_litlen, &self.fixed_distance)
-                }
-                2 => {
-                    at_bit =
-                        header::read_codes(&self.bits, at_bit, &mut self.litlen, &mut self.distance, TABLE_LIMIT_BITS)?;
-                    (&self.litlen, &self.distance)
-                }
-                _ => return None,
-            };
-            let mut block = Block { bits: &self.bits, litlen, distance, at_bit, produced };
+            let start = self.codes.read(&self.bits, at_bit, TABLE_LIMIT_BITS)?;
+            let BlockStart { litlen, distance, at_bit: data_at_bit, is_last } = start;
+            let mut block = Block { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced };
             block.decode(&mut self.out, limit_len_bytes)?;
             (at_bit, produced) = (block.at_bit, block.produced);
-            if head & 1 == 1 {
+            if is_last {
                 return Some((produced, at_bit.div_ceil(8)));
             }
         }
