@@ -8,8 +8,9 @@ use super::{EngineOptions, TileWork};
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Need, deal, overlaps, rounds};
+use crate::owners::{Need, deal_to_some, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 /// Tiles in flight, at most: their claims take 2.5 MiB.
@@ -32,20 +33,29 @@ pub struct Schedule {
     pub len_bytes: Vec<u64>,
 }
 
+/// What the ranks have for a plan.
+pub(super) struct Shared<'a> {
+    /// Length of the buffer of a batch.
+    pub buffer_len_bytes: u64,
+    /// Memory of each rank for a round.
+    pub quotas: &'a [u64],
+    /// How many of them own batches; `None`: all.
+    pub owners: Option<NonZeroUsize>,
+}
+
 impl Schedule {
-    /// Deals `batches` to ranks that have `quotas` of memory for a round. `needs` are those of the batches, whose buffers
-    /// take `buffer_len_bytes` each.
+    /// Deals `batches`, whose needs are `needs`, to ranks.
     pub(super) fn new<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         work: &W,
         batches: Vec<Batch>,
         needs: &[BatchNeed],
-        buffer_len_bytes: u64,
-        quotas: &[u64],
+        shared: &Shared<'_>,
     ) -> Self {
+        let &Shared { buffer_len_bytes, quotas, owners } = shared;
         let items = batches.iter().zip(needs).map(|(batch, need)| need.item(index, work, plan, batch));
-        let owners = deal(items, quotas.len());
+        let owners = deal_to_some(items, quotas.len(), owners);
         let of_batch = |(batch, need): (&Batch, &BatchNeed)| Need {
             len_bytes: buffer_len_bytes.saturating_add(need.brought_len_bytes),
             tiles: batch.tiles,
@@ -94,7 +104,8 @@ pub fn rehearse<W: TileWork>(
     let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
-    let schedule = Schedule::new(plan, &index, work, batches, &needs, fitted.buffer_len_bytes(), &quotas);
+    let shared = Shared { buffer_len_bytes: fitted.buffer_len_bytes(), quotas: &quotas, owners: options.owners };
+    let schedule = Schedule::new(plan, &index, work, batches, &needs, &shared);
     Ok(Rehearsal { schedule, jobs, fixed_len_bytes })
 }
 

@@ -4,7 +4,7 @@
 //! rank that cannot take part makes all fail.
 
 use super::rounds::agree_at_start;
-use super::schedule::{Schedule, WINDOW_TILES};
+use super::schedule::{Schedule, Shared, WINDOW_TILES};
 use super::window::{Limits, OwnBatch};
 use super::{Context, EngineError, EngineOptions, Kept, Placement, TileWork};
 use crate::claims::Claim;
@@ -47,7 +47,7 @@ pub(super) struct Setup {
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     /// What must be the same everywhere.
-    common: [u64; 5],
+    common: [u64; 6],
     jobs: u64,
     batch_len_bytes: u64,
     available_bytes: u64,
@@ -69,6 +69,7 @@ impl Facts {
                 plan.raw_len_bytes(),
                 options.start_address,
                 u64::from(options.placement == Placement::Unordered),
+                options.owners.map_or(0, |owners| owners.get() as u64),
             ],
             jobs: options.jobs.max(1) as u64,
             batch_len_bytes: options.batch_len_bytes.max(1),
@@ -142,7 +143,8 @@ impl Setup {
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let schedule = Schedule::new(plan, index, work, batches, &needs, fitted.buffer_len_bytes(), &quotas);
+        let shared = Shared { buffer_len_bytes: fitted.buffer_len_bytes(), quotas: &quotas, owners: options.owners };
+        let schedule = Schedule::new(plan, index, work, batches, &needs, &shared);
         let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
         let own = own.map(|at| needs[at].own(schedule.batches[at])).collect();
         // Rounds bound the tiles in flight.

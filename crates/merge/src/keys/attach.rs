@@ -11,11 +11,11 @@ use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, la
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::Watch;
-use crate::parallel;
 use crate::plan::{MergePlan, NewColumn};
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
 use crate::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
+use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
@@ -102,7 +102,7 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>) -> Resul
         parallel::for_each(&order, plan.options.jobs.min(in_memory), watch.cancel, lookup, |lookup, &number| {
             let joined = table::join(lookup, plan, &tables[number], by_input, &domains, &store, watch)?;
             *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = joined;
-            Ok(())
+            Ok::<_, MergeError>(())
         })?;
         let joined: Vec<Joined> =
             slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
