@@ -4,7 +4,7 @@
 //! layout `hzorder` or `row`, compression `raw`, `zip` or `lz4`; `idx_array read IN.idx FIELD RESOLUTION > RAW`.
 
 use raddle_idx::template::FileTemplate;
-use raddle_idx::{Dataset, Existing, Field, Header, Query, Writer};
+use raddle_idx::{Dataset, Existing, Field, Header, Query, WriteOptions, Writer};
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -27,7 +27,8 @@ fn main() -> Result<(), AnyError> {
             header.files = FileTemplate::for_name(stem, header.bitmask.max_level() - header.bits_per_block)?;
             let mut array = Vec::new();
             std::io::stdin().read_to_end(&mut array)?;
-            Writer::new(path, header, Existing::Replace)?.write(None, &[&array])?;
+            let options = WriteOptions { existing: Existing::Replace, ..WriteOptions::default() };
+            Writer::new(path, header, options)?.write(None, &[&array])?;
         }
         ["read", path, field, resolution] => {
             let dataset = Dataset::open(Path::new(path))?;

@@ -2,6 +2,9 @@
 
 use crate::compression::BlockFault;
 use crate::header::HeaderError;
+use crate::restructure::PartitionFault;
+use raddle_core::CoreError;
+use raddle_core::output::LockError;
 use std::path::PathBuf;
 
 /// Result of this crate.
@@ -77,6 +80,30 @@ pub enum IdxError {
         /// As named.
         compression: String,
     },
+    /// A field that cannot be written without aggregation.
+    #[error(
+        "field {field:?}: blocks that several ranks write at once cannot be compressed; choose two or three phases"
+    )]
+    OnePhase {
+        /// Field.
+        field: String,
+    },
+    /// The boxes that ranks give are not the dataset, once.
+    #[error("{}: {source}", path.display())]
+    Partition {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: PartitionFault,
+    },
+    /// A step of other fields, counts or layout than the dataset has.
+    #[error("{}: the dataset that is there has another {what}; name another output", path.display())]
+    HeaderDiffers {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
     /// A field that does not exist.
     #[error("{}: no field {field}, there are {count}", path.display())]
     NoField {
@@ -139,7 +166,7 @@ pub enum IdxError {
         want: usize,
     },
     /// The output is there.
-    #[error("{} exists; replace it explicitly, or name another output", path.display())]
+    #[error("{} exists", path.display())]
     Exists {
         /// Output.
         path: PathBuf,
@@ -158,10 +185,37 @@ pub enum IdxError {
         /// What is locked.
         lock: PathBuf,
     },
-    /// No memory for the result.
-    #[error("no memory for a result of {len_bytes} bytes")]
+    /// No memory for samples.
+    #[error("no memory for {len_bytes} bytes of samples")]
     Memory {
         /// Length.
         len_bytes: u64,
     },
+    /// Ranks, memory or cancellation.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The engine stopped for a reason of its own.
+    #[error("{}: {reason}", path.display())]
+    Engine {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<LockError> for IdxError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { path, lock } => Self::Locked { path, lock },
+            LockError::Io { path, operation, source } => Self::Write { path, operation, source },
+        }
+    }
+}
+
+impl IdxError {
+    /// Whether this only says that another rank met an error.
+    pub fn is_echo(&self) -> bool {
+        matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
+    }
 }

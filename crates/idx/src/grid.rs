@@ -150,6 +150,14 @@ pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, 
     }
 }
 
+/// First and last level in a block of `2^bits_per_block` samples: the first block holds many, any other one.
+pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
+    match block {
+        0 => (0, bits_per_block),
+        _ => (level_of(block << bits_per_block), level_of(block << bits_per_block)),
+    }
+}
+
 /// The blocks that hold samples of `array`, ascending. `resolution` is the array's.
 ///
 /// Walks down the tree of power-of-two boxes that the bitmask describes and leaves out what lies outside, so that the

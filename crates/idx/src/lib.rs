@@ -5,17 +5,31 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmask;
+pub mod check;
 pub mod compression;
+mod direct;
 mod error;
+mod exchange;
+mod files;
 pub mod grid;
 pub mod header;
 pub mod kernel;
+pub mod npy;
+mod publish;
 mod reader;
+pub mod region;
+pub mod restructure;
 pub mod sample;
+pub mod step;
 pub mod template;
+mod traffic;
+mod work;
 mod writer;
 
 pub use error::{IdxError, Result};
+pub use exchange::Patch;
 pub use header::{Field, Header};
 pub use reader::{Dataset, Query};
-pub use writer::{Existing, Writer};
+pub use region::SampleBox;
+pub use traffic::Traffic;
+pub use writer::{Existing, Phases, WriteOptions, WriteReport, Writer};

@@ -56,6 +56,11 @@ impl Dataset {
         Ok(Self { path: path.to_path_buf(), header })
     }
 
+    /// Path of the `.idx` file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What the `.idx` file says.
     pub fn header(&self) -> &Header {
         &self.header
@@ -157,21 +162,42 @@ impl Dataset {
         if query.missing_as_default {
             fill_with(out, &field.default_sample());
         }
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        let time =
-            query.time.zip(header.time.as_ref()).map(|(step, time)| time.template.name(step)).unwrap_or_default();
         let blocks = blocks(&header.bitmask, header.bits_per_block, &grid, query.resolution);
+        self.for_each_block(query.field, query.time, &blocks, &mut |block, path, found| match found {
+            Ok(Found { record, raw }) => {
+                for run in runs(&header.bitmask, header.bits_per_block, block, record.layout, query.resolution) {
+                    kernel::decode(&run, &grid, out, raw, field.sample.len_bytes());
+                }
+                Ok(())
+            }
+            Err(BlockFault::NoFile | BlockFault::NotStored) if query.missing_as_default => Ok(()),
+            Err(source) => Err(IdxError::Block { path: path.to_path_buf(), field: field.name.clone(), block, source }),
+        })
+    }
+
+    /// Calls `each` for each of `blocks`, ascending, with its file and what is stored of it, or why nothing is.
+    ///
+    /// # Errors
+    /// If a file cannot be read, and those of `each`.
+    pub(crate) fn for_each_block(
+        &self,
+        field: usize,
+        time: Option<u64>,
+        blocks: &[u64],
+        each: &mut dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()>,
+    ) -> Result<()> {
+        let header = &self.header;
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let time = time.zip(header.time.as_ref()).map(|(step, time)| time.template.name(step)).unwrap_or_default();
         let mut buffers = Buffers::new().map_err(|source| IdxError::Block {
             path: self.path.clone(),
-            field: field.name.clone(),
+            field: header.fields[field].name.clone(),
             block: 0,
             source: source.into(),
         })?;
         for of_file in blocks.chunk_by(|a, b| a / header.blocks_per_file == b / header.blocks_per_file) {
             let first = of_file[0] - of_file[0] % header.blocks_per_file;
             let path = folder.join(header.files.path(first, &time));
-            let fault =
-                |block: u64, source| IdxError::Block { path: path.clone(), field: field.name.clone(), block, source };
             let read = |operation| {
                 let path = path.clone();
                 move |source| IdxError::Read { path, operation, source }
@@ -179,29 +205,22 @@ impl Dataset {
             let file = match File::open(&path) {
                 Ok(file) => file,
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                    if query.missing_as_default {
-                        continue;
-                    }
-                    return Err(fault(of_file[0], BlockFault::NoFile));
+                    of_file.iter().try_for_each(|block| each(*block, &path, Err(BlockFault::NoFile)))?;
+                    continue;
                 }
                 Err(source) => return Err(read("open")(source)),
             };
             let file_len_bytes = file.metadata().map_err(read("stat"))?.len();
             for block in of_file {
-                let record = match self.record(&file, file_len_bytes, query.field, block - first) {
-                    Ok(record) => record.map_err(|source| fault(*block, source)),
-                    Err(source) => return Err(read("read")(source)),
+                let record = self.record(&file, file_len_bytes, field, block - first).map_err(read("read"))?;
+                let found = match record {
+                    Ok(record) => {
+                        let raw = buffers.fill(&file, &record, header.block_len_bytes(field)).map_err(read("read"))?;
+                        raw.map(|raw| Found { record, raw }).map_err(BlockFault::from)
+                    }
+                    Err(fault) => Err(fault),
                 };
-                let record = match record {
-                    Err(IdxError::Block { source: BlockFault::NotStored, .. }) if query.missing_as_default => continue,
-                    other => other?,
-                };
-                let raw_len = header.block_len_bytes(query.field);
-                let raw = buffers.fill(&file, &record, raw_len).map_err(read("read"))?;
-                let raw = raw.map_err(|source| fault(*block, source.into()))?;
-                for run in runs(&header.bitmask, header.bits_per_block, *block, record.layout, query.resolution) {
-                    kernel::decode(&run, &grid, out, raw, field.sample.len_bytes());
-                }
+                each(*block, &path, found)?;
             }
         }
         Ok(())
@@ -226,6 +245,14 @@ impl Dataset {
         let tables_len_bytes = record_at(header.fields.len(), 0);
         Ok(Record::from_bytes(&bytes, file_len_bytes, tables_len_bytes, header.block_len_bytes(field) as u64))
     }
+}
+
+/// A block that is there.
+pub(crate) struct Found<'b> {
+    /// How it is stored.
+    pub(crate) record: Record,
+    /// Its samples.
+    pub(crate) raw: &'b [u8],
 }
 
 /// Reused memory of reading blocks.

@@ -51,6 +51,27 @@ impl Number {
         Self::ALL[self as usize].2
     }
 
+    /// The number that the first of `bytes`, little-endian, are; zero if they are too few.
+    pub fn value_of(self, bytes: &[u8]) -> f64 {
+        macro_rules! of {
+            ($type:ty) => {
+                bytes.first_chunk().map_or(0.0, |bytes| <$type>::from_le_bytes(*bytes) as f64)
+            };
+        }
+        match self {
+            Self::Uint8 => of!(u8),
+            Self::Int8 => of!(i8),
+            Self::Uint16 => of!(u16),
+            Self::Int16 => of!(i16),
+            Self::Uint32 => of!(u32),
+            Self::Int32 => of!(i32),
+            Self::Uint64 => of!(u64),
+            Self::Int64 => of!(i64),
+            Self::Float32 => of!(f32),
+            Self::Float64 => of!(f64),
+        }
+    }
+
     /// The bytes of `value` as this type, little-endian; out of range becomes the nearest, a fraction is cut off.
     pub fn bytes_of(self, value: f64) -> Vec<u8> {
         match self {
@@ -143,6 +164,7 @@ mod tests {
         for (index, (number, ..)) in Number::ALL.iter().enumerate() {
             assert_eq!(*number as usize, index);
             assert_eq!(number.bytes_of(7.0).len(), number.len_bytes());
+            assert_eq!((number.value_of(&number.bytes_of(7.0)), number.value_of(&[])), (7.0, 0.0));
         }
     }
 }

@@ -82,6 +82,8 @@ impl FileTemplate {
     /// If it is no file name, leads elsewhere, or holds other conversions.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let relative = text.strip_prefix("$(CurrentFileDirectory)/").unwrap_or(text);
+        // Before looking where it leads: `.//x` must not become `/x`.
+        let relative = relative.strip_prefix("./").unwrap_or(relative);
         let parts = parts(relative, 'x', "hexadecimal, as %04x")?;
         let is_folder = matches!(parts.last(), Some(Part::Text(last)) if last.ends_with('/'));
         if is_folder || matches!(relative, "." | "./") {
@@ -141,7 +143,7 @@ impl FileTemplate {
             Part::Text(text) => text.as_str(),
             Part::Number(_) => "",
         };
-        PathBuf::from(format!("{}{time}{filled}", before.strip_prefix("./").unwrap_or(before)))
+        PathBuf::from(format!("{before}{time}{filled}"))
     }
 }
 
@@ -222,7 +224,9 @@ mod tests {
 
     #[test]
     fn hostile_templates_are_refused() {
-        for outside in ["/etc/%04x", "../%04x.bin", "a/../../%x", "$(HOME)/%x"] {
+        let outside =
+            ["/etc/%04x", "../%04x.bin", "a/../../%x", "$(HOME)/%x", ".//etc/%x", "$(CurrentFileDirectory)//etc/%x"];
+        for outside in outside {
             assert!(matches!(FileTemplate::parse(outside), Err(TemplateError::Outside { .. })), "{outside}");
         }
         for conversion in ["%s.bin", "%", "%99999999999x", "%0017x", "%-4x", "%04d.bin"] {

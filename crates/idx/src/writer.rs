@@ -1,42 +1,140 @@
-//! Writing: whole arrays of all fields of one time step, by one thread.
+//! Writing time steps: by one process that holds whole arrays, or by ranks that hold boxes of them, in up to three phases.
 //!
-//! Blocks are encoded straight from the arrays into a buffer that goes to the file; the table of a file is written last.
-//! All files of a step are made in a hidden folder beside the `.idx` file, made durable, and renamed at once where they
-//! have a folder of their own, as usual; the `.idx` file follows. Invariant: the same arrays and header give the same
-//! bytes, and a folder of a step is there whole or not at all.
+//! 1. Restructure: samples go from the ranks' boxes to power-of-two boxes of few owners (`restructure`, `exchange`).
+//! 2. Encode: blocks are filled and compressed by the rank that holds most of each, or a neighbour where that balances
+//!    better; what others hold of them, mostly of coarse levels, is sent there (`work`, on the engine of `raddle_core`).
+//! 3. Place: blocks go to their files in long writes, the tables of a file when its blocks are written, the `.idx` file
+//!    last (`files`, `publish`).
+//!
+//! Invariant: the same samples and header give the same bytes for any number of ranks and threads, whatever the phases,
+//! and a step is there whole or not at all.
 
-use crate::compression::{BlockEncoder, Compression, RECORD_LEN_BYTES, Record};
+use crate::bitmask::MAX_RANK;
+use crate::compression::{Compression, Record};
+use crate::direct;
 use crate::error::{IdxError, Result};
-use crate::grid::{ArrayGrid, blocks, runs};
+use crate::exchange::{Patch, agree, restructure};
+use crate::files::StepFiles;
+use crate::grid::ArrayGrid;
 use crate::header::{Field, Header};
-use crate::kernel;
+use crate::publish::{Staging, staging_folder, write_header};
+use crate::reader::Dataset;
+use crate::region::SampleBox;
+use crate::restructure::{ImposedBox, PartitionFault, Restructuring, check_partition};
+use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::traffic::Traffic;
+use crate::work::{Samples, StepWork};
 use raddle_codec::Effort;
-use raddle_core::extent::fill_with;
-use rustix::fs::{FlockOperation, RenameFlags};
-use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Silent, Watch};
+use raddle_core::report::MemoryReport;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-/// What to do where the output is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// Leave it and fail.
-    Refuse,
-    /// Put the new one in its place.
-    Replace,
+pub use crate::publish::Existing;
+
+/// What samples go through on their way from ranks to files. One process goes through the last two at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phases {
+    /// Every rank writes its own samples, run by run; raw blocks only.
+    One,
+    /// Ranks send parts of blocks to those that write them.
+    Two,
+    /// Samples are brought into power-of-two boxes before.
+    #[default]
+    Three,
 }
 
-/// Bytes that are written at once: large against the cost of a call, small against memory.
-const WRITE_LEN_BYTES: usize = 4 << 20;
+/// How to write.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Where the output is there already.
+    pub existing: Existing,
+    /// Threads of this process.
+    pub jobs: usize,
+    /// Memory for what is made of the samples: restructured boxes, messages, blocks.
+    pub memory_limit_bytes: u64,
+    /// Effort of zlib streams.
+    pub effort: Effort,
+    /// On ranks.
+    pub phases: Phases,
+    /// Size of power-of-two boxes.
+    pub imposed: ImposedBox,
+    /// How many ranks make and write blocks; `None`: all. Whatever the number of files.
+    pub aggregators: Option<NonZeroUsize>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            existing: Existing::Refuse,
+            jobs: raddle_core::engine::default_jobs(),
+            memory_limit_bytes: 1 << 30,
+            effort: Effort::Balanced,
+            phases: Phases::Three,
+            imposed: ImposedBox::Default,
+            aggregators: None,
+        }
+    }
+}
+
+/// What writing a time step took; the same on every rank but for memory.
+#[derive(Debug, Clone, Serialize)]
+pub struct WriteReport {
+    /// The `.idx` file.
+    pub output: PathBuf,
+    /// Time step, if there are any.
+    pub time: Option<u64>,
+    /// Ranks.
+    pub ranks: usize,
+    /// Phases.
+    pub phases: Phases,
+    /// Files of the step.
+    pub files: u64,
+    /// Blocks, each counted once per field.
+    pub blocks: u64,
+    /// Bytes of the samples.
+    pub sample_len_bytes: u64,
+    /// Bytes of the blocks as stored.
+    pub stored_len_bytes: u64,
+    /// Samples per axis of the power-of-two boxes, x first, if there are any.
+    pub imposed_counts: Option<[u64; MAX_RANK]>,
+    /// Ranks that hold samples after restructuring.
+    pub holders: u64,
+    /// Wall time of all.
+    pub elapsed_s: f64,
+    /// Of the first phase.
+    pub restructure_s: f64,
+    /// Of encoding and placing.
+    pub encode_s: f64,
+    /// Of making files durable and giving them their names.
+    pub publish_s: f64,
+    /// Messages of the first phase, by rank.
+    pub restructure_messages: Vec<Traffic>,
+    /// Messages that bring parts of blocks to those that write them, by rank.
+    pub aggregate_messages: Vec<Traffic>,
+    /// What the engine did, if it was asked.
+    pub engine: Option<EngineReport>,
+    /// Memory of this rank against its budget.
+    pub memory: MemoryReport,
+}
 
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     header: Header,
-    existing: Existing,
+    options: WriteOptions,
     compressions: Vec<Compression>,
-    encoder: BlockEncoder,
+    /// Whether the `.idx` file is ours to replace.
+    continues: bool,
 }
 
 impl Writer {
@@ -44,7 +142,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the header is not consistent, or names a compression that is not written.
-    pub fn new(path: &Path, header: Header, existing: Existing) -> Result<Self> {
+    pub fn new(path: &Path, header: Header, options: WriteOptions) -> Result<Self> {
         header.check().map_err(|source| IdxError::Header { path: path.to_path_buf(), source })?;
         let compression = |field: &Field| {
             let name = field.attribute("default_compression").unwrap_or("");
@@ -52,13 +150,37 @@ impl Writer {
             known.ok_or_else(|| IdxError::Compression { field: field.name.clone(), compression: name.to_owned() })
         };
         let compressions = header.fields.iter().map(compression).collect::<Result<_>>()?;
-        let encoder = BlockEncoder::new(Effort::Balanced);
-        Ok(Self { path: path.to_path_buf(), header, existing, compressions, encoder })
+        Ok(Self { path: path.to_path_buf(), header, options, compressions, continues: false })
+    }
+
+    /// A writer of more time steps of the dataset at `path`, which is as `header` says but for its time steps.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not.
+    pub fn resume(path: &Path, header: &Header, options: WriteOptions) -> Result<Self> {
+        let there = Dataset::open(path)?.header().clone();
+        let differs = [
+            ("box", (there.start, there.end) == (header.start, header.end)),
+            ("set of fields", there.fields == header.fields),
+            ("bitmask", there.bitmask == header.bitmask),
+            ("number of bits per block", there.bits_per_block == header.bits_per_block),
+            ("number of blocks per file", there.blocks_per_file == header.blocks_per_file),
+            ("template of time steps", there.time.is_some() == header.time.is_some()),
+        ];
+        if let Some((what, _)) = differs.into_iter().find(|(_, is_equal)| !is_equal) {
+            return Err(IdxError::HeaderDiffers { path: path.to_path_buf(), what });
+        }
+        Ok(Self { continues: true, ..Self::new(path, there, options)? })
     }
 
     /// The header as it will be written.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// All samples of the dataset.
+    pub fn domain(&self) -> SampleBox {
+        SampleBox { start: self.header.start, end: self.header.end }
     }
 
     /// Writes one array per field, each with all samples of the box, x fastest, little-endian, and then the `.idx` file.
@@ -67,33 +189,71 @@ impl Writer {
     /// # Errors
     /// If arrays or time do not fit the header, the output exists, or files cannot be written. Nothing that was there
     /// before is changed then, unless replacing fails between the step and the `.idx` file.
-    pub fn write(&mut self, time: Option<u64>, arrays: &[&[u8]]) -> Result<()> {
-        let grid = self.check(time, arrays)?;
+    pub fn write(&mut self, time: Option<u64>, arrays: &[&[u8]]) -> Result<WriteReport> {
+        let whole = Patch { region: self.domain(), arrays: arrays.iter().map(|array| Cow::Borrowed(*array)).collect() };
+        let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+        self.write_among(time, vec![whole], &watch, &SingleProcess)
+    }
+
+    /// Collective. As [`Writer::write`], by `ranks` that hold any number of boxes each, which are disjoint and together all
+    /// samples; they see one file system, and were made with the same header and options but for threads and memory.
+    ///
+    /// # Errors
+    /// As [`Writer::write`], on every rank; where only another rank met an error, that it failed.
+    pub fn write_among(
+        &mut self,
+        time: Option<u64>,
+        patches: Vec<Patch<'_>>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let started = Instant::now();
+        let checked = self.check(time, &patches).and_then(|grid| {
+            watch.cancel.check()?;
+            Ok(grid)
+        });
+        let domain = agree(ranks, "check what is to be written", checked)?;
+        let partition = self.gather_boxes(&patches, ranks)?;
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
             _ => String::new(),
         };
-        let staging = Staging::begin(&self.path)?;
-        let level = self.header.bitmask.max_level();
-        let blocks = blocks(&self.header.bitmask, self.header.bits_per_block, &grid, level);
-        let mut names = Vec::new();
-        let blocks_per_file = self.header.blocks_per_file;
-        for of_file in blocks.chunk_by(|a, b| a / blocks_per_file == b / blocks_per_file) {
-            let first = of_file[0] - of_file[0] % blocks_per_file;
-            let name = self.header.files.path(first, &time_name);
-            self.write_file(&staging.folder.join(&name), &grid, of_file, arrays)?;
-            names.push(name);
-        }
-        let own_folder = self.header.files.path(0, &time_name);
-        let own_folder = self.own_folder(&own_folder, &time_name);
-        staging.publish(own_folder.as_deref(), &names, self.existing, self.header.files.ending())?;
-        if let (Some(of), Some(step)) = (&mut self.header.time, time) {
+        let step = StepPlan::new(&self.header, &domain, &time_name);
+        let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
+        let staging = agree(ranks, "begin the output", staging)?;
+        let files = StepFiles::new(staging_folder(&self.path), &step);
+        agree(ranks, "create the files", files.create(ranks))?;
+
+        let mut made = self.make(&step, &domain, patches, &partition, &files, watch, ranks)?;
+        let publishing = Instant::now();
+        let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "make the files durable", synced)?;
+        let mut header = self.header.clone();
+        if let (Some(of), Some(step)) = (&mut header.time, time) {
             of.range = Some(of.range.map_or((step, step), |(a, b)| (a.min(step), b.max(step))));
         }
-        write_header(&self.path, &self.header)
+        let published = staging.map_or(Ok(()), |staging| {
+            staging.publish(&step, self.options.existing, header.files.ending())?;
+            write_header(&self.path, &header)
+        });
+        agree(ranks, "publish the output", published)?;
+        self.header = header;
+        self.continues = true;
+        made.publish_s = publishing.elapsed().as_secs_f64();
+        made.elapsed_s = started.elapsed().as_secs_f64();
+        Ok(WriteReport { time, ..made })
     }
 
-    fn check(&self, time: Option<u64>, arrays: &[&[u8]]) -> Result<ArrayGrid> {
+    fn begin(&self, step: &StepPlan) -> Result<Staging> {
+        let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
+        if is_taken && self.options.existing == Existing::Refuse {
+            return Err(IdxError::Exists { path: self.path.clone() });
+        }
+        Staging::begin(&self.path, step, self.options.existing)
+    }
+
+    /// Whether arrays and time fit the header; all samples of the dataset.
+    fn check(&self, time: Option<u64>, patches: &[Patch<'_>]) -> Result<ArrayGrid> {
         let header = &self.header;
         let has = match (&header.time, time) {
             (Some(_), None) => Some("time steps, of which one must be named"),
@@ -103,224 +263,162 @@ impl Writer {
         if let Some(has) = has {
             return Err(IdxError::NoTime { path: self.path.clone(), asked: time, has });
         }
-        if arrays.len() != header.fields.len() {
-            return Err(IdxError::Arrays { got: arrays.len(), want: header.fields.len() });
+        for patch in patches {
+            if patch.arrays.len() != header.fields.len() {
+                return Err(IdxError::Arrays { got: patch.arrays.len(), want: header.fields.len() });
+            }
+            for (field, array) in patch.arrays.iter().enumerate() {
+                let sample_len_bytes = header.fields[field].sample.len_bytes() as u64;
+                let want = patch.region.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
+                let (got_bytes, want_bytes) = (array.len() as u64, want.unwrap_or(u64::MAX));
+                if got_bytes != want_bytes {
+                    return Err(IdxError::Buffer { field, got_bytes, want_bytes });
+                }
+            }
         }
-        let grid = header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
+        header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
             path: self.path.clone(),
             start: header.start.to_vec(),
             end: header.end.to_vec(),
             resolution: header.bitmask.max_level(),
-        })?;
-        for (field, array) in arrays.iter().enumerate() {
-            let sample_len_bytes = header.fields[field].sample.len_bytes() as u64;
-            let want = grid.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
-            let (got_bytes, want_bytes) = (array.len() as u64, want.unwrap_or(u64::MAX));
-            if got_bytes != want_bytes {
-                return Err(IdxError::Buffer { field, got_bytes, want_bytes });
-            }
-        }
-        Ok(grid)
+        })
     }
 
-    /// The folder that holds the files of this step and nothing else, if the template gives them one.
-    fn own_folder(&self, any_file: &Path, time_name: &str) -> Option<PathBuf> {
-        let text = self.header.files.text();
-        let before = text.split('%').next().unwrap_or_default();
-        let before = before.strip_prefix("./").unwrap_or(before);
-        let fixed = format!("{before}{time_name}");
-        if !time_name.is_empty() && !time_name.contains('/') {
-            return None; // the steps share a folder
-        }
-        let depth = Path::new(&fixed).components().count() - usize::from(!fixed.ends_with('/') && !fixed.is_empty());
-        // Without a conversion the last component is the file itself.
-        (depth > 0).then(|| any_file.components().take(depth).collect())
-    }
-
-    /// Writes a file with the given blocks of every field.
-    fn write_file(&mut self, path: &Path, grid: &ArrayGrid, of_file: &[u64], arrays: &[&[u8]]) -> Result<()> {
-        let write = |operation| {
-            let path = path.to_path_buf();
-            move |source| IdxError::Write { path, operation, source }
+    /// Collective. The boxes of all ranks, which are the dataset.
+    fn gather_boxes(&self, patches: &[Patch<'_>], ranks: &dyn Communicator) -> Result<Vec<Vec<SampleBox>>> {
+        let words = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
+        let own: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        let boxes = |bytes: &Vec<u8>| -> Vec<SampleBox> {
+            let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            let (points, _) = words.as_chunks::<MAX_RANK>();
+            points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end }).collect()
         };
-        let header = &self.header;
-        let first = of_file[0] - of_file[0] % header.blocks_per_file;
-        let record_at =
-            |field: usize, place: u64| RECORD_LEN_BYTES * (1 + field as u64 * header.blocks_per_file + place);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(write("make the folder of"))?;
-        }
-        let file = File::create_new(path).map_err(write("create"))?;
-        let level = header.bitmask.max_level();
-        let mut written_end = record_at(header.fields.len(), 0);
-        let (mut pending, mut raw) = (Vec::with_capacity(WRITE_LEN_BYTES), Vec::new());
-        let mut records: Vec<(u64, Record)> = Vec::new();
-        for (field, array) in arrays.iter().enumerate() {
-            let (of, layout) = (&header.fields[field], header.fields[field].default_layout());
-            let sample_len_bytes = of.sample.len_bytes();
-            let default_sample = of.default_sample();
-            for block in of_file {
-                raw.resize(header.block_len_bytes(field), 0);
-                // Places of samples outside the box, and nothing else, keep the default value.
-                fill_with(&mut raw, &default_sample);
-                for run in runs(&header.bitmask, header.bits_per_block, *block, layout, level) {
-                    kernel::encode(&run, grid, array, &mut raw, sample_len_bytes);
-                }
-                let start = pending.len();
-                let compression =
-                    self.encoder.append(self.compressions[field], &raw, &mut pending).map_err(|source| {
-                        IdxError::Block {
-                            path: path.to_path_buf(),
-                            field: of.name.clone(),
-                            block: *block,
-                            source: source.into(),
-                        }
-                    })?;
-                let len_bytes = (pending.len() - start) as u32;
-                let record = Record { offset: written_end + start as u64, len_bytes, compression, layout };
-                records.push((record_at(field, block - first), record));
-                if pending.len() >= WRITE_LEN_BYTES {
-                    file.write_all_at(&pending, written_end).map_err(write("write"))?;
-                    written_end += pending.len() as u64;
-                    pending.clear();
-                }
-            }
-        }
-        file.write_all_at(&pending, written_end).map_err(write("write"))?;
-        for run in records.chunk_by(|(a, _), (b, _)| a + RECORD_LEN_BYTES == *b) {
-            let bytes: Vec<u8> = run.iter().flat_map(|(_, record)| record.to_bytes()).collect();
-            file.write_all_at(&bytes, run[0].0).map_err(write("write"))?;
-        }
-        file.sync_all().map_err(write("fsync"))
+        let partition: Vec<_> = ranks.all_gather_bytes(&own)?.iter().map(boxes).collect();
+        check_partition(&self.domain(), &partition).map_err(|source| self.partition_error(source))?;
+        Ok(partition)
     }
-}
 
-/// The hidden folder in which a step is made, locked while it is.
-struct Staging {
-    folder: PathBuf,
-    target: PathBuf,
-    _lock: File,
-}
+    fn partition_error(&self, source: PartitionFault) -> IdxError {
+        IdxError::Partition { path: self.path.clone(), source }
+    }
 
-impl Staging {
-    fn begin(output: &Path) -> Result<Self> {
-        let name = output.file_name().unwrap_or_default().to_string_lossy();
-        let target = folder_of(output).to_path_buf();
-        let folder = target.join(format!(".{name}.raddle-part"));
-        let write = |operation| {
-            let path = folder.clone();
-            move |source| IdxError::Write { path, operation, source }
+    /// Collective. Makes all files of the step, whole but not yet durable.
+    #[expect(clippy::too_many_arguments, reason = "what the phases share; each is a different thing")]
+    fn make(
+        &self,
+        step: &StepPlan,
+        domain: &ArrayGrid,
+        patches: Vec<Patch<'_>>,
+        partition: &[Vec<SampleBox>],
+        files: &StepFiles<'_>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let begun = Instant::now();
+        let sample_lens: Vec<usize> = self.header.fields.iter().map(|field| field.sample.len_bytes()).collect();
+        let (mut held, mut _permit, mut plan) = (patches, None, None);
+        let mut restructure_traffic = Traffic::default();
+        if self.options.phases == Phases::Three && ranks.size() > 1 {
+            let made = Restructuring::new(&self.domain(), partition, self.options.imposed);
+            let made = made.map_err(|source| self.partition_error(source))?;
+            let (patches, permit) = restructure(&made, held, &sample_lens, &budget, ranks, &mut restructure_traffic)?;
+            (held, _permit, plan) = (patches, Some(permit), Some(made));
+        }
+        let restructure_s = begun.elapsed().as_secs_f64();
+        let after = plan.as_ref().map(|plan| plan.partition(ranks.size()));
+        let after = after.as_deref().unwrap_or(partition);
+        let encoding = Instant::now();
+        let samples = Samples { header: &self.header, domain, held: &held };
+        let (engine, stored_len_bytes, aggregate_traffic) = if self.options.phases == Phases::One {
+            agree(ranks, "write in one phase", direct::check(&samples, &self.compressions))?;
+            let homes = Homes::new(&self.header, after);
+            let how = (self.options.jobs, watch.cancel);
+            direct::write(&samples, step, &homes, files, how, ranks)?;
+            (None, step.tiles.raw_len_bytes(), Traffic::default())
+        } else {
+            let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, after));
+            let (path, effort) = (self.path.clone(), self.options.effort);
+            let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);
+            let engine = self.run_engine(step, &work, files, &budget, watch, ranks)?;
+            let stored_len_bytes = engine.stored_len_bytes;
+            (Some(engine), stored_len_bytes, work.into_traffic())
         };
-        loop {
-            match std::fs::create_dir(&folder) {
-                Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => return Err(write("make")(source)),
-                _ => {}
-            }
-            let Ok(lock) = File::open(&folder) else { continue };
-            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    return Err(IdxError::Locked { path: output.to_path_buf(), lock: folder });
-                }
-                Err(error) => return Err(write("lock")(error.into())),
-            }
-            let ours = lock.metadata().map_err(write("stat"))?;
-            match std::fs::metadata(&folder) {
-                Ok(named) if (named.dev(), named.ino()) == (ours.dev(), ours.ino()) => {
-                    // What a killed run left.
-                    for entry in std::fs::read_dir(&folder).map_err(write("list"))?.flatten() {
-                        remove(&entry.path()).map_err(write("clear"))?;
-                    }
-                    return Ok(Self { folder, target, _lock: lock });
-                }
-                _ => {} // the holder before us removed the name between our open and our lock
-            }
-        }
-    }
-
-    /// Gives the files their names: the folder that is all theirs at once, or one by one.
-    fn publish(self, own_folder: Option<&Path>, names: &[PathBuf], existing: Existing, ending: &str) -> Result<()> {
-        let write = |path: &Path, operation| {
-            let path = path.to_path_buf();
-            move |source| IdxError::Write { path, operation, source }
+        let gather = |traffic: &Traffic| -> Result<Vec<Traffic>> {
+            Ok(ranks.all_gather_bytes(&traffic.to_bytes())?.iter().map(|bytes| Traffic::from_bytes(bytes)).collect())
         };
-        let one_folder = own_folder.map(Path::to_path_buf);
-        for name in one_folder.as_ref().map_or(names, std::slice::from_ref) {
-            let (from, to) = (self.folder.join(name), self.target.join(name));
-            sync_folders(&from).map_err(write(&from, "fsync"))?;
-            let folder = to.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
-            let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
-            match rename(RenameFlags::NOREPLACE) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::EXIST) if existing == Existing::Refuse => {
-                    return Err(IdxError::Exists { path: to });
-                }
-                Err(rustix::io::Errno::EXIST) if !holds_blocks_alone(&to, ending).map_err(write(&to, "list"))? => {
-                    return Err(IdxError::Foreign { path: to });
-                }
-                // The old one takes the place of the new one and goes with the hidden folder.
-                Err(rustix::io::Errno::EXIST) => {
-                    rename(RenameFlags::EXCHANGE).map_err(|e| write(&to, "replace")(e.into()))?
-                }
-                Err(error) => return Err(write(&to, "rename")(error.into())),
+        let samples = domain.sample_count().unwrap_or(0);
+        Ok(WriteReport {
+            output: self.path.clone(),
+            time: None,
+            ranks: ranks.size(),
+            phases: self.options.phases,
+            files: step.files.len() as u64,
+            blocks: step.block_count(),
+            sample_len_bytes: sample_lens.iter().map(|len| samples.saturating_mul(*len as u64)).sum(),
+            stored_len_bytes,
+            imposed_counts: plan.as_ref().map(|plan| plan.counts),
+            holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            elapsed_s: 0.0,
+            restructure_s,
+            encode_s: encoding.elapsed().as_secs_f64(),
+            publish_s: 0.0,
+            restructure_messages: gather(&restructure_traffic)?,
+            aggregate_messages: gather(&aggregate_traffic)?,
+            engine,
+            memory: MemoryReport::of(&budget),
+        })
+    }
+
+    /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks.
+    fn run_engine(
+        &self,
+        step: &StepPlan,
+        work: &StepWork<'_>,
+        files: &StepFiles<'_>,
+        budget: &MemoryBudget,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<EngineReport> {
+        let options = EngineOptions {
+            jobs: self.options.jobs,
+            start_address: step.start_address,
+            owners: self.options.aggregators,
+            ..EngineOptions::default()
+        };
+        let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
+        let mut records: Vec<(BlockPlace, Record)> = Vec::new();
+        let mut commit = |done: Committed<'_>| {
+            let (_, field) = step.array_place(done.array);
+            let layout = self.header.fields[field].default_layout();
+            records.extend(done.claims.iter().map(|claim| {
+                let compression = work.compression(field, claim.filter_mask);
+                // A block's length fits 32 bits, which the header is checked for, and stored it is no longer.
+                let len_bytes = u32::try_from(claim.len_bytes).unwrap_or(u32::MAX);
+                (step.place(claim.tile), Record { offset: claim.address, len_bytes, compression, layout })
+            }));
+            if field + 1 == self.header.fields.len() {
+                files.write_tables(&records)?;
+                records.clear();
             }
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(write(folder, "fsync"))?;
-        }
-        Ok(())
+            Ok(())
+        };
+        execute(&step.tiles, work, files, &mut commit, &options, &context).map_err(|error| self.engine_error(error))
     }
-}
 
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // A failure to clean up must not hide the error that led here; the next run clears again.
-        let _ = remove(&self.folder);
-    }
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
-}
-
-/// Whether there is nothing below `path` but files that are named as those of blocks, so that replacing loses no others.
-fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
-    let metadata = path.symlink_metadata()?;
-    if metadata.is_file() {
-        return Ok(path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending)));
-    }
-    if !metadata.is_dir() {
-        return Ok(false);
-    }
-    for entry in std::fs::read_dir(path)? {
-        if !holds_blocks_alone(&entry?.path(), ending)? {
-            return Ok(false);
+    fn engine_error(&self, error: EngineError<IdxError>) -> IdxError {
+        let path = self.path.clone();
+        match error {
+            EngineError::Tile { source, .. }
+            | EngineError::Worker { source }
+            | EngineError::Commit { source, .. }
+            | EngineError::Bring { source } => source,
+            EngineError::Write { source, .. } => IdxError::Write { path, operation: "write blocks of", source },
+            EngineError::Core(error) => error.into(),
+            other => IdxError::Engine { path, reason: other.to_string() },
         }
     }
-    Ok(true)
 }
 
-/// Makes the names in a folder and those below it durable; files are already.
-fn sync_folders(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            sync_folders(&entry?.path())?;
-        }
-        File::open(path)?.sync_all()?;
-    }
-    Ok(())
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Writes the `.idx` file: a temporary name, fsync, rename.
-fn write_header(path: &Path, header: &Header) -> Result<()> {
-    let write = |operation| move |source| IdxError::Write { path: path.to_path_buf(), operation, source };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder_of(path).join(format!(".{name}.raddle-header"));
-    std::fs::write(&temporary, header.to_text()).map_err(write("write"))?;
-    File::open(&temporary).and_then(|file| file.sync_all()).map_err(write("fsync"))?;
-    std::fs::rename(&temporary, path).map_err(write("rename"))?;
-    File::open(folder_of(path)).and_then(|folder| folder.sync_all()).map_err(write("fsync the folder of"))
-}
+#[cfg(test)]
+mod tests;

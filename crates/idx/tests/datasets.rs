@@ -1,16 +1,21 @@
 //! Datasets written and read again, and what happens where files are missing, damaged or in the way.
 
 use proptest::prelude::*;
+use raddle_core::cancel::CancelToken;
 use raddle_idx::bitmask::{Bitmask, Point};
 use raddle_idx::compression::BlockFault;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::template::{FileTemplate, TimeTemplate};
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, Writer};
+use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, WriteOptions, Writer};
 use std::path::Path;
 
 /// Bytes that differ from sample to sample, as smooth data does.
 fn bytes(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|at| ((at as u64 / 3).wrapping_mul(seed | 1) >> 3) as u8).collect()
+}
+
+fn replacing() -> WriteOptions {
+    WriteOptions { existing: Existing::Replace, ..WriteOptions::default() }
 }
 
 fn field(name: &str, sample: &str, layout: &str, compression: &str) -> Field {
@@ -51,7 +56,7 @@ fn write_small(folder: &Path, header: &Header) -> (std::path::PathBuf, Vec<Vec<u
         header.fields.iter().zip(3..).map(|(field, seed)| bytes(samples * field.sample.len_bytes(), seed)).collect();
     let path = folder.join("small.idx");
     let slices: Vec<&[u8]> = arrays.iter().map(Vec::as_slice).collect();
-    Writer::new(&path, header.clone(), Existing::Refuse).unwrap().write(None, &slices).unwrap();
+    Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
     (path, arrays)
 }
 
@@ -127,12 +132,36 @@ fn missing_and_damaged_blocks_are_named() {
 }
 
 #[test]
+fn a_check_counts_every_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = small(vec![field("rho", "float32", "", "zip"), field("id", "uint8", "hzorder", "")]);
+    let (path, _) = write_small(folder.path(), &header);
+    let dataset = Dataset::open(&path).unwrap();
+    let (cancel, grid) = (CancelToken::new(), header.grid(16).unwrap());
+    let all = raddle_idx::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
+    let check = |field| dataset.check(field, None, &cancel).unwrap();
+    let (rho, id) = (check(0), check(1));
+    assert_eq!((rho.blocks, rho.in_hz_order, rho.raw_len_bytes, rho.bad.len()), (all, 0, all * 4 << 9, 0));
+    assert_eq!((id.blocks, id.in_hz_order, id.compressed, id.stored_len_bytes), (all, all, 0, all << 9));
+    assert!(rho.compressed > 0 && rho.stored_len_bytes < rho.raw_len_bytes);
+    assert_eq!((rho.levels[0].levels, rho.levels[0].blocks), ((0, 9), 1));
+    assert_eq!(rho.levels.iter().map(|level| level.blocks).sum::<u64>(), all);
+    assert_eq!(rho.levels.last().unwrap().levels, (16, 16));
+    std::fs::remove_file(folder.path().join("small/0010.bin")).unwrap();
+    let damaged = check(0);
+    assert!(damaged.bad.len() > 3 && damaged.blocks + damaged.bad.len() as u64 == all);
+    assert_eq!((damaged.bad[0].block, damaged.bad[0].why.as_str()), (16, "the file does not exist"));
+    cancel.cancel();
+    assert!(matches!(dataset.check(0, None, &cancel), Err(IdxError::Core(_))));
+}
+
+#[test]
 fn time_steps_appear_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.idx");
     let mut header = Header::new("t", &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
     header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
-    let mut writer = Writer::new(&path, header, Existing::Refuse).unwrap();
+    let mut writer = Writer::new(&path, header, WriteOptions::default()).unwrap();
     let steps = [3u64, 0, 4].map(|step| (step, bytes(60, 11 + step)));
     for (step, array) in &steps {
         writer.write(Some(*step), &[array]).unwrap();
@@ -141,6 +170,7 @@ fn time_steps_appear_one_by_one() {
     assert!(matches!(writer.write(None, &[&steps[0].1]), Err(IdxError::NoTime { .. })));
     assert!(folder.path().join("t/time_0003/0000.bin").exists());
     let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(dataset.steps().unwrap(), [Some(0), Some(3), Some(4)]);
     assert_eq!(dataset.header().time.as_ref().unwrap().range, Some((0, 4)));
     for (step, array) in &steps {
         assert_eq!(dataset.read(&Query { time: Some(*step), ..dataset.whole(0) }).unwrap(), *array);
@@ -156,11 +186,11 @@ fn what_is_there_is_replaced_only_when_asked_and_only_if_it_is_a_dataset() {
     let header = small(vec![field("rho", "uint16", "", "lz4")]);
     let (path, arrays) = write_small(folder.path(), &header);
     let other = bytes(arrays[0].len(), 99);
-    let refused = Writer::new(&path, header.clone(), Existing::Refuse).unwrap().write(None, &[&other]);
+    let refused = Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &[&other]);
     assert!(matches!(refused, Err(IdxError::Exists { .. })), "{refused:?}");
     let read = || Dataset::open(&path).and_then(|dataset| dataset.read(&dataset.whole(0))).unwrap();
     assert_eq!(read(), arrays[0]);
-    let mut replacing = Writer::new(&path, header, Existing::Replace).unwrap();
+    let mut replacing = Writer::new(&path, header, replacing()).unwrap();
     replacing.write(None, &[&other]).unwrap();
     assert_eq!(read(), other);
     std::fs::write(folder.path().join("small/diary.txt"), b"mine").unwrap();
@@ -203,7 +233,7 @@ proptest! {
         header.files = FileTemplate::parse("./d/%01x.bin").unwrap();
         let sample_len_bytes = header.fields[0].sample.len_bytes();
         let array = bytes(counts.iter().product::<u64>() as usize * sample_len_bytes, low);
-        Writer::new(&path, header.clone(), Existing::Refuse).unwrap().write(None, &[&array]).unwrap();
+        Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();
         let dataset = Dataset::open(&path).unwrap();
         let inside = |seed: u64| -> Point {
             std::array::from_fn(|axis| (seed >> (axis * 11)) % header.end[axis])
@@ -234,7 +264,7 @@ fn offsets_beyond_4_gib() {
     // 40 bytes of record per block: the blocks themselves come behind 8 GiB.
     header.blocks_per_file = 8 * (1 << 30) / 40;
     let array = bytes(32, 5);
-    Writer::new(&path, header, Existing::Refuse).unwrap().write(None, &[&array]).unwrap();
+    Writer::new(&path, header, WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();
     assert!(std::fs::metadata(folder.path().join("far/0000.bin")).unwrap().len() > 1 << 33);
     let dataset = Dataset::open(&path).unwrap();
     assert_eq!(dataset.read(&dataset.whole(0)).unwrap(), array);

@@ -21,20 +21,68 @@ const CELL: usize = 8;
 /// Most rows of a cell.
 const CELL_ROWS: usize = CELL / 2;
 
+/// Calls `$walk` with the side that goes from `$array` to `$block`, samples as arrays of a length that the compiler knows.
+macro_rules! encode_by_length {
+    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr) => {
+        encode_by_length!($array, $block, $len, |$side| $walk, 1 2 4 8 12 16 24)
+    };
+    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr, $($fixed:literal)*) => {
+        match $len {
+            $($fixed => {
+                let $side =
+                    &mut Encode { array: $array.as_chunks::<$fixed>().0, block: $block.as_chunks_mut::<$fixed>().0 };
+                $walk
+            })*
+            len => {
+                let $side = &mut EncodeAny { array: $array, block: $block, sample_len_bytes: len };
+                $walk
+            }
+        }
+    };
+}
+
 /// Copies the samples of `run` that `array` holds into `block`; other places of the block stay as they are.
 ///
 /// # Panics
 /// If `array` or `block` is shorter than its grid says, or the run is not of the array's resolution.
 pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
-    macro_rules! of_length {
-        ($($len:literal)*) => {
-            match sample_len_bytes {
-                $($len => walk(run, grid, &mut Encode { array: array.as_chunks::<$len>().0, block: block.as_chunks_mut::<$len>().0 }),)*
-                len => walk(run, grid, &mut EncodeAny { array, block, sample_len_bytes: len }),
-            }
-        };
-    }
-    of_length!(1 2 4 8 12 16 24);
+    let Some(overlap) = Overlap::of(run, grid) else { return };
+    encode_by_length!(array, block, sample_len_bytes, |side| walk(run, &overlap, side));
+}
+
+/// Appends the samples of `run` that `array` holds to `out`, x fastest and without gaps, and tells which they are; `None`
+/// if there are none.
+///
+/// # Panics
+/// As [`encode`].
+pub fn gather(
+    run: &Run,
+    grid: &ArrayGrid,
+    array: &[u8],
+    out: &mut Vec<u8>,
+    sample_len_bytes: usize,
+) -> Option<ArrayGrid> {
+    let overlap = Overlap::of(run, grid)?;
+    let first = |axis: usize| overlap.ranges[axis].start;
+    let counts: [usize; MAX_RANK] = std::array::from_fn(|axis| overlap.ranges[axis].len());
+    let gathered = ArrayGrid {
+        origin: std::array::from_fn(|axis| run.origin[axis] + ((first(axis) as u64) << run.log2_spacing[axis])),
+        counts: counts.map(|count| count as u64),
+        log2_spacing: run.log2_spacing,
+    };
+    let strides = gathered.strides().map(|stride| stride as usize);
+    let from_first = Overlap {
+        ranges: counts.map(|count| 0..count),
+        steps: overlap.steps,
+        bases: std::array::from_fn(|axis| {
+            overlap.bases[axis].wrapping_add(first(axis).wrapping_mul(overlap.steps[axis]))
+        }),
+    };
+    let start = out.len();
+    out.resize(start + counts.iter().product::<usize>() * sample_len_bytes, 0);
+    let packed = &mut out[start..];
+    encode_by_length!(array, packed, sample_len_bytes, |side| rows(&from_first, 0, &strides, side));
+    Some(gathered)
 }
 
 /// Copies the samples of `run` that `array` holds from `block` into `array`.
@@ -42,11 +90,12 @@ pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sampl
 /// # Panics
 /// As [`encode`].
 pub fn decode(run: &Run, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
+    let Some(overlap) = Overlap::of(run, grid) else { return };
     macro_rules! of_length {
         ($($len:literal)*) => {
             match sample_len_bytes {
-                $($len => walk(run, grid, &mut Decode { array: array.as_chunks_mut::<$len>().0, block: block.as_chunks::<$len>().0 }),)*
-                len => walk(run, grid, &mut DecodeAny { array, block, sample_len_bytes: len }),
+                $($len => walk(run, &overlap, &mut Decode { array: array.as_chunks_mut::<$len>().0, block: block.as_chunks::<$len>().0 }),)*
+                len => walk(run, &overlap, &mut DecodeAny { array, block, sample_len_bytes: len }),
             }
         };
     }
@@ -86,11 +135,10 @@ impl Overlap {
     }
 }
 
-fn walk(run: &Run, grid: &ArrayGrid, side: &mut impl Side) {
-    let Some(overlap) = Overlap::of(run, grid) else { return };
+fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
     match &run.order {
-        Order::Strides(strides) => rows(&overlap, run.first, strides, side),
-        Order::Bits(axes) => curve(&overlap, run, axes, side),
+        Order::Strides(strides) => rows(overlap, run.first, strides, side),
+        Order::Bits(axes) => curve(overlap, run, axes, side),
     }
 }
 
