@@ -20,7 +20,7 @@ BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1

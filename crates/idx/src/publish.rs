@@ -138,8 +138,15 @@ fn sync_folders(path: &Path) -> std::io::Result<()> {
 /// Writes the `.idx` file: a temporary name, fsync, rename.
 pub(crate) fn write_header(path: &Path, header: &Header) -> Result<()> {
     let temporary = beside(path, ".raddle-header");
-    std::fs::write(&temporary, header.to_text()).map_err(write(&temporary, "write"))?;
-    File::open(&temporary).and_then(|file| file.sync_all()).map_err(write(&temporary, "fsync"))?;
-    std::fs::rename(&temporary, path).map_err(write(path, "rename"))?;
+    let made = std::fs::write(&temporary, header.to_text()).map_err(write(&temporary, "write"));
+    let made = made.and_then(|()| {
+        File::open(&temporary).and_then(|file| file.sync_all()).map_err(write(&temporary, "fsync"))?;
+        std::fs::rename(&temporary, path).map_err(write(path, "rename"))
+    });
+    if made.is_err() {
+        // It must not hide the error; the next run writes over it.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    made?;
     sync_folder(path).map_err(write(path, "fsync the folder of"))
 }
