@@ -7,6 +7,8 @@
 //! Nothing here knows HDF5, MPI or a terminal.
 #![forbid(unsafe_code)]
 
+mod addresses;
+pub mod arenas;
 pub mod cancel;
 pub mod claims;
 pub mod communicator;
@@ -26,9 +28,11 @@ pub mod owners;
 pub mod parallel;
 pub mod plan;
 pub mod progress;
+pub mod read_back;
 pub mod regroup;
 pub mod report;
 mod segments;
+pub mod stripes;
 mod sync;
 pub mod threads;
 

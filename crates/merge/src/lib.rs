@@ -4,6 +4,7 @@
 //! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
 #![forbid(unsafe_code)]
 
+pub mod alignment;
 pub mod append;
 mod commit;
 mod cost;
@@ -40,8 +41,9 @@ mod tiles;
 mod values;
 pub mod verify;
 
+pub use alignment::{Align, Alignment};
 pub use error::{BadInput, MergeError, MissingKey, Result};
-pub use execute::{MergeReport, merge, merge_among};
+pub use execute::{Io, MergeReport, merge, merge_among, merge_through};
 pub use inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 pub use layout::LayoutPolicy;

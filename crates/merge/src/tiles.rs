@@ -61,7 +61,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.is_recordable());
         Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 

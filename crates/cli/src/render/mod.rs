@@ -9,6 +9,7 @@ pub mod keys;
 pub mod picture;
 pub mod plan;
 pub mod quantity;
+pub mod references;
 pub mod report;
 pub mod simulation;
 pub mod table;

@@ -26,9 +26,11 @@ impl Datasets {
         // The shim compares with what the kernel says.
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("out")).unwrap();
-        let samples = |step: u32| (0..SHAPE.iter().product::<u64>() as u32).flat_map(move |at| (at / step).to_le_bytes());
+        let samples =
+            |step: u32| (0..SHAPE.iter().product::<u64>() as u32).flat_map(move |at| (at / step).to_le_bytes());
         let (old, new): (Vec<u8>, Vec<u8>) = (samples(3).collect(), samples(5).collect());
-        std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &SHAPE), new.clone()].concat()).unwrap();
+        std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &SHAPE), new.clone()].concat())
+            .unwrap();
         Self { folder, root, old, new }
     }
 

@@ -163,6 +163,11 @@ impl KeyedFile {
         self.events
     }
 
+    /// Paths of the groups with keys, as many and in the order as in [`EventShare::tables`].
+    pub fn groups(&self) -> impl Iterator<Item = &[u8]> {
+        self.tables.keys().map(Vec::as_slice)
+    }
+
     /// What rank `rank` of `size` takes.
     ///
     /// # Errors

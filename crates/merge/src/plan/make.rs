@@ -4,6 +4,7 @@
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
 use super::{MergePlan, PlannedInput, Planner};
+use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::digests::stored::StoredDigests;
@@ -72,7 +73,9 @@ pub(crate) fn plan_from(
     agree(ranks, "complete what an append left", settled)?;
     found.skipped =
         scan::scan(inputs, options, watch, ranks, |place, scanned| found.add(place, inputs[place].clone(), scanned))?;
-    agree(ranks, "plan the merge", plan_found(found, beginning, options, watch))
+    let mut plan = agree(ranks, "plan the merge", plan_found(found, beginning, options, watch))?;
+    plan.alignment = alignment::decide(&plan, ranks)?;
+    Ok(plan)
 }
 
 /// Inputs that were scanned and joined, before anything is planned.
@@ -187,6 +190,7 @@ pub(crate) fn plan_found(
         link_names,
         carried,
         growth,
+        alignment: None,
         options: options.clone(),
     };
     links::check_sources(&plan, watch)?;

@@ -12,6 +12,7 @@ pub use rates::Rates;
 pub use statistic::Statistic;
 pub use traffic::Regrouping;
 
+use crate::alignment::{self, Alignment};
 use crate::error::Result;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, plan_found};
@@ -181,6 +182,8 @@ pub struct Simulation {
     pub regrouping: Regrouping,
     /// Memory of the rank that needs most, beside the plan: workers, buffers, claims.
     pub engine_len_bytes: u64,
+    /// The arenas that chunks would be placed in, if asked for.
+    pub alignment: Option<Alignment>,
     /// What the ranks do.
     pub ranks: RankSpreads,
     /// What planning cost here.
@@ -216,13 +219,18 @@ pub fn simulate(
         join_s += made.elapsed().as_secs_f64();
     }
     let started = Instant::now();
-    let plan = plan_found(found, Beginning::New, options, watch)?;
+    let mut plan = plan_found(found, Beginning::New, options, watch)?;
+    plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
     let pool = open_pool(&plan);
     let work = MergeWork::new(&plan, &pool);
-    let engine = EngineOptions { jobs: machine.threads, ..EngineOptions::default() };
+    let engine = EngineOptions {
+        jobs: machine.threads,
+        arenas: plan.alignment.map(|alignment| alignment.arenas),
+        ..EngineOptions::default()
+    };
     let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, machine.memory_limit_bytes)?;
     let deal_s = started.elapsed().as_secs_f64();
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s, peak_rss_bytes: peak_rss_bytes() };
@@ -280,6 +288,7 @@ pub fn simulate(
         collectives: COLLECTIVES + COLLECTIVES_PER_ROUND * rounds,
         regrouping: traffic.regrouping,
         engine_len_bytes: rehearsal.fixed_len_bytes + traffic.buffers_len_bytes,
+        alignment: plan.alignment,
         ranks,
         planner,
         predicted,

@@ -91,7 +91,10 @@ pub(super) fn go_through(plan: &MergePlan, rehearsal: &Rehearsal, ranks: usize, 
         };
         traffic.buffers_len_bytes = (0..ranks).map(held).max().unwrap_or(0).max(traffic.buffers_len_bytes);
         std::mem::swap(&mut buffers.0, &mut buffers.1);
-        let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * round.len() as u64;
+        // With arenas the size of each tile is told.
+        let tiles = || schedule.batches[round.clone()].iter().map(|batch| batch.tiles).sum::<u64>();
+        let sizes = round.len() as u64 + if plan.alignment.is_some() { tiles() } else { 0 };
+        let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * sizes;
         traffic.sizes_len_bytes += sizes_len_bytes;
         let gathers_s = 2.0 * rates.collective_s(ranks, sizes_len_bytes as f64);
         let file_system_s = rates.read_bytes_per_s.map_or(0.0, |rate| io_len_bytes as f64 / rate);
