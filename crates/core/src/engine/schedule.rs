@@ -9,7 +9,7 @@ use crate::arenas::Arenas;
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Item, Need, deal_to_some, overlaps, rounds};
+use crate::owners::{Item, Need, deal, deal_to_some, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::num::NonZeroUsize;
 use std::ops::Range;
