@@ -94,7 +94,7 @@ pub enum IdxError {
         /// The `.idx` file.
         path: PathBuf,
         /// What is wrong with them.
-        source: PartitionFault,
+        source: Box<PartitionFault>,
     },
     /// A step of other fields, counts or layout than the dataset has.
     #[error("{}: the dataset that is there has another {what}; name another output", path.display())]

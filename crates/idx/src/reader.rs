@@ -184,7 +184,7 @@ impl Dataset {
         field: usize,
         time: Option<u64>,
         blocks: &[u64],
-        each: &mut dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()>,
+        each: &mut EachBlock<'_>,
     ) -> Result<()> {
         let header = &self.header;
         let folder = self.path.parent().unwrap_or(Path::new(""));
@@ -246,6 +246,9 @@ impl Dataset {
         Ok(Record::from_bytes(&bytes, file_len_bytes, tables_len_bytes, header.block_len_bytes(field) as u64))
     }
 }
+
+/// What is called with a block's number, its file, and what is stored of it.
+pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()> + 'e;
 
 /// A block that is there.
 pub(crate) struct Found<'b> {

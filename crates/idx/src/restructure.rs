@@ -28,14 +28,12 @@ pub enum ImposedBox {
 #[non_exhaustive]
 pub enum PartitionFault {
     /// A box without samples, or with samples that the dataset does not have.
-    #[error("rank {rank} gives the box {given}, which is empty or not in the dataset's {domain}")]
+    #[error("rank {rank} gives the box {given}, which is empty or not in the dataset")]
     Outside {
         /// Rank.
         rank: usize,
         /// Its box.
         given: SampleBox,
-        /// The dataset's.
-        domain: SampleBox,
     },
     /// Samples that two give.
     #[error("ranks {first} and {second} both give the samples {part}")]
@@ -75,7 +73,7 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
     for (rank, boxes) in partition.iter().enumerate() {
         for of_rank in boxes {
             if of_rank.is_empty() || !domain.contains(of_rank) {
-                return Err(PartitionFault::Outside { rank, given: *of_rank, domain: *domain });
+                return Err(PartitionFault::Outside { rank, given: *of_rank });
             }
             given = given.saturating_add(of_rank.sample_count().unwrap_or(u64::MAX));
             all.push((*of_rank, rank));

@@ -299,7 +299,7 @@ impl Writer {
     }
 
     fn partition_error(&self, source: PartitionFault) -> IdxError {
-        IdxError::Partition { path: self.path.clone(), source }
+        IdxError::Partition { path: self.path.clone(), source: Box::new(source) }
     }
 
     /// Collective. Makes all files of the step, whole but not yet durable.

@@ -230,12 +230,16 @@ fn what_ranks_cannot_do_leaves_nothing() {
     let good = slabs(&domain, 3);
     let mut twice = good.clone();
     twice[2].push(good[0][0]);
-    check(&twice, &WriteOptions::default(), |error| {
-        matches!(error, IdxError::Partition { source: PartitionFault::Overlap { .. }, .. })
-    });
-    check(&good[..2], &WriteOptions::default(), |error| {
-        matches!(error, IdxError::Partition { source: PartitionFault::Missing { .. }, .. })
-    });
+    check(
+        &twice,
+        &WriteOptions::default(),
+        |error| matches!(error, IdxError::Partition { source, .. } if matches!(**source, PartitionFault::Overlap { .. })),
+    );
+    check(
+        &good[..2],
+        &WriteOptions::default(),
+        |error| matches!(error, IdxError::Partition { source, .. } if matches!(**source, PartitionFault::Missing { .. })),
+    );
     let one = WriteOptions { phases: Phases::One, ..WriteOptions::default() };
     check(&good, &one, |error| matches!(error, IdxError::OnePhase { .. }));
     let narrow = WriteOptions { memory_limit_bytes: 1000, ..WriteOptions::default() };
