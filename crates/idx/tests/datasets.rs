@@ -141,7 +141,7 @@ fn a_check_counts_every_block() {
     let all = raddle_idx::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
     let check = |field| dataset.check(field, None, &cancel).unwrap();
     let (rho, id) = (check(0), check(1));
-    assert_eq!((rho.blocks, rho.in_hz_order, rho.raw_len_bytes, rho.bad.len()), (all, 0, all * 4 << 9, 0));
+    assert_eq!((rho.blocks, rho.in_hz_order, rho.raw_len_bytes, rho.bad.len()), (all, 0, (all * 4) << 9, 0));
     assert_eq!((id.blocks, id.in_hz_order, id.compressed, id.stored_len_bytes), (all, all, 0, all << 9));
     assert!(rho.compressed > 0 && rho.stored_len_bytes < rho.raw_len_bytes);
     assert_eq!((rho.levels[0].levels, rho.levels[0].blocks), ((0, 9), 1));

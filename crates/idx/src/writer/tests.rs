@@ -34,7 +34,7 @@ fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn arrays(header: &Header) -> Vec<Vec<u8>> {
     let samples = header.grid(header.bitmask.max_level()).unwrap().sample_count().unwrap() as usize;
     let array = |(number, field): (usize, &Field)| {
-        (0..samples * field.sample.len_bytes()).map(|at| (at / (3 + number) * 7 >> 2) as u8).collect()
+        (0..samples * field.sample.len_bytes()).map(|at| (((at / (3 + number)) * 7) >> 2) as u8).collect()
     };
     header.fields.iter().enumerate().map(array).collect()
 }
