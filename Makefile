@@ -2,7 +2,9 @@
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
 #   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/
-#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
+#   make test-mpich  the same as test-mpi with MPICH, where that is installed beside another MPI; builds everything once more
+#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
+#                planned for 1,600 ranks; make judge
 #   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
@@ -32,7 +34,8 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi soak judge fuzz loom check build python bench bench-python docs setup setup-tests clean
+.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python docs setup \
+	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -68,10 +71,17 @@ test-mpi: setup-tests
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
+# A folder of its own: cargo does not see that MPICC names another MPI.
+test-mpich: setup-tests
+	MPICC=mpicc.mpich RADDLE_MPIRUN=mpirun.mpich \
+		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
+	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle/mpi --target-dir target/mpich --bin raddle
+	RADDLE=target/mpich/debug/raddle MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/mpi
+
 soak: judge
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
-	$(CARGO) test --locked --workspace --test faults --test mutated -- --ignored --test-threads 1
+	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --ignored --test-threads 1
 
 judge: setup-tests
 	$(CARGO) build --locked --workspace --bin raddle --example cases

@@ -4,6 +4,7 @@ The package is the one in python/, with the compiled part that `make python` put
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "python"
 sys.path.insert(0, str(PACKAGES))
+
+# A shell's background job is started with SIGINT ignored, and would start its own processes so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same cases in every run of CI; HYPOTHESIS_PROFILE=search draws others, and more of them.
 settings.register_profile(

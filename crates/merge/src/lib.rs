@@ -4,6 +4,7 @@
 //! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod alignment;
 pub mod append;
 mod commit;
@@ -30,7 +31,6 @@ pub mod ranks;
 mod readers;
 mod resume;
 mod scan;
-mod scan_ahead;
 mod scan_exchange;
 pub mod schema;
 pub mod selection;

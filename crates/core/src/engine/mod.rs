@@ -30,6 +30,7 @@ mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
 pub use record::{Kept, PlacedBatch, Recorder};
+pub use rounds::told_len_bytes;
 pub use run::{execute, execute_part, execute_recorded, execute_together};
 pub use schedule::{Rehearsal, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};

@@ -23,6 +23,17 @@ use std::time::Instant;
 /// Operation named in errors of other ranks.
 const OPERATION: &str = "execute the plan";
 
+/// What rank 0 is told of a batch: address, checksum, verbatim tiles, number of claims, length of the note.
+const BATCH_WORDS: usize = 5;
+/// What it is told of a tile that is not wholly fill: number, address, length, filter mask.
+const CLAIM_WORDS: usize = 4;
+
+/// Bytes that rank 0 is told of a batch of `claims` tiles that are not wholly fill, with a note of so many bytes.
+pub const fn told_len_bytes(claims: u64, note_len_bytes: u64) -> u64 {
+    let words = BATCH_WORDS as u64 + CLAIM_WORDS as u64 * claims;
+    words * size_of::<u64>() as u64 + note_len_bytes
+}
+
 /// What the calling thread of a rank knows.
 pub(super) struct Rounds<'a, W: TileWork> {
     pub schedule: &'a Schedule,
@@ -218,10 +229,10 @@ impl<W: TileWork> Rounds<'_, W> {
         let of_batch = |at: usize| {
             let batch = &self.schedule.batches[at];
             let reader = &mut readers[self.schedule.owners[at] as usize];
-            let [address, checksum, verbatim_tiles, count, note_len_bytes] = reader.words()?;
+            let [address, checksum, verbatim_tiles, count, note_len_bytes] = reader.words::<BATCH_WORDS>()?;
             let (mut claims, mut stored_len_bytes) = (Vec::new(), 0);
             for _ in 0..count {
-                let [ordinal, address, len_bytes, mask] = reader.words()?;
+                let [ordinal, address, len_bytes, mask] = reader.words::<CLAIM_WORDS>()?;
                 let tile = self.index.tile(ordinal);
                 let within = (batch.first..batch.first + batch.tiles).contains(&ordinal);
                 let (Some(tile), true, Ok(filter_mask)) = (tile, within, u32::try_from(mask)) else {

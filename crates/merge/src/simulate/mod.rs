@@ -174,7 +174,7 @@ pub struct Simulation {
     pub facts_len_bytes: u64,
     /// What each rank learns of the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// What rank 0 learns of all tiles.
+    /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
     pub claims_len_bytes: u64,
     /// Collectives of the execution.
     pub collectives: u64,
@@ -219,7 +219,7 @@ pub fn simulate(
         join_s += made.elapsed().as_secs_f64();
     }
     let started = Instant::now();
-    let mut plan = plan_found(found, Beginning::New, options, watch)?;
+    let mut plan = plan_found(found, Beginning::New, options, watch, &SingleProcess)?;
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
@@ -235,7 +235,7 @@ pub fn simulate(
     let deal_s = started.elapsed().as_secs_f64();
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s, peak_rss_bytes: peak_rss_bytes() };
 
-    let traffic = go_through(&plan, &rehearsal, machine.ranks, &machine.rates);
+    let traffic = go_through(&plan, &work, &rehearsal, machine.ranks, &machine.rates);
     let schedule = &rehearsal.schedule;
     let dealt = dealt_costs(schedule, &costs(&plan.tiles, &work, &schedule.batches), machine.ranks);
     let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));
