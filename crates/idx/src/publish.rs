@@ -1,10 +1,12 @@
 //! Giving the files of a time step their names: made in a hidden folder beside the `.idx` file, renamed when all are whole.
 //!
 //! Not for what is in the files. Invariant: under the names of a step is what was there before, or the whole new step; with
-//! a template that gives steps a folder of their own, as the default does, that is one rename.
+//! a template that gives steps a folder of their own, as the default does, that is one rename. No `.idx` file lies beside
+//! blocks of another layout than it says.
 
 use crate::error::{IdxError, Result};
 use crate::header::Header;
+use crate::reader::Dataset;
 use crate::step::StepPlan;
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
 use rustix::fs::RenameFlags;
@@ -28,6 +30,8 @@ pub(crate) fn staging_folder(output: &Path) -> PathBuf {
 /// The hidden folder in which a step is made, and the right to write the dataset.
 #[derive(Debug)]
 pub(crate) struct Staging {
+    output: PathBuf,
+    existing: Existing,
     folder: PathBuf,
     target: PathBuf,
     _lock: OutputLock,
@@ -51,7 +55,7 @@ impl Staging {
             _ => {}
         }
         std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        let staging = Self { folder, target, _lock: lock };
+        let staging = Self { output: output.to_path_buf(), existing, folder, target, _lock: lock };
         let mut made = PathBuf::new();
         for file in &step.files {
             let parent = staging.folder.join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
@@ -63,21 +67,30 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays.
-    pub(crate) fn publish(&self, step: &StepPlan, existing: Existing, ending: &str) -> Result<()> {
-        for name in step.names() {
-            let (from, to) = (self.folder.join(name), self.target.join(name));
+    /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays. A dataset of
+    /// another layout loses its `.idx` file before that, since it would have the new blocks read in the wrong places.
+    pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
+        let places = || step.names().map(|name| (self.folder.join(name), self.target.join(name)));
+        for (from, to) in places() {
             sync_folders(&from).map_err(write(&from, "fsync"))?;
             let folder = folder_of(&to);
             std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
+            if self.existing == Existing::Replace
+                && to.symlink_metadata().is_ok()
+                && !holds_blocks_alone(&to, header.files.ending()).map_err(write(&to, "list"))?
+            {
+                return Err(IdxError::Foreign { path: to });
+            }
+        }
+        if self.existing == Existing::Replace {
+            withdraw_other(&self.output, header).map_err(write(&self.output, "remove"))?;
+        }
+        for (from, to) in places() {
             let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
             match rename(RenameFlags::NOREPLACE) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::EXIST) if existing == Existing::Refuse => {
+                Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
                     return Err(IdxError::Exists { path: to });
-                }
-                Err(rustix::io::Errno::EXIST) if !holds_blocks_alone(&to, ending).map_err(write(&to, "list"))? => {
-                    return Err(IdxError::Foreign { path: to });
                 }
                 // The old one takes the place of the new one and goes with the hidden folder.
                 Err(rustix::io::Errno::EXIST) => {
@@ -85,7 +98,7 @@ impl Staging {
                 }
                 Err(error) => return Err(write(&to, "rename")(error.into())),
             }
-            sync_folder(&to).map_err(write(folder, "fsync"))?;
+            sync_folder(&to).map_err(write(folder_of(&to), "fsync"))?;
         }
         Ok(())
     }
@@ -122,6 +135,17 @@ fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Removes the `.idx` file at `output` if it is not one by which blocks of `header` can be read.
+fn withdraw_other(output: &Path, header: &Header) -> std::io::Result<()> {
+    if Dataset::open(output).is_ok_and(|there| there.header().difference(header).is_none()) {
+        return Ok(());
+    }
+    match std::fs::remove_file(output) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => sync_folder(output),
+    }
 }
 
 /// Makes the names in a folder and those below it durable; files are already.

@@ -17,114 +17,23 @@ use crate::exchange::{Patch, agree, restructure};
 use crate::files::StepFiles;
 use crate::grid::ArrayGrid;
 use crate::header::{Field, Header};
-use crate::publish::{Staging, staging_folder, write_header};
+use crate::options::{Phases, WriteOptions, WriteReport};
+use crate::publish::{Existing, Staging, staging_folder, write_header};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
-use crate::restructure::{ImposedBox, PartitionFault, Restructuring, check_partition};
+use crate::restructure::{PartitionFault, Restructuring, check_partition};
 use crate::step::{BlockPlace, Homes, StepPlan};
 use crate::traffic::Traffic;
 use crate::work::{Samples, StepWork};
-use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Silent, Watch};
 use raddle_core::report::MemoryReport;
-use serde::Serialize;
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-pub use crate::publish::Existing;
-
-/// What samples go through on their way from ranks to files. One process goes through the last two at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phases {
-    /// Every rank writes its own samples, run by run; raw blocks only.
-    One,
-    /// Ranks send parts of blocks to those that write them.
-    Two,
-    /// Samples are brought into power-of-two boxes before.
-    #[default]
-    Three,
-}
-
-/// How to write.
-#[derive(Debug, Clone)]
-pub struct WriteOptions {
-    /// Where the output is there already.
-    pub existing: Existing,
-    /// Threads of this process.
-    pub jobs: usize,
-    /// Memory for what is made of the samples: restructured boxes, messages, blocks.
-    pub memory_limit_bytes: u64,
-    /// Effort of zlib streams.
-    pub effort: Effort,
-    /// On ranks.
-    pub phases: Phases,
-    /// Size of power-of-two boxes.
-    pub imposed: ImposedBox,
-    /// How many ranks make and write blocks; `None`: all. Whatever the number of files.
-    pub aggregators: Option<NonZeroUsize>,
-}
-
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self {
-            existing: Existing::Refuse,
-            jobs: raddle_core::engine::default_jobs(),
-            memory_limit_bytes: 1 << 30,
-            effort: Effort::Balanced,
-            phases: Phases::Three,
-            imposed: ImposedBox::Default,
-            aggregators: None,
-        }
-    }
-}
-
-/// What writing a time step took; the same on every rank but for memory.
-#[derive(Debug, Clone, Serialize)]
-pub struct WriteReport {
-    /// The `.idx` file.
-    pub output: PathBuf,
-    /// Time step, if there are any.
-    pub time: Option<u64>,
-    /// Ranks.
-    pub ranks: usize,
-    /// Phases.
-    pub phases: Phases,
-    /// Files of the step.
-    pub files: u64,
-    /// Blocks, each counted once per field.
-    pub blocks: u64,
-    /// Bytes of the samples.
-    pub sample_len_bytes: u64,
-    /// Bytes of the blocks as stored.
-    pub stored_len_bytes: u64,
-    /// Samples per axis of the power-of-two boxes, x first, if there are any.
-    pub imposed_counts: Option<[u64; MAX_RANK]>,
-    /// Ranks that hold samples after restructuring.
-    pub holders: u64,
-    /// Wall time of all.
-    pub elapsed_s: f64,
-    /// Of the first phase.
-    pub restructure_s: f64,
-    /// Of encoding and placing.
-    pub encode_s: f64,
-    /// Of making files durable and giving them their names.
-    pub publish_s: f64,
-    /// Messages of the first phase, by rank.
-    pub restructure_messages: Vec<Traffic>,
-    /// Messages that bring parts of blocks to those that write them, by rank.
-    pub aggregate_messages: Vec<Traffic>,
-    /// What the engine did, if it was asked.
-    pub engine: Option<EngineReport>,
-    /// Memory of this rank against its budget.
-    pub memory: MemoryReport,
-}
 
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
@@ -158,18 +67,7 @@ impl Writer {
     /// # Errors
     /// If it cannot be read or is not.
     pub fn resume(path: &Path, header: &Header, options: WriteOptions) -> Result<Self> {
-        let there = Dataset::open(path)?.header().clone();
-        let differs = [
-            ("box", (there.start, there.end) == (header.start, header.end)),
-            ("set of fields", there.fields == header.fields),
-            ("bitmask", there.bitmask == header.bitmask),
-            ("number of bits per block", there.bits_per_block == header.bits_per_block),
-            ("number of blocks per file", there.blocks_per_file == header.blocks_per_file),
-            ("template of time steps", there.time.is_some() == header.time.is_some()),
-        ];
-        if let Some((what, _)) = differs.into_iter().find(|(_, is_equal)| !is_equal) {
-            return Err(IdxError::HeaderDiffers { path: path.to_path_buf(), what });
-        }
+        let there = there(path, header)?;
         Ok(Self { continues: true, ..Self::new(path, there, options)? })
     }
 
@@ -233,7 +131,7 @@ impl Writer {
             of.range = Some(of.range.map_or((step, step), |(a, b)| (a.min(step), b.max(step))));
         }
         let published = staging.map_or(Ok(()), |staging| {
-            staging.publish(&step, self.options.existing, header.files.ending())?;
+            staging.publish(&step, &header)?;
             write_header(&self.path, &header)
         });
         agree(ranks, "publish the output", published)?;
@@ -244,12 +142,17 @@ impl Writer {
         Ok(WriteReport { time, ..made })
     }
 
-    fn begin(&self, step: &StepPlan) -> Result<Staging> {
+    fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
         let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
         if is_taken && self.options.existing == Existing::Refuse {
             return Err(IdxError::Exists { path: self.path.clone() });
         }
-        Staging::begin(&self.path, step, self.options.existing)
+        let staging = Staging::begin(&self.path, step, self.options.existing)?;
+        if self.continues {
+            // Read again under the lock: another process may have added a step since.
+            self.header.time = there(&self.path, &self.header)?.time;
+        }
+        Ok(staging)
     }
 
     /// Whether arrays and time fit the header; all samples of the dataset.
@@ -417,6 +320,15 @@ impl Writer {
             EngineError::Core(error) => error.into(),
             other => IdxError::Engine { path, reason: other.to_string() },
         }
+    }
+}
+
+/// The header of the dataset at `path`, which is to be as `header` but for its time steps.
+fn there(path: &Path, header: &Header) -> Result<Header> {
+    let there = Dataset::open(path)?.header().clone();
+    match there.difference(header) {
+        Some(what) => Err(IdxError::HeaderDiffers { path: path.to_path_buf(), what }),
+        None => Ok(there),
     }
 }
 

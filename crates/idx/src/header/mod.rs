@@ -115,6 +115,22 @@ pub const DEFAULT_BITS_PER_BLOCK: u32 = 15;
 pub const DEFAULT_BLOCKS_PER_FILE: u64 = 256;
 
 impl Header {
+    /// What of samples and layout differs from `other`'s, so that the one cannot be read by the other. Ranges of time steps
+    /// may differ.
+    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+        let template = |of: &Self| of.time.as_ref().map(|time| time.template.clone());
+        let same = [
+            ("box", (self.start, self.end) == (other.start, other.end)),
+            ("set of fields", self.fields == other.fields),
+            ("bitmask", self.bitmask == other.bitmask),
+            ("number of bits per block", self.bits_per_block == other.bits_per_block),
+            ("number of blocks per file", self.blocks_per_file == other.blocks_per_file),
+            ("template of files", self.files == other.files),
+            ("template of time steps", template(self) == template(other)),
+        ];
+        same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
+    }
+
     /// A dataset of `counts` samples per axis (x first) in files beside `NAME.idx`.
     ///
     /// # Errors

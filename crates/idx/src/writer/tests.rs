@@ -5,13 +5,16 @@ use crate::bitmask::Point;
 use crate::compression::{BlockEncoder, RECORD_LEN_BYTES};
 use crate::grid::Layout;
 use crate::region::copy_part;
+use crate::restructure::ImposedBox;
 use crate::restructure::tests::partitions;
 use crate::template::FileTemplate;
 use proptest::prelude::*;
+use raddle_codec::Effort;
 use raddle_core::CoreError;
 use raddle_core::progress::Event;
 use raddle_core::threads::Threads;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// All files below a folder, with their bytes.
 fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -291,6 +294,10 @@ fn more_steps_are_added_to_what_is_there() {
     let mut later = Writer::resume(&path, &header, WriteOptions::default()).unwrap();
     later.write(Some(1), &[&whole[0]]).unwrap();
     assert_eq!(Dataset::open(&path).unwrap().header().time.as_ref().unwrap().range, Some((1, 3)));
+    // Both know of steps 1 to 3 only.
+    later.write(Some(7), &[&whole[0]]).unwrap();
+    first.write(Some(5), &[&whole[0]]).unwrap();
+    assert_eq!(Dataset::open(&path).unwrap().header().time.as_ref().unwrap().range, Some((1, 7)));
     header.blocks_per_file = 8;
     let differs = Writer::resume(&path, &header, WriteOptions::default());
     assert!(matches!(differs, Err(IdxError::HeaderDiffers { what: "number of blocks per file", .. })));
