@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output, an MPI
-# and the libclang that its bindings are made with. Tests that need a tool which is not there say so and skip.
+# with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which is not there say so
+# and skip.
 set -eu
 
 missing=""
 command -v h5dump >/dev/null 2>&1 || missing="hdf5-tools"
 # Any MPI that is there will do.
 if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; then
-    missing="$missing libopenmpi-dev openmpi-bin libclang-dev"
+    missing="$missing libopenmpi-dev openmpi-bin libclang-dev libhdf5-openmpi-dev"
 elif ! ls /usr/lib/llvm*/lib/* /usr/lib/*/* 2>/dev/null | grep -q 'libclang\(-[0-9.]*\)\?\.so'; then
     missing="$missing libclang-dev"
 fi

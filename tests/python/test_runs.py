@@ -57,6 +57,9 @@ def test_folders_globs_and_options(runs, tmp_path):
         raddle.merge(runs, tmp_path / "two.h5", no_such_option=True, progress=False)
     with pytest.raises(errors.UsageError):
         raddle.merge(runs, tmp_path / "two.h5", dry_run=True, progress=False)
+    for io in ("mpiio", "collective"):
+        with pytest.raises(errors.UsageError, match="mpirun"):
+            raddle.merge(runs, tmp_path / "two.h5", io=io, progress=False)
     assert not (tmp_path / "two.h5").exists()
 
 

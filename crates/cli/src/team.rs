@@ -9,12 +9,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::machine;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_mpi::launcher::{self, Launched};
 use raddle_mpi::{MpiError, World};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a rank that failed waits for the others to fail as well. Ranks agree on errors between tiles and at the end
@@ -89,11 +90,22 @@ impl Team {
     pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Failure> {
         match &self.world {
             Some(world) => world.files(hints).map_err(|error| Failure::usage(&error.to_string())),
-            None => Err(Failure::usage("--io mpiio writes through MPI, and no launcher of MPI started this process")
-                .hint(
-                    "start it with mpirun or srun, with a raddle that was built with `--features mpi`; or leave it out",
-                )),
+            None => Err(no_mpi("mpiio")),
         }
+    }
+
+    /// Datasets that the ranks write together, through the parallel libhdf5 at `library` or one of a usual name.
+    ///
+    /// # Errors
+    /// If there is no MPI or no such library.
+    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>, Failure> {
+        let Some(world) = &self.world else { return Err(no_mpi("collective")) };
+        world.datasets(library).map_err(|error| {
+            Failure::usage(&error.to_string()).hint(
+                "install an HDF5 that is built for the MPI of raddle (Debian: libhdf5-openmpi-103-1 or libhdf5-mpich-103-1), \
+                 or name its library: --hdf5 /path/to/libhdf5.so",
+            )
+        })
     }
 
     /// Whether this rank speaks for all.
@@ -203,6 +215,11 @@ fn one_process(command: &Command, launched: &Launched) -> Failure {
     let what = format!("raddle {name} is done by one process, but {launcher} started several");
     Failure::usage(&what)
         .hint(&format!("run it without {launcher}; merge, rechunk, plan and idx write share their work among ranks"))
+}
+
+fn no_mpi(io: &str) -> Failure {
+    Failure::usage(&format!("--io {io} writes through MPI, and no launcher of MPI started this process"))
+        .hint("start it with mpirun or srun, with a raddle that was built with `--features mpi`; or leave it out")
 }
 
 fn unusable(error: &MpiError, launched: &Launched) -> Failure {

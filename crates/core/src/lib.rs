@@ -14,6 +14,7 @@ pub mod claims;
 pub mod communicator;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+pub mod datasets;
 pub mod digest;
 pub mod engine;
 pub mod error;

@@ -113,6 +113,22 @@ impl<'p> Committer<'p> {
     /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles; `digests`
     /// are those of values that came in tiles and get those of all others; `samples` are those of the inputs.
     pub fn finish(mut self, raw_end: u64, digests: &mut Digests, samples: &[u64]) -> Result<WrittenFile> {
+        self.create_rest(raw_end)?;
+        add_untiled(self.plan, std::mem::take(&mut self.digests), digests);
+        if self.plan.options.provenance {
+            write_provenance(&mut self.output, &provenance::gather(self.plan, digests, samples))?;
+        }
+        Ok(self.output.finish()?)
+    }
+
+    /// The same for an output whose tiles others bring, when it is closed: it has none, and what tells of its rows is to
+    /// be added when all are there.
+    pub fn finish_without_tiles(mut self) -> Result<Bare> {
+        self.create_rest(self.raw_start())?;
+        Ok(Bare { digests: std::mem::take(&mut self.digests), file: self.output.finish()? })
+    }
+
+    fn create_rest(&mut self, raw_end: u64) -> Result<()> {
         self.output.set_raw_end(raw_end);
         for (array, claims) in std::mem::take(&mut self.waiting) {
             self.commit_now(array, &claims)?;
@@ -133,23 +149,7 @@ impl<'p> Committer<'p> {
                 self.write_attribute(&entry.path, attribute)?;
             }
         }
-        for (column, of_column) in std::mem::take(&mut self.digests) {
-            digests.columns[column as usize] = Some(of_column);
-        }
-        for (planned, digests) in self.plan.columns.iter().zip(&mut digests.columns) {
-            if let Route::Linked = planned.route {
-                *digests = Some(ColumnDigests { form: Form::Linked, block_rows: 1, whole: 0, blocks: Vec::new() });
-            }
-        }
-        for (column, digests) in (0..).zip(&mut digests.columns) {
-            if let Some(carried) = carried(self.plan, column) {
-                *digests = Some(carried.clone());
-            }
-        }
-        if self.plan.options.provenance {
-            write_provenance(&mut self.output, &provenance::gather(self.plan, digests, samples))?;
-        }
-        Ok(self.output.finish()?)
+        Ok(())
     }
 
     fn commit_now(&mut self, array: u32, claims: &[Claim]) -> Result<()> {
@@ -317,6 +317,37 @@ impl<'p> Committer<'p> {
             let object = format!("{} (attribute {})", display_path(path), display_path(&attribute.name));
             MergeError::Hdf5(error.in_object(object))
         })
+    }
+}
+
+/// An output without tiles.
+pub struct Bare {
+    /// The file.
+    pub file: WrittenFile,
+    digests: Vec<(u32, ColumnDigests)>,
+}
+
+impl Bare {
+    /// Completes the `digests` of what came in tiles by those of all others.
+    pub fn add_to(&mut self, plan: &MergePlan, digests: &mut Digests) {
+        add_untiled(plan, std::mem::take(&mut self.digests), digests);
+    }
+}
+
+/// Adds the digests of columns whose values do not come in tiles.
+fn add_untiled(plan: &MergePlan, own: Vec<(u32, ColumnDigests)>, digests: &mut Digests) {
+    for (column, of_column) in own {
+        digests.columns[column as usize] = Some(of_column);
+    }
+    for (planned, digests) in plan.columns.iter().zip(&mut digests.columns) {
+        if let Route::Linked = planned.route {
+            *digests = Some(ColumnDigests { form: Form::Linked, block_rows: 1, whole: 0, blocks: Vec::new() });
+        }
+    }
+    for (column, digests) in (0..).zip(&mut digests.columns) {
+        if let Some(carried) = carried(plan, column) {
+            *digests = Some(carried.clone());
+        }
     }
 }
 

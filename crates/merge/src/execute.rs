@@ -4,6 +4,7 @@
 //! input changed meanwhile.
 
 use crate::alignment::Alignment;
+use crate::collective;
 use crate::commit::{Committer, output_options};
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
@@ -16,6 +17,7 @@ use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::{
     Committed, Context, EngineOptions, EngineReport, Kept, Placement, Recorder, SharedFiles, SharedIo, SharedSink,
     execute, execute_recorded, execute_together,
@@ -23,7 +25,7 @@ use raddle_core::engine::{
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
-use raddle_hdf5::write::{OutputOptions, WrittenFile};
+use raddle_hdf5::write::OutputOptions;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -128,9 +130,12 @@ pub enum Io<'a> {
     Posix,
     /// Files that all ranks write together.
     Shared(&'a dyn SharedFiles),
+    /// A library that takes values, and places chunks as it likes: other bytes, the same objects and values. Nothing is
+    /// recorded.
+    Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. As [`merge_among`], with chunks written through `io`: the same bytes.
+/// Collective. As [`merge_among`], with chunks written through `io`: the same bytes, but for [`Io::Collective`].
 ///
 /// # Errors
 /// As [`merge_among`].
@@ -141,6 +146,9 @@ pub fn merge_through(
     io: Io<'_>,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
+    if let Io::Collective(_) = io {
+        collective::check(plan)?;
+    }
     let begin = || {
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
         let others = if options.in_place { &[] } else { inputs.as_slice() };
@@ -206,12 +214,16 @@ fn make(
     let samples = resume::samples(plan, &pool, ranks)?;
     let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
     let record = Record { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
-    let binding = work.is_recorded().then(|| resume::binding(plan, &samples, raw_start));
+    let is_recorded = work.is_recorded() && !matches!(io, Io::Collective(_));
+    let binding = is_recorded.then(|| resume::binding(plan, &samples, raw_start));
     let beginning = Beginning { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
     let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
     let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
-    let written = write(plan, &work, target, &budget, watch, ranks);
+    let written = match io {
+        Io::Collective(datasets) => collective::write(plan, &work, target, datasets, (&budget, watch, ranks)),
+        _ => write(plan, &work, target, &budget, watch, ranks),
+    };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let Written { engine, led, shared } = written?;
     let mut own = share(ranks, plan.inputs.len());
@@ -224,7 +236,7 @@ fn make(
         publication.publish()
     };
     agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
-    let Some(Led { file, digests, commit }) = led else { return Ok(None) };
+    let Some(Led { file_len_bytes, digests, commit }) = led else { return Ok(None) };
     let columns = &plan.columns;
     let mut late_stages = StageTable::default();
     late_stages.get_mut(Stage::Commit).add(&commit);
@@ -233,8 +245,8 @@ fn make(
         inputs: plan.inputs.len() as u64,
         skipped: skipped(plan),
         input_len_bytes: plan.input_len_bytes(),
-        output_len_bytes: file.file_len_bytes,
-        metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes + engine.unused_len_bytes),
+        output_len_bytes: file_len_bytes,
+        metadata_len_bytes: file_len_bytes.saturating_sub(engine.stored_len_bytes + engine.unused_len_bytes),
         logical_len_bytes: plan.logical_len_bytes(),
         datasets: columns.len() as u64,
         linked: plan.linked(),
@@ -254,28 +266,34 @@ fn make(
 }
 
 /// An output that is complete but for its name.
-struct Written {
-    engine: EngineReport,
+pub(crate) struct Written {
+    pub engine: EngineReport,
     /// On the rank that leads.
-    led: Option<Led>,
-    shared: Option<SharedIo>,
+    pub led: Option<Led>,
+    pub shared: Option<SharedIo>,
 }
 
 /// What the rank that leads has of it.
-struct Led {
-    file: WrittenFile,
-    digests: Digests,
-    commit: StageTotals,
+pub(crate) struct Led {
+    pub file_len_bytes: u64,
+    pub digests: Digests,
+    pub commit: StageTotals,
 }
 
 /// What is written to and recorded.
-struct Target<'a, 'j> {
-    path: &'a Path,
+pub(crate) struct Target<'a, 'j> {
+    pub path: &'a Path,
     /// On the rank that leads.
-    begun: Option<&'a mut Begun<'j>>,
-    options: &'a OutputOptions,
-    samples: &'a [u64],
-    io: Io<'a>,
+    pub begun: Option<&'a mut Begun<'j>>,
+    pub options: &'a OutputOptions,
+    pub samples: &'a [u64],
+    pub io: Io<'a>,
+}
+
+/// The error of an operation on the file at `path`.
+pub(crate) fn write_failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + use<> {
+    let path = path.to_path_buf();
+    move |source| MergeError::Write { path, operation, source }
 }
 
 /// Where chunks go.
@@ -294,14 +312,11 @@ fn write(
     ranks: &dyn Communicator,
 ) -> Result<Written> {
     let Target { path, begun, options, samples, io } = target;
-    let failed = |operation| {
-        let path = path.to_path_buf();
-        move |source| MergeError::Write { path, operation, source }
-    };
+    let failed = |operation| write_failed(path, operation);
     let sink = match (io, &begun) {
         (Io::Shared(files), _) => files.open(path).map(Sink::Shared),
-        (Io::Posix, Some(begun)) => begun.data.try_clone().map(Sink::Own),
-        (Io::Posix, None) => OpenOptions::new().write(true).open(path).map(Sink::Own),
+        (Io::Posix | Io::Collective(_), Some(begun)) => begun.data.try_clone().map(Sink::Own),
+        (Io::Posix | Io::Collective(_), None) => OpenOptions::new().write(true).open(path).map(Sink::Own),
     };
     let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
     let create = |begun: &Begun<'_>| {
@@ -350,7 +365,7 @@ fn write(
     let finish = |committer: Committer<'_>| {
         let mut digests = work.finish()?;
         let file = committer.finish(engine.end_address, &mut digests, samples)?;
-        Ok(Led { file, digests, commit: timer.totals(0, 1) })
+        Ok(Led { file_len_bytes: file.file_len_bytes, digests, commit: timer.totals(0, 1) })
     };
     let led = synced.and_then(|()| committer.map(finish).transpose());
     let led = agree(ranks, "complete the output", led)?;

@@ -7,6 +7,7 @@
 mod ahead;
 pub mod alignment;
 pub mod append;
+mod collective;
 mod commit;
 mod cost;
 pub mod digests;

@@ -20,10 +20,11 @@ use raddle_core::CoreError;
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::BlockPart;
 use raddle_core::engine::{TileForm, TileWork};
-use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, fill_with};
+use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::report::StageTable;
 use raddle_hdf5::source::InputPool;
+use std::ops::Range;
 
 /// The tiles of a merge.
 pub struct MergeWork<'p> {
@@ -122,6 +123,18 @@ impl<'p> MergeWork<'p> {
             return None;
         }
         parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
+    }
+
+    /// Digests consecutive rows of a column, if its values are, in the place of the tiles that they would be in.
+    pub fn digest_rows(&self, column: ColumnIndex, rows: &Range<u64>, values: &[u8]) -> Result<()> {
+        let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
+        let dims = &self.plan.columns[column as usize].dims;
+        let mut extent = Extent::whole(dims);
+        (extent.start[0], extent.count[0]) = (rows.start, rows.end - rows.start);
+        let origin = Coordinates::from_elem(0, dims.len());
+        let source = BoxSource { bytes: values, shape: &extent.count, origin: &origin };
+        let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+        Ok(digests.add_box(dims, &extent, source, element_len_bytes as usize)?)
     }
 
     /// Brings the values of a tile together in `raw`.

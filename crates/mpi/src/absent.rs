@@ -3,8 +3,10 @@
 use crate::error::{MpiError, Result};
 use crate::launcher::Launched;
 use raddle_core::communicator::Communicator;
+use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::SharedFiles;
 use std::convert::Infallible;
+use std::path::Path;
 use std::time::Duration;
 
 /// The ranks that were started together: none in this build, which has no MPI.
@@ -30,6 +32,14 @@ impl World {
     /// # Errors
     /// Never: there is no such world.
     pub fn files(&self, _hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
+        match self.0 {}
+    }
+
+    /// Datasets that the ranks write together.
+    ///
+    /// # Errors
+    /// Never: there is no such world.
+    pub fn datasets(&self, _library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>> {
         match self.0 {}
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Not for failures of MPI itself: these end all ranks with MPI's own message, as MPI does unless told otherwise.
 
+use std::path::{Path, PathBuf};
+
 /// Result of this crate.
 pub type Result<T, E = MpiError> = std::result::Result<T, E>;
 
@@ -28,6 +30,14 @@ pub enum MpiError {
         key: String,
         /// Longest key and value.
         limits: (usize, usize),
+    },
+    /// No parallel libhdf5 that ranks of this MPI can write with.
+    #[error("{}: {why}", library.as_deref().map_or("a parallel libhdf5".into(), Path::to_string_lossy))]
+    Hdf5 {
+        /// The library that was asked for; else any of the usual names.
+        library: Option<PathBuf>,
+        /// What is wrong with it.
+        why: String,
     },
     /// Every process was alone in its MPI world: the launcher is another MPI's.
     #[error("{launcher} started {started} ranks, but the MPI that raddle was built with sees {found}")]

@@ -1,6 +1,6 @@
 //! The calls of MPI-IO, which rsmpi has no safe form of: files that all ranks of a communicator write together.
 //!
-//! The only unsafe code of this crate. Every function but [`File::hints`] is collective: all ranks of the file call it, in
+//! The unsafe code of this crate, beside that of `hdf5`. Every function but [`File::hints`] is collective: all ranks of the file call it, in
 //! the same order, on the thread that initialised MPI. Invariants: a file is closed by [`File::close`] alone, for closing
 //! is collective and a rank that has failed must not wait in it; MPI never gets a pointer to no memory.
 

@@ -3,6 +3,7 @@
 //! Invariant: no rank waits for ever for one that failed. A rank that goes its own way, with an error that the others
 //! have not agreed on or a panic, comes to [`World::end`] too early, waits there for so long, and then ends all.
 
+use crate::collective::ParallelHdf5;
 use crate::communicator::MpiCommunicator;
 use crate::error::{MpiError, Result};
 use crate::file::MpiFiles;
@@ -12,7 +13,10 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator as _;
 use raddle_core::communicator::Communicator;
+use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::SharedFiles;
+use std::cell::Cell;
+use std::path::Path;
 use std::time::Duration;
 
 /// The ranks that were started together. Only the thread that joined may use it.
@@ -21,6 +25,8 @@ pub struct World {
     /// For the end alone, so that it meets no collective that others are still in.
     ending: MpiCommunicator,
     all: SimpleCommunicator,
+    /// Whether a library that MPI ends with itself is in a state in which it must not be ended.
+    is_unsound: Cell<bool>,
     /// Finalises MPI when it is dropped, after the communicators.
     _universe: Universe,
 }
@@ -47,7 +53,7 @@ impl World {
             return Err(MpiError::OtherLauncher { launcher: launched.launcher, started, found });
         }
         let (ranks, ending) = (MpiCommunicator::among(&all), MpiCommunicator::among(&all));
-        Ok(Self { ranks, ending, all, _universe: universe })
+        Ok(Self { ranks, ending, all, is_unsound: Cell::new(false), _universe: universe })
     }
 
     /// The ranks.
@@ -61,6 +67,14 @@ impl World {
     /// If a hint is longer than MPI takes.
     pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         Ok(Box::new(MpiFiles::new(&self.ranks, hints)?))
+    }
+
+    /// Datasets that the ranks write together, through the parallel libhdf5 at `library` or one of a usual name.
+    ///
+    /// # Errors
+    /// [`MpiError::Hdf5`] if there is none.
+    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>> {
+        Ok(Box::new(ParallelHdf5::load(&self.ranks, &self.is_unsound, library)?))
     }
 
     /// Collective. Gathers the last words of all ranks; then [`World::close`]. A rank that failed has `patience`: if the
@@ -81,8 +95,12 @@ impl World {
     }
 
     /// Collective. Finalises MPI when all ranks have come: what one does before, a launcher cannot interrupt because
-    /// another has ended already.
+    /// another has ended already. Not after a write that a parallel libhdf5 could not do: MPI would end that library, which
+    /// would try once more and not survive it; so the process, which has failed, ends without.
     pub fn close(self) {
         self.ending.barrier().unwrap_or_default();
+        if self.is_unsound.get() {
+            std::mem::forget(self);
+        }
     }
 }

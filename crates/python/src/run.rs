@@ -55,6 +55,7 @@ pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>
 pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let Command::Merge(arguments) = parse(py, "merge", arguments)? else { return Err(other_command(py)) };
     watched(py, progress, |watch| {
+        arguments.check_alone()?;
         let inputs = arguments.inputs.expand(&mut std::io::empty())?;
         let options = arguments.options()?;
         raddle_merge::check_output(&options.output, &inputs, options.force)

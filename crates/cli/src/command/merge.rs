@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
     inputs::{InputArgs, SortingArgs},
-    io::IoArgs,
+    io::{Interface, IoArgs},
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
@@ -109,6 +109,18 @@ impl MergeArgs {
         self.running.apply(&mut options);
         Ok(options)
     }
+
+    /// Refuses what takes ranks, for a caller that is one process.
+    ///
+    /// # Errors
+    /// If the chunks are to be written through MPI.
+    pub fn check_alone(&self) -> Result<(), Failure> {
+        match self.io.interface()? {
+            Interface::Posix => Ok(()),
+            Interface::MpiIo(hints) => Team::alone().files(&hints).map(drop),
+            Interface::Collective(library) => Team::alone().datasets(library).map(drop),
+        }
+    }
 }
 
 /// Collective. Merges the inputs.
@@ -151,12 +163,23 @@ pub(super) fn merge(
     running: &RunningArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
-    let hints = team.agree("read the hints", how.io.hints())?;
-    if hints.is_some() && how.part.is_some() {
-        return Err(Failure::usage("--io mpiio is for ranks, not for --part"));
+    let interface = team.agree("look at how to write", how.io.interface())?;
+    if interface != Interface::Posix && how.part.is_some() {
+        return Err(Failure::usage("--io mpiio and --io collective are for ranks, not for --part"));
     }
-    let files = hints.map(|hints| team.files(&hints)).transpose()?;
-    let io = files.as_deref().map_or(Io::Posix, Io::Shared);
+    let (mut files, mut datasets) = (None, None);
+    let io = match interface {
+        Interface::Posix => Io::Posix,
+        Interface::MpiIo(hints) => Io::Shared(&**files.insert(team.files(&hints)?)),
+        Interface::Collective(_) if options.align.is_some() => {
+            return Err(Failure::usage(
+                "--align is for chunks that raddle places; --io collective leaves that to HDF5",
+            ));
+        }
+        Interface::Collective(library) => {
+            Io::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
+        }
+    };
     let watching = Watching::start_among(team, running, command)?;
     watching.conclude(|watch| {
         if !how.dry_run {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Parallel file systems")]
 pub struct IoArgs {
-    /// How ranks write chunks; the output is the same
+    /// How ranks write chunks; the output is the same, but for collective in its layout
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = Io::Posix)]
     pub io: Io,
 
@@ -17,6 +17,10 @@ pub struct IoArgs {
     /// by. Values may be quoted, and a line that begins with # is a remark.
     #[arg(long, value_name = "FILE")]
     pub io_hints: Option<PathBuf>,
+
+    /// The parallel libhdf5 that --io collective loads; else one of a usual name, such as libhdf5_openmpi.so
+    #[arg(long, value_name = "LIBRARY")]
+    pub hdf5: Option<PathBuf>,
 }
 
 /// Interfaces.
@@ -27,22 +31,38 @@ pub enum Io {
     Posix,
     /// All ranks together, with the collective writes of MPI-IO; needs mpirun or srun
     Mpiio,
+    /// All ranks together, with collective writes of a parallel libhdf5, one dataset after the other: what raddle is
+    /// compared with; needs mpirun or srun, and such a library
+    Collective,
+}
+
+/// What the options come to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Interface<'a> {
+    /// Nothing special.
+    Posix,
+    /// MPI-IO with these hints.
+    MpiIo(Vec<(String, String)>),
+    /// The parallel libhdf5 at a path, or of a usual name.
+    Collective(Option<&'a Path>),
 }
 
 impl IoArgs {
-    /// The hints, if all ranks are to write together.
+    /// The interface with what belongs to it.
     ///
     /// # Errors
-    /// If the file of hints cannot be read or makes no sense, or is given for the other interface.
-    pub fn hints(&self) -> Result<Option<Vec<(String, String)>>, Failure> {
-        match (self.io, &self.io_hints) {
-            (Io::Posix, None) => Ok(None),
-            (Io::Posix, Some(_)) => Err(Failure::usage("--io-hints is for --io mpiio")),
-            (Io::Mpiio, None) => Ok(Some(Vec::new())),
-            (Io::Mpiio, Some(path)) => {
+    /// If the file of hints cannot be read or makes no sense, or an option is given for another interface.
+    pub fn interface(&self) -> Result<Interface<'_>, Failure> {
+        match (self.io, &self.io_hints, &self.hdf5) {
+            (Io::Posix | Io::Mpiio, _, Some(_)) => Err(Failure::usage("--hdf5 is for --io collective")),
+            (Io::Posix | Io::Collective, Some(_), _) => Err(Failure::usage("--io-hints is for --io mpiio")),
+            (Io::Posix, None, None) => Ok(Interface::Posix),
+            (Io::Collective, None, library) => Ok(Interface::Collective(library.as_deref())),
+            (Io::Mpiio, None, None) => Ok(Interface::MpiIo(Vec::new())),
+            (Io::Mpiio, Some(path), None) => {
                 let text = std::fs::read_to_string(path);
                 let text = text.map_err(|cause| Failure::usage(&format!("{}: {cause}", path.display())))?;
-                parse(&text).map(Some).map_err(|line| not_a_hint(path, line, &text))
+                parse(&text).map(Interface::MpiIo).map_err(|line| not_a_hint(path, line, &text))
             }
         }
     }

@@ -1,0 +1,209 @@
+//! Writing through collective calls of a parallel libhdf5: what the engine is compared with.
+//!
+//! The objects are made as always, by the first rank and without chunks. Then all ranks go through the datasets: each reads
+//! its share of the inputs, consecutive ones as they come, and all write their rows together; the library filters them and
+//! finds places for chunks. The digests are those of the engine, so that what verifies the one verifies the other.
+//! Invariant: all ranks make the same calls in the same order, whatever fails; they agree before each.
+
+use crate::commit::{Bare, Committer, write_provenance};
+use crate::digests::Digests;
+use crate::error::{MergeError, Result};
+use crate::execute::{Led, Target, Written, write_failed};
+use crate::options::Watch;
+use crate::plan::{MergePlan, Route};
+use crate::provenance;
+use crate::ranks::agree;
+use crate::schema::display_path;
+use crate::tiles::MergeWork;
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::datasets::{DatasetSink, Rows, SharedDatasets};
+use raddle_core::engine::EngineReport;
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Event, Stage};
+use raddle_core::report::{StageReport, StageTable, StageTimer, StageTotals};
+use raddle_hdf5::write::OutputFile;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Share of the budget for the values of a step: the library takes several times as much to exchange and filter them.
+const SHARE_OF_BUDGET: u64 = 8;
+
+/// Refuses what cannot be written so.
+///
+/// # Errors
+/// If a dataset's chunks are moved as stored: the library takes values.
+pub fn check(plan: &MergePlan) -> Result<()> {
+    let moved = (0..).zip(&plan.columns).find(|(_, planned)| matches!(planned.route, Route::Verbatim { .. }));
+    match moved {
+        None => Ok(()),
+        Some((column, _)) => Err(MergeError::Object {
+            object: display_path(plan.schema.column_path(column)),
+            reason: "its chunks are moved as stored, which collective writes cannot do; write it another way (--io)"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Collective. Makes the objects on the rank that leads, and writes the values by all.
+pub fn write(
+    plan: &MergePlan,
+    work: &MergeWork<'_>,
+    target: Target<'_, '_>,
+    datasets: &dyn SharedDatasets,
+    (budget, watch, ranks): (&MemoryBudget, &Watch<'_>, &dyn Communicator),
+) -> Result<Written> {
+    let started = std::time::Instant::now();
+    let Target { path, begun, options, samples, .. } = target;
+    let data = begun.as_ref().map(|begun| &begun.data);
+    let create = |data: &File| {
+        let data = data.try_clone().map_err(write_failed(path, "open"))?;
+        let mut committer = Committer::create(plan, data, path, options, work, watch.cancel)?;
+        for array in 0..plan.tiles.arrays.len() as u32 {
+            committer.commit(array, &[])?;
+        }
+        committer.finish_without_tiles()
+    };
+    let made = agree(ranks, "create the output", data.map(create).transpose())?;
+    let sink = agree(ranks, "open the output", datasets.open(path).map_err(write_failed(path, "open")))?;
+    let raw_len_bytes = plan.tiles.raw_len_bytes();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Place, total_bytes: Some(raw_len_bytes) });
+    let writer = Writer { plan, work, sink: sink.as_ref(), target: path, watch, ranks };
+    let stages = writer.write_all(budget)?;
+    let shared = Some(sink.describe());
+    agree(ranks, "close the output", sink.finish().map_err(write_failed(path, "close")))?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Place, elapsed_s: started.elapsed().as_secs_f64() });
+    work.bring_digests(ranks)?;
+    let timer = StageTimer::start();
+    // Each rank makes durable what its machine has written.
+    let own = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));
+    agree(ranks, "complete the output", own)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let complete = |(mut made, data): (Bare, &File)| {
+        let chunks_end = data.metadata().map_err(write_failed(path, "look at"))?.len();
+        let mut digests = work.finish()?;
+        made.add_to(plan, &mut digests);
+        let file_len_bytes = match plan.options.provenance {
+            true => add_provenance(plan, data, chunks_end, path, &digests, samples)?,
+            false => chunks_end,
+        };
+        let stored_len_bytes = chunks_end.saturating_sub(made.file.file_len_bytes);
+        Ok((stored_len_bytes, Led { file_len_bytes, digests, commit: timer.totals(0, 1) }))
+    };
+    let led = agree(ranks, "complete the output", made.zip(data).map(complete).transpose())?;
+    let (stored_len_bytes, led) = led.unzip();
+    let engine = EngineReport {
+        tiles: plan.tiles.tile_count(),
+        raw_len_bytes,
+        stored_len_bytes: stored_len_bytes.unwrap_or(0),
+        jobs: ranks.size(),
+        elapsed_s,
+        stages: of_all(&stages, ranks)?,
+        ..EngineReport::default()
+    };
+    Ok(Written { engine, led, shared })
+}
+
+/// Goes through the datasets.
+struct Writer<'a, 'p> {
+    plan: &'p MergePlan,
+    work: &'a MergeWork<'p>,
+    sink: &'a dyn DatasetSink,
+    target: &'a Path,
+    watch: &'a Watch<'a>,
+    ranks: &'a dyn Communicator,
+}
+
+impl Writer<'_, '_> {
+    /// Collective. Writes all values that come from the inputs row by row; tells what this rank did.
+    fn write_all(&self, budget: &MemoryBudget) -> Result<StageTable> {
+        let mut reader = self.work.column_reader();
+        let mut stages = StageTable::default();
+        let longest = (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route));
+        let longest = longest.map(|(column, _)| self.plan.row_len_bytes(column)).max().unwrap_or(0);
+        let own = (budget.available_bytes() / SHARE_OF_BUDGET).max(longest);
+        // All take as many steps as the one with the least memory.
+        let step_len_bytes = self.ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(own);
+        let permit = budget.try_acquire(step_len_bytes, "the rows of a collective write");
+        let _permit = agree(self.ranks, "take memory", permit.map_err(MergeError::from))?;
+        let mut values = Vec::new();
+        for (column, planned) in (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route)) {
+            let row_len_bytes = self.plan.row_len_bytes(column);
+            let step_rows = (step_len_bytes / row_len_bytes.max(1)).max(1);
+            let shares: Vec<_> = (0..self.ranks.size()).map(|rank| self.share(column, rank)).collect();
+            let steps = shares.iter().map(|rows| (rows.end - rows.start).div_ceil(step_rows)).max().unwrap_or(0);
+            let own = &shares[self.ranks.rank()];
+            debug_assert_eq!(shares.last().map_or(0, |last| last.end), planned.dims[0]);
+            for step in 0..steps {
+                let start = (own.start + step * step_rows).min(own.end);
+                let rows = start..(start + step_rows).min(own.end);
+                values.resize(((rows.end - rows.start) * row_len_bytes) as usize, 0);
+                let read = self.watch.cancel.check().map_err(MergeError::from);
+                let read = read.and_then(|()| reader.read_rows(column, rows.clone(), &mut values));
+                let read = read.and_then(|()| self.work.digest_rows(column, &rows, &values));
+                agree(self.ranks, "read the inputs", read)?;
+                let totals = self.write_rows(column, &rows, &values)?;
+                stages.get_mut(Stage::Place).add(&totals);
+            }
+        }
+        reader.retire(&mut stages);
+        Ok(stages)
+    }
+
+    /// Collective. One write by all.
+    fn write_rows(&self, column: u32, rows: &Range<u64>, bytes: &[u8]) -> Result<StageTotals> {
+        let path = self.plan.schema.column_path(column);
+        let (timer, count) = (StageTimer::start(), rows.end - rows.start);
+        let written = self.sink.write_rows(path, Rows { start: rows.start, count, bytes });
+        agree(self.ranks, "write together", written.map_err(write_failed(self.target, "write datasets")))?;
+        self.watch.observer.event(&Event::Advanced { stage: Stage::Place, bytes: bytes.len() as u64, items: 1 });
+        Ok(timer.totals(bytes.len() as u64, 1))
+    }
+
+    /// The rows of a column that a rank has: those of consecutive inputs.
+    fn share(&self, column: u32, rank: usize) -> Range<u64> {
+        let facts = &self.plan.schema.columns[column as usize].facts;
+        let rows_before = |rank: usize| {
+            let inputs = facts.len() * rank / self.ranks.size();
+            facts.iter().take(inputs).map(|fact| fact.rows).sum::<u64>()
+        };
+        rows_before(rank)..rows_before(rank + 1)
+    }
+}
+
+fn is_written(route: &Route) -> bool {
+    matches!(route, Route::Encoded { .. })
+}
+
+/// Adds what tells where rows come from, which has the digests that are known only now.
+fn add_provenance(
+    plan: &MergePlan,
+    data: &File,
+    end: u64,
+    path: &Path,
+    digests: &Digests,
+    samples: &[u64],
+) -> Result<u64> {
+    let file = data.try_clone().map_err(write_failed(path, "open"))?;
+    let mut output = OutputFile::edit(file, path, end, end)?;
+    write_provenance(&mut output, &provenance::gather(plan, digests, samples))?;
+    let edited = output.finish_edit()?;
+    for change in &edited.changes {
+        data.write_all_at(&change.bytes, change.address).map_err(write_failed(path, "write the provenance"))?;
+    }
+    Ok(edited.file_len_bytes)
+}
+
+/// Collective. What all ranks did.
+fn of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
+    const OPERATION: &str = "gather the report";
+    let nonsense = |rank| CoreError::MessageContent { operation: OPERATION, rank };
+    let encoded = postcard::to_stdvec(&own.reports(ranks.rank() as u32)).map_err(|_| nonsense(ranks.rank()).into());
+    let told = ranks.all_gather_bytes(&agree(ranks, OPERATION, encoded)?)?;
+    let of_rank =
+        |(rank, bytes): (usize, &Vec<u8>)| postcard::from_bytes::<Vec<StageReport>>(bytes).map_err(|_| nonsense(rank));
+    let all = told.iter().enumerate().map(of_rank).collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(all.into_iter().flatten().collect())
+}

@@ -1,0 +1,90 @@
+//! Datasets that ranks write together through a parallel libhdf5: collective writes of filtered chunks, as programs do that
+//! are written over it.
+//!
+//! Not for the calls themselves (`hdf5`). Invariant: where one rank fails before or after a collective write, all learn of
+//! it there and leave together. A file that a write has failed on is not closed, and its library not ended: HDF5 1.10 would
+//! write once more and crash.
+
+use crate::MpiCommunicator;
+use crate::error::Result;
+use crate::hdf5::{self, Hdf5};
+use raddle_core::communicator::Communicator;
+use raddle_core::datasets::{DatasetSink, Rows, SharedDatasets};
+use raddle_core::engine::SharedIo;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io::Error;
+use std::mem::ManuallyDrop;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A parallel libhdf5, and the ranks that write with it.
+#[derive(Debug)]
+pub struct ParallelHdf5<'a> {
+    ranks: &'a MpiCommunicator,
+    is_unsound: &'a Cell<bool>,
+    library: Hdf5,
+}
+
+impl<'a> ParallelHdf5<'a> {
+    /// Loads the library at `path`, or one of a usual name. After a call that fails, `is_unsound` says that the library
+    /// must not be ended.
+    ///
+    /// # Errors
+    /// [`crate::MpiError::Hdf5`] if there is none that ranks of this MPI can write with.
+    pub fn load(ranks: &'a MpiCommunicator, is_unsound: &'a Cell<bool>, path: Option<&Path>) -> Result<Self> {
+        Ok(Self { ranks, is_unsound, library: Hdf5::load(path)? })
+    }
+}
+
+impl SharedDatasets for ParallelHdf5<'_> {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn DatasetSink + '_>> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        let file = agree(self.ranks, self.library.open(self.ranks.raw(), &name))?;
+        Ok(Box::new(OpenFile { file: ManuallyDrop::new(file), shared: self }))
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile<'a> {
+    /// Dropped by nobody: either closed, or left to the end of the process.
+    file: ManuallyDrop<hdf5::File<'a>>,
+    shared: &'a ParallelHdf5<'a>,
+}
+
+impl DatasetSink for OpenFile<'_> {
+    fn write_rows(&self, object: &[u8], rows: Rows<'_>) -> std::io::Result<()> {
+        let ranks = self.shared.ranks;
+        let selected = self.file.select(object, rows.start, rows.count).and_then(|selected| {
+            let (wanted, given) = (selected.len_bytes, rows.bytes.len() as u64);
+            if wanted == given { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, not {given}")) }
+        });
+        let selected = agree(ranks, selected)?;
+        let written = agree(ranks, self.file.write(&selected, rows.bytes));
+        self.shared.is_unsound.set(written.is_err());
+        written
+    }
+
+    fn describe(&self) -> SharedIo {
+        let interface = format!("collective HDF5 {}", self.shared.library.version());
+        SharedIo { interface, hints: BTreeMap::new() }
+    }
+
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        let Self { file, shared } = *self;
+        let closed = agree(shared.ranks, ManuallyDrop::into_inner(file).close());
+        shared.is_unsound.set(closed.is_err());
+        closed
+    }
+}
+
+/// Collective. What succeeded on all ranks; else the same error on all, of the first that failed.
+fn agree<T>(ranks: &MpiCommunicator, local: std::result::Result<T, String>) -> std::io::Result<T> {
+    let message = local.as_ref().err().map_or(&[][..], |why| why.as_bytes());
+    let told = ranks.all_gather_bytes(message).map_err(Error::other)?;
+    match told.iter().enumerate().find(|(_, why)| !why.is_empty()) {
+        Some((rank, why)) => Err(Error::other(format!("rank {rank}: {}", String::from_utf8_lossy(why)))),
+        None => local.map_err(Error::other),
+    }
+}

@@ -1,0 +1,326 @@
+//! The calls of a parallel libhdf5 that is loaded while raddle runs: another one than the one that raddle is linked with,
+//! which knows nothing of MPI.
+//!
+//! Not for what is written with them (`collective`). It is loaded with symbols of its own (`RTLD_LOCAL`), which go before
+//! those of the process (`RTLD_DEEPBIND`), so that neither library meets the other's functions, handles or errors. Used by
+//! the thread that initialised MPI alone. Invariants: the library shares the MPI of this process, or is refused; it is
+//! never unloaded, for MPI calls it back as it ends; every id is closed once.
+
+use crate::error::{MpiError, Result};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use mpi::ffi::{MPI_Comm, MPI_Comm_size, MPI_Info, RSMPI_INFO_NULL};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::AsRaw;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+
+/// `RTLD_DEEPBIND` of glibc, which libloading has no name for.
+const RTLD_DEEPBIND: c_int = 0x8;
+
+/// Names of parallel libraries: Debian's for each MPI, then what a module of a cluster puts on the library path.
+const NAMES: [&str; 6] = [
+    "libhdf5_openmpi.so",
+    "libhdf5_openmpi.so.103",
+    "libhdf5_mpich.so",
+    "libhdf5_mpich.so.103",
+    "libhdf5_parallel.so",
+    "libhdf5.so",
+];
+
+/// The first version that writes filtered chunks collectively.
+const OLDEST: [c_uint; 3] = [1, 10, 2];
+
+/// `hid_t` and `hsize_t` since 1.10.
+type Id = i64;
+type Size = u64;
+type Status = c_int;
+
+/// `H5F_ACC_RDWR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE`, `H5P_DEFAULT`, `H5E_DEFAULT` and `H5E_WALK_DOWNWARD`, the
+/// same in all versions.
+const READ_WRITE: c_uint = 1;
+const SELECT_SET: c_int = 0;
+const COLLECTIVE: c_int = 1;
+const DEFAULT: Id = 0;
+const WALK_DOWNWARD: c_int = 1;
+
+/// `H5E_error2_t`.
+#[repr(C)]
+struct StackEntry {
+    class: Id,
+    major: Id,
+    minor: Id,
+    line: c_uint,
+    function: *const c_char,
+    file: *const c_char,
+    description: *const c_char,
+}
+
+type Walk = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
+
+/// Declares the functions that are looked up, with their types.
+macro_rules! functions {
+    ($($field:ident: $name:literal = fn($($argument:ty),*) -> $result:ty;)*) => {
+        struct Functions { $($field: unsafe extern "C" fn($($argument),*) -> $result,)* }
+
+        impl Functions {
+            fn find(library: &Library) -> std::result::Result<Self, libloading::Error> {
+                // SAFETY: the types are those that HDF5 declares for these names since 1.10.
+                Ok(unsafe { Self { $($field: *library.get(concat!($name, "\0").as_bytes())?,)* } })
+            }
+        }
+    };
+}
+
+functions! {
+    dont_atexit: "H5dont_atexit" = fn() -> Status;
+    open: "H5open" = fn() -> Status;
+    version: "H5get_libversion" = fn(*mut c_uint, *mut c_uint, *mut c_uint) -> Status;
+    set_auto: "H5Eset_auto2" = fn(Id, Option<Walk>, *mut c_void) -> Status;
+    walk: "H5Ewalk2" = fn(Id, c_int, Walk, *mut c_void) -> Status;
+    new_properties: "H5Pcreate" = fn(Id) -> Id;
+    set_mpi: "H5Pset_fapl_mpio" = fn(Id, MPI_Comm, MPI_Info) -> Status;
+    set_transfer: "H5Pset_dxpl_mpio" = fn(Id, c_int) -> Status;
+    close_properties: "H5Pclose" = fn(Id) -> Status;
+    open_file: "H5Fopen" = fn(*const c_char, c_uint, Id) -> Id;
+    close_file: "H5Fclose" = fn(Id) -> Status;
+    open_dataset: "H5Dopen2" = fn(Id, *const c_char, Id) -> Id;
+    type_of: "H5Dget_type" = fn(Id) -> Id;
+    space_of: "H5Dget_space" = fn(Id) -> Id;
+    write: "H5Dwrite" = fn(Id, Id, Id, Id, Id, *const c_void) -> Status;
+    close_dataset: "H5Dclose" = fn(Id) -> Status;
+    type_len_bytes: "H5Tget_size" = fn(Id) -> usize;
+    close_type: "H5Tclose" = fn(Id) -> Status;
+    new_space: "H5Screate_simple" = fn(c_int, *const Size, *const Size) -> Id;
+    rank: "H5Sget_simple_extent_ndims" = fn(Id) -> c_int;
+    dims: "H5Sget_simple_extent_dims" = fn(Id, *mut Size, *mut Size) -> c_int;
+    select: "H5Sselect_hyperslab" = fn(Id, c_int, *const Size, *const Size, *const Size, *const Size) -> Status;
+    select_none: "H5Sselect_none" = fn(Id) -> Status;
+    close_space: "H5Sclose" = fn(Id) -> Status;
+}
+
+/// A parallel libhdf5.
+pub(crate) struct Hdf5 {
+    functions: Functions,
+    /// Classes of property lists: of file access and of transfer.
+    classes: [Id; 2],
+    version: [c_uint; 3],
+}
+
+impl std::fmt::Debug for Hdf5 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hdf5").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+impl Hdf5 {
+    /// Loads the library at `path`, or the first of the usual names that there is.
+    ///
+    /// # Errors
+    /// If there is none, or it is not one that ranks of this MPI can write with.
+    pub(crate) fn load(path: Option<&Path>) -> Result<Self> {
+        let unusable = |why: String| MpiError::Hdf5 { library: path.map(Path::to_path_buf), why };
+        let usual = || NAMES.iter().map(|name| load(name.as_ref())).find_map(std::result::Result::ok);
+        let library = match path {
+            Some(path) => load(path.as_os_str()).map_err(|error| unusable(error.to_string()))?,
+            None => usual().ok_or_else(|| unusable("none is installed".to_owned()))?,
+        };
+        // SAFETY: a function of every MPI library; its address alone is looked at.
+        let own_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
+        let own_mpi = own_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
+        // A library that is linked with no MPI finds none among its own.
+        if own_mpi.is_ok_and(|address| address != MPI_Comm_size as *const c_void) {
+            return Err(unusable("it is linked with another MPI than raddle".to_owned()));
+        }
+        let functions =
+            Functions::find(&library).map_err(|error| unusable(format!("not a parallel libhdf5: {error}")))?;
+        let mut version = [0; 3];
+        let [major, minor, release] = &mut version;
+        // SAFETY: the library was found, and is initialised here, once, without its own end at the end of the process:
+        // MPI has ended by then. The numbers take the version.
+        let is_open = unsafe {
+            (functions.dont_atexit)();
+            (functions.set_auto)(DEFAULT, None, null_mut());
+            (functions.open)() >= 0 && (functions.version)(major, minor, release) >= 0
+        };
+        if !is_open || version < OLDEST {
+            let [major, minor, release] = version;
+            return Err(unusable(format!(
+                "it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks together"
+            )));
+        }
+        // SAFETY: variables of this type in every HDF5 since 1.10, set when it is open.
+        let class = |name: &[u8]| unsafe { library.get::<*const Id>(name).map(|class| **class) };
+        let classes = (class(b"H5P_CLS_FILE_ACCESS_ID_g\0"), class(b"H5P_CLS_DATASET_XFER_ID_g\0"));
+        let (Ok(access), Ok(transfer)) = classes else { return Err(unusable("not a libhdf5".to_owned())) };
+        // MPI tells it when it ends: it stays.
+        std::mem::forget(library);
+        Ok(Self { functions, classes: [access, transfer], version })
+    }
+
+    /// In words.
+    pub(crate) fn version(&self) -> String {
+        let [major, minor, release] = self.version;
+        format!("{major}.{minor}.{release}")
+    }
+
+    /// Collective. Opens the file at `path` for all ranks to write.
+    pub(crate) fn open(&self, ranks: &SimpleCommunicator, path: &CStr) -> std::result::Result<File<'_>, String> {
+        let functions = &self.functions;
+        let access = self.properties(self.classes[0])?;
+        // SAFETY: a property list, and a communicator that is live; MPI's constant for no hints.
+        self.status(unsafe { (functions.set_mpi)(access.id, ranks.as_raw(), RSMPI_INFO_NULL) })?;
+        let transfer = self.properties(self.classes[1])?;
+        // SAFETY: a property list.
+        self.status(unsafe { (functions.set_transfer)(transfer.id, COLLECTIVE) })?;
+        // SAFETY: the path ends with a zero byte; the property list is live.
+        let id = unsafe { (functions.open_file)(path.as_ptr(), READ_WRITE, access.id) };
+        Ok(File { library: self, id: self.held(id, functions.close_file)?, transfer })
+    }
+
+    fn properties(&self, class: Id) -> std::result::Result<Held, String> {
+        // SAFETY: a class of the library.
+        let id = unsafe { (self.functions.new_properties)(class) };
+        self.held(id, self.functions.close_properties)
+    }
+
+    fn held(&self, id: Id, close: unsafe extern "C" fn(Id) -> Status) -> std::result::Result<Held, String> {
+        if id < 0 { Err(self.why()) } else { Ok(Held { id, close }) }
+    }
+
+    fn status(&self, status: Status) -> std::result::Result<(), String> {
+        if status < 0 { Err(self.why()) } else { Ok(()) }
+    }
+
+    /// The errors of the last call, from the outermost on.
+    fn why(&self) -> String {
+        unsafe extern "C" fn visit(_: c_uint, entry: *const StackEntry, all: *mut c_void) -> Status {
+            // SAFETY: HDF5 gives an entry with a description that ends with a zero byte, and what `walk` was given.
+            unsafe {
+                let (all, description) = (&mut *all.cast::<Vec<String>>(), (*entry).description);
+                if !description.is_null() {
+                    all.push(CStr::from_ptr(description).to_string_lossy().into_owned());
+                }
+            }
+            0
+        }
+        let mut all: Vec<String> = Vec::new();
+        // SAFETY: `visit` gets the list, which outlives the call, and nobody else has it meanwhile.
+        unsafe { (self.functions.walk)(DEFAULT, WALK_DOWNWARD, visit, (&raw mut all).cast()) };
+        let all = all.join("; ");
+        if all.is_empty() { "HDF5 does not say why".to_owned() } else { all }
+    }
+}
+
+/// A file that ranks write together. Closing it is collective, and so is dropping it.
+#[derive(Debug)]
+pub(crate) struct File<'a> {
+    library: &'a Hdf5,
+    id: Held,
+    transfer: Held,
+}
+
+/// Rows of a dataset that are ready to be written.
+#[derive(Debug)]
+pub(crate) struct Selected<'a> {
+    library: &'a Hdf5,
+    dataset: Held,
+    class: Held,
+    in_memory: Held,
+    in_file: Held,
+    /// What the values take.
+    pub len_bytes: u64,
+}
+
+impl<'a> File<'a> {
+    /// Opens a dataset and selects `count` rows from `start` on; with none, nothing.
+    pub(crate) fn select(&self, object: &[u8], start: u64, count: u64) -> std::result::Result<Selected<'a>, String> {
+        let (library, functions) = (self.library, &self.library.functions);
+        let object = CString::new(object).map_err(|error| error.to_string())?;
+        // SAFETY: the file is open, the path ends with a zero byte, and so below: ids of this library that are live.
+        let dataset = library
+            .held(unsafe { (functions.open_dataset)(self.id.id, object.as_ptr(), DEFAULT) }, functions.close_dataset)?;
+        // SAFETY: as above.
+        let class = library.held(unsafe { (functions.type_of)(dataset.id) }, functions.close_type)?;
+        // SAFETY: as above.
+        let in_file = library.held(unsafe { (functions.space_of)(dataset.id) }, functions.close_space)?;
+        // SAFETY: as above.
+        let (rank, element_len_bytes) = unsafe { ((functions.rank)(in_file.id), (functions.type_len_bytes)(class.id)) };
+        let mut dims = vec![0; usize::try_from(rank).ok().filter(|rank| *rank > 0).ok_or_else(|| library.why())?];
+        // SAFETY: `dims` has as many numbers as the space dimensions.
+        library.status(unsafe { (functions.dims)(in_file.id, dims.as_mut_ptr(), null_mut()) })?;
+        if start.checked_add(count).is_none_or(|end| count > 0 && end > dims[0]) {
+            return Err(format!("it has {} rows, not {count} from {start} on", dims[0]));
+        }
+        let (mut first, mut block) = (vec![0; dims.len()], dims);
+        (first[0], block[0]) = (start, count);
+        let len_bytes = block.iter().fold(element_len_bytes as u64, |product, dim| product.saturating_mul(*dim));
+        // A space without elements would be none: what is not selected does not count.
+        let extent: Vec<Size> = block.iter().map(|dim| (*dim).max(1)).collect();
+        // SAFETY: `extent` has `rank` numbers.
+        let in_memory =
+            library.held(unsafe { (functions.new_space)(rank, extent.as_ptr(), null()) }, functions.close_space)?;
+        if len_bytes == 0 {
+            // SAFETY: live ids.
+            library.status(unsafe { (functions.select_none)(in_file.id) })?;
+            // SAFETY: live ids.
+            library.status(unsafe { (functions.select_none)(in_memory.id) })?;
+        } else {
+            // SAFETY: `first` and `block` have `rank` numbers.
+            library.status(unsafe {
+                (functions.select)(in_file.id, SELECT_SET, first.as_ptr(), null(), block.as_ptr(), null())
+            })?;
+        }
+        Ok(Selected { library, dataset, class, in_memory, in_file, len_bytes })
+    }
+
+    /// Collective. Writes what is selected, whose values `bytes` are.
+    pub(crate) fn write(&self, selected: &Selected<'_>, bytes: &[u8]) -> std::result::Result<(), String> {
+        if bytes.len() as u64 != selected.len_bytes {
+            return Err(format!("{} bytes are selected, {} given", selected.len_bytes, bytes.len()));
+        }
+        let nothing = [0_u8; 1];
+        let from = if bytes.is_empty() { nothing.as_ptr() } else { bytes.as_ptr() };
+        let Selected { library, dataset, class, in_memory, in_file, .. } = selected;
+        // SAFETY: live ids; `bytes` are as long as what is selected in memory, in the dataset's own type, so that the
+        // library reads within them and converts nothing.
+        library.status(unsafe {
+            let to = (dataset.id, class.id, in_memory.id, in_file.id, self.transfer.id);
+            (library.functions.write)(to.0, to.1, to.2, to.3, to.4, from.cast())
+        })
+    }
+
+    /// Collective. Closes the file.
+    pub(crate) fn close(self) -> std::result::Result<(), String> {
+        let Self { library, id, .. } = self;
+        library.status(id.close())
+    }
+}
+
+/// An id that is closed when it is dropped.
+#[derive(Debug)]
+struct Held {
+    id: Id,
+    close: unsafe extern "C" fn(Id) -> Status,
+}
+
+impl Held {
+    fn close(self) -> Status {
+        let (id, close) = (self.id, self.close);
+        std::mem::forget(self);
+        // SAFETY: a live id, which is not used again.
+        unsafe { close(id) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: as in `close`.
+        unsafe { (self.close)(self.id) };
+    }
+}
+
+fn load(name: &OsStr) -> std::result::Result<Library, libloading::Error> {
+    // SAFETY: the library's own initialisation runs. It is one that the user names, or the system's.
+    unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) }
+}
