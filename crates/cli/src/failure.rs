@@ -192,7 +192,7 @@ impl Failure {
                 Exit::Limit
             }
             IdxError::Core(CoreError::Cancelled) => Exit::Interrupted,
-            IdxError::OnePhase { .. } => Exit::Usage,
+            IdxError::OnePhase { .. } | IdxError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
             IdxError::Core(_) | IdxError::Engine { .. } => Exit::Internal,
             _ => Exit::InputRefused,
         };

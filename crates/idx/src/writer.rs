@@ -25,15 +25,21 @@ use crate::restructure::{PartitionFault, Restructuring, check_partition};
 use crate::step::{BlockPlace, Homes, StepPlan};
 use crate::traffic::Traffic;
 use crate::work::{Samples, StepWork};
+use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Silent, Watch};
 use raddle_core::report::MemoryReport;
 use std::borrow::Cow;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// The boxes of every rank.
+type Partition = Vec<Vec<SampleBox>>;
 
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
@@ -111,7 +117,7 @@ impl Writer {
             Ok(grid)
         });
         let domain = agree(ranks, "check what is to be written", checked)?;
-        let partition = self.gather_boxes(&patches, ranks)?;
+        let partition = self.gather_boxes(time, &patches, ranks)?;
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
             _ => String::new(),
@@ -187,18 +193,37 @@ impl Writer {
         })
     }
 
-    /// Collective. The boxes of all ranks, which are the dataset.
-    fn gather_boxes(&self, patches: &[Patch<'_>], ranks: &dyn Communicator) -> Result<Vec<Vec<SampleBox>>> {
-        let words = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
-        let own: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        let boxes = |bytes: &Vec<u8>| -> Vec<SampleBox> {
-            let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-            let (points, _) = words.as_chunks::<MAX_RANK>();
-            points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end }).collect()
+    /// Collective. The boxes of all ranks, which are the dataset; ranks that were told other things are found here.
+    fn gather_boxes(&self, time: Option<u64>, patches: &[Patch<'_>], ranks: &dyn Communicator) -> Result<Partition> {
+        let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
+        let own: Vec<u8> = iter::once(self.told(time)).chain(corners).flat_map(u64::to_le_bytes).collect();
+        let gathered = ranks.all_gather_bytes(&own)?;
+        let words = |bytes: &Vec<u8>| -> Vec<u64> {
+            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
-        let partition: Vec<_> = ranks.all_gather_bytes(&own)?.iter().map(boxes).collect();
+        let mut partition = Partition::new();
+        let mut first_told = None;
+        for (rank, words) in gathered.iter().map(words).enumerate() {
+            let told = words.first().copied();
+            if *first_told.get_or_insert(told) != told {
+                return Err(CoreError::PlansDiffer { rank }.into());
+            }
+            let (points, _) = words.get(1..).unwrap_or_default().as_chunks::<MAX_RANK>();
+            let boxes = points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end });
+            partition.push(boxes.collect());
+        }
         check_partition(&self.domain(), &partition).map_err(|source| self.partition_error(source))?;
         Ok(partition)
+    }
+
+    /// A number for what all ranks must be told alike.
+    fn told(&self, time: Option<u64>) -> u64 {
+        let WriteOptions { phases, imposed, aggregators, .. } = &self.options;
+        let mut header = self.header.clone();
+        // Rank 0 alone knows what others added.
+        header.time.iter_mut().for_each(|time| time.range = None);
+        let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?}", header.to_text());
+        Digest::of(text.as_bytes()).crc64_nvme()
     }
 
     fn partition_error(&self, source: PartitionFault) -> IdxError {

@@ -10,7 +10,6 @@ use crate::restructure::tests::partitions;
 use crate::template::FileTemplate;
 use proptest::prelude::*;
 use raddle_codec::Effort;
-use raddle_core::CoreError;
 use raddle_core::progress::Event;
 use raddle_core::threads::Threads;
 use std::collections::BTreeMap;
@@ -247,6 +246,16 @@ fn what_ranks_cannot_do_leaves_nothing() {
     check(&good, &one, |error| matches!(error, IdxError::OnePhase { .. }));
     let narrow = WriteOptions { memory_limit_bytes: 1000, ..WriteOptions::default() };
     check(&good, &narrow, |error| matches!(error, IdxError::Core(CoreError::Memory { .. })));
+    // Ranks that were told different things.
+    let results = Threads::run(3, |ranks| {
+        let mut header = header.clone();
+        header.bits_per_block += u32::from(ranks.rank() == 2);
+        let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), WriteOptions::default())?;
+        let patches = vec![held(&domain, &good[ranks.rank()][0], &whole, &header)];
+        writer.write_among(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+    });
+    let differs = |result: &Result<_>| matches!(result, Err(IdxError::Core(CoreError::PlansDiffer { rank: 2 })));
+    assert!(results.iter().all(differs) && files_in(folder.path()).is_empty(), "{results:?}");
     // The name is taken.
     std::fs::write(folder.path().join("d.idx"), b"mine").unwrap();
     let results = write(folder.path(), &header, &good, &whole, &WriteOptions::default());

@@ -3,8 +3,9 @@
 mod compare;
 pub mod info;
 mod inputs;
-mod place;
+pub mod place;
 pub mod read;
+pub mod target;
 pub mod verify;
 pub mod view;
 pub mod write;
