@@ -13,6 +13,8 @@
 #   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
+#   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
+#                (BENCH_IDX='--rounds 7 --out FOLDER')
 
 PYTHON ?= python3
 VENV := .venv
@@ -23,9 +25,10 @@ CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
 BENCH_PYTHON ?=
+BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
@@ -34,7 +37,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python docs setup \
+.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-idx docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -116,6 +119,11 @@ bench: build setup-tests
 bench-python: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/python.py $(BENCH_PYTHON)
+
+bench-idx: setup-tests
+	$(CARGO) bench --locked --package raddle-idx --bench kernels
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/idx.py $(BENCH_IDX)
 
 docs: setup-tests
 	$(BIN)/mkdocs serve

@@ -5,6 +5,7 @@
   xarray and `raddle.references` lead to dask, awkward, MPI, PyTorch, xarray and Zarr.
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
   do and return their reports.
+* `raddle.idx` writes and reads arrays in IDX, of which readers get any resolution.
 
 Errors are described in `raddle.errors`.
 """
@@ -19,6 +20,7 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
+    from raddle import idx
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
@@ -49,6 +51,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "append",
+    "idx",
     "inspect",
     "merge",
     "open",
@@ -73,11 +76,13 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "idx":
+        return import_module("raddle.idx")
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'raddle' has no attribute {name!r}")
-    from importlib import import_module
-
     found = getattr(import_module(f"raddle.{place}"), name)
     globals()[name] = found
     return found

@@ -24,6 +24,7 @@ __all__ = [
     "LimitError",
     "LockedError",
     "InterruptedRunError",
+    "RankFailedError",
 ]
 
 
@@ -125,6 +126,12 @@ class InterruptedRunError(RaddleError):
     exit_code = 130
 
 
+class RankFailedError(RaddleError):
+    """Another rank of a collective call failed, whose own exception says why; nothing was written."""
+
+    kind = "rank_failed"
+
+
 _CLASSES: dict[str, type[RaddleError]] = {
     "internal": InternalError,
     "usage": UsageError,
@@ -137,6 +144,7 @@ _CLASSES: dict[str, type[RaddleError]] = {
     "limit": LimitError,
     "locked": LockedError,
     "interrupted": InterruptedRunError,
+    "rank_failed": RankFailedError,
 }
 
 _ENOENT = 2

@@ -54,6 +54,12 @@ pub enum Command {
         #[command(subcommand)]
         command: command::keys::KeysCommand,
     },
+    /// Write and read arrays in hierarchical Z order, which can be read at any resolution
+    Idx {
+        /// What to do.
+        #[command(subcommand)]
+        command: command::idx::IdxCommand,
+    },
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
@@ -75,6 +81,7 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
             Self::Keys { .. } => "keys",
+            Self::Idx { .. } => "idx",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -83,6 +90,10 @@ impl Command {
 
     /// Whether ranks share its work; of any other, several would do the same at once.
     pub fn is_for_ranks(&self) -> bool {
-        matches!(self, Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_))
+        match self {
+            Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_) => true,
+            Self::Idx { command } => command.is_for_ranks(),
+            _ => false,
+        }
     }
 }

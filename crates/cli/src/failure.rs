@@ -6,6 +6,8 @@ use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_hdf5::Hdf5Error;
+use raddle_idx::IdxError;
+use raddle_idx::compression::BlockFault;
 use raddle_merge::error::MergeError;
 use raddle_merge::join::DifferenceKind;
 use std::io::ErrorKind;
@@ -177,6 +179,34 @@ impl Failure {
                 Self::new(failure.exit, &told)
                     .hint("look at that file; raise --max-output if its dimensions are meant to be that large")
             }
+            _ => failure,
+        }
+    }
+
+    /// An IDX dataset could not be written or read.
+    pub fn of_idx(error: &IdxError) -> Self {
+        let exit = match error {
+            IdxError::Write { .. } | IdxError::Exists { .. } | IdxError::Foreign { .. } => Exit::Output,
+            IdxError::Locked { .. } => Exit::Locked,
+            IdxError::Memory { .. } | IdxError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => {
+                Exit::Limit
+            }
+            IdxError::Core(CoreError::Cancelled) => Exit::Interrupted,
+            IdxError::OnePhase { .. } | IdxError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
+            IdxError::Core(_) | IdxError::Engine { .. } => Exit::Internal,
+            _ => Exit::InputRefused,
+        };
+        let failure = Self::new(exit, &error.to_string());
+        match error {
+            error if error.is_echo() => failure.echo(),
+            IdxError::Core(CoreError::Cancelled) => Self::new(exit, "stopped before the end; nothing was published"),
+            IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
+            IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
+            IdxError::Core(CoreError::Memory { .. }) => {
+                failure.hint("use fewer --jobs, smaller blocks (--bits-per-block), or more ranks")
+            }
+            IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure
+                .hint("take the default value for missing blocks with --missing-as-default, if they are meant to be"),
             _ => failure,
         }
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod arrays;
 pub mod command;
 pub mod demo;
 pub mod exit;

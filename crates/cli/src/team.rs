@@ -214,7 +214,7 @@ fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
     let what = format!("raddle {name} is done by one process, but {launcher} started several");
     Failure::usage(&what)
-        .hint(&format!("run it without {launcher}; merge, rechunk and plan share their work among ranks"))
+        .hint(&format!("run it without {launcher}; merge, rechunk, plan and idx write share their work among ranks"))
 }
 
 fn no_mpi(io: &str) -> Failure {

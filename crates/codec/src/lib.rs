@@ -38,5 +38,6 @@ pub use arbitrary::decode_arbitrary;
 pub use encoder::{Effort, EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
 pub use filter::{Filter, KnownFilter};
+pub use lz4::{append_block as append_lz4_block, decode_bare as decode_lz4_block};
 pub use pattern::is_all;
 pub use pipeline::{DecodeState, MAX_FILTERS, Pipeline};

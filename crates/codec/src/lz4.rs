@@ -1,4 +1,4 @@
-//! LZ4, decoding: the registered filter's frame of independent LZ4 blocks.
+//! LZ4: decoding the registered filter's frame of independent LZ4 blocks; bare blocks both ways.
 //!
 //! The chunk begins with its decoded length (8 bytes) and the block length (4 bytes), both big-endian; each block has
 //! its stored length (4 bytes) before it and is as it was if that is its decoded length.
@@ -45,9 +45,44 @@ pub(crate) fn decode_block(filter: KnownFilter, stored: &[u8], out: &mut [u8]) -
     }
 }
 
+/// Decodes one LZ4 block without any frame, which must fill `out`.
+///
+/// # Errors
+/// If the block is damaged or of another length.
+pub fn decode_bare(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    decode_block(FILTER, stored, out)
+}
+
+/// Appends `raw` as one LZ4 block without any frame.
+pub fn append_block(raw: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
+    let written = lz4_flex::block::compress_into(raw, &mut out[start..]);
+    out.truncate(start + written.expect("the output has the length that any input may need"));
+}
+
 /// A big-endian number of 4 bytes, which are taken off.
 pub(crate) fn take_be_u32(rest: &mut &[u8]) -> Option<usize> {
     let (number, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(u32::from_be_bytes(*number) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bare_blocks_come_back(raw in proptest::collection::vec(0u8..4, 0..3000)) {
+            let mut stored = vec![9; 3];
+            append_block(&raw, &mut stored);
+            let mut back = vec![0; raw.len()];
+            decode_bare(&stored[3..], &mut back).unwrap();
+            prop_assert_eq!(&back, &raw);
+            back.push(0);
+            prop_assert!(decode_bare(&stored[3..], &mut back).is_err());
+        }
+    }
 }

@@ -24,7 +24,9 @@ pub mod memory;
 mod message;
 #[cfg(all(test, loom))]
 mod models;
+pub mod output;
 pub mod owners;
+pub mod parallel;
 pub mod plan;
 pub mod progress;
 pub mod read_back;

@@ -8,6 +8,7 @@ use crate::communicator::Rank;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 /// How many of its own costs an item's home may be ahead of the least loaded rank and still get the item. Moving a
@@ -47,6 +48,20 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
             owner as u32
         })
         .collect()
+}
+
+/// The same, but only `limit` of the ranks own items. The ranks are cut into as many groups of neighbours, whose first
+/// stands for all; so an item stays near its home.
+pub fn deal_to_some(items: impl IntoIterator<Item = Item>, ranks: usize, limit: Option<NonZeroUsize>) -> Vec<u32> {
+    let ranks = ranks.max(1);
+    let groups = limit.map_or(ranks, NonZeroUsize::get).min(ranks);
+    let group_of = |rank: Rank| rank * groups / ranks;
+    let items = items.into_iter().map(|item| Item { home: item.home.map(group_of), ..item });
+    let mut owners = deal(items, groups);
+    for owner in &mut owners {
+        *owner = (*owner as usize * ranks).div_ceil(groups) as u32;
+    }
+    owners
 }
 
 /// Cuts consecutive items into `parts` runs whose costs differ as little as whole items allow: `parts` + 1 bounds, the
@@ -146,6 +161,16 @@ mod tests {
         let count = |rank| all_at_one.iter().filter(|owner| **owner == rank).count();
         assert!(count(2) <= 30 && (0..4).all(|rank| count(rank) >= 20), "{all_at_one:?}");
         assert_eq!(deal([at(7)], 2), [0]);
+    }
+
+    #[test]
+    fn some_ranks_own_for_their_neighbours() {
+        let at = |home| Item { cost: 1, home: Some(home) };
+        let limit = NonZeroUsize::new;
+        assert_eq!(deal_to_some((0..7).map(at), 7, limit(3)), [0, 0, 0, 3, 3, 5, 5]);
+        assert_eq!(deal_to_some((0..3).map(at), 3, limit(9)), [0, 1, 2]);
+        assert_eq!(deal_to_some((0..3).map(at), 3, None), deal((0..3).map(at), 3));
+        assert_eq!(deal_to_some((0..4).map(at), 4, limit(1)), [0; 4]);
     }
 
     #[test]

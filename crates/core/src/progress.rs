@@ -1,5 +1,6 @@
 //! Progress events: what a run tells while it runs. How it looks on a terminal is the observer's affair.
 
+use crate::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 
 /// A stage of a run.
@@ -143,6 +144,21 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn event(&self, _event: &Event) {}
+}
+
+/// Who watches a run and who may stop it.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Receives progress events.
+    pub observer: &'a dyn Observer,
+    /// Stops the run when cancelled.
+    pub cancel: &'a CancelToken,
+}
+
+impl std::fmt::Debug for Watch<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Watch").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
 }
 
 impl<F: Fn(&Event) + Sync> Observer for F {

@@ -27,6 +27,11 @@ impl Outbox {
         self.messages.iter().map(|message| message.len() as u64).sum()
     }
 
+    /// Length of the message to each rank.
+    pub fn message_lens(&self) -> impl Iterator<Item = usize> {
+        self.messages.iter().map(Vec::len)
+    }
+
     /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, that go to `target` in the tile.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 mod codec;
 mod edits;
 mod files;
+mod idx;
 mod journal;
 pub mod mutate;
 mod protocol;
@@ -35,7 +36,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "pipeline", run: codec::pipeline, seeds: codec::pipeline_seeds, quick_cases: 20_000 },
     Target { name: "deflate", run: codec::deflate, seeds: codec::deflate_seeds, quick_cases: 20_000 },
     Target { name: "encode", run: codec::encode, seeds: codec::encode_seeds, quick_cases: 2000 },
@@ -45,6 +46,8 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "digests", run: files::digests, seeds: edits::seeds, quick_cases: 300 },
     Target { name: "journal", run: journal::journal, seeds: journal::seeds, quick_cases: 20_000 },
     Target { name: "protocol", run: protocol::protocol, seeds: protocol::seeds, quick_cases: 3000 },
+    Target { name: "idx_header", run: idx::header, seeds: idx::header_seeds, quick_cases: 20_000 },
+    Target { name: "idx_blocks", run: idx::blocks, seeds: idx::block_seeds, quick_cases: 2000 },
     Target { name: "texts", run: texts::texts, seeds: texts::seeds, quick_cases: 20_000 },
 ];
 

@@ -4,6 +4,7 @@ use crate::join::Difference;
 use crate::keys::KeyFault;
 use raddle_core::engine::{EngineError, Kept};
 use raddle_core::error::CoreError;
+use raddle_core::output::LockError;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
 
@@ -226,6 +227,15 @@ impl From<CoreError> for MergeError {
         match error {
             CoreError::Cancelled => Self::Cancelled,
             other => Self::Core(other),
+        }
+    }
+}
+
+impl From<LockError> for MergeError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { path, lock } => Self::Locked { path, lock },
+            LockError::Io { path, operation, source } => Self::Write { path, operation, source },
         }
     }
 }

@@ -22,7 +22,6 @@ pub mod layout;
 pub mod links;
 pub mod options;
 pub mod order;
-mod parallel;
 pub mod parts;
 mod paths;
 pub mod plan;

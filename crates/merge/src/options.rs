@@ -7,13 +7,13 @@ use crate::layout::LayoutPolicy;
 use crate::links::{Link, LinkPaths};
 use crate::selection::Selection;
 use raddle_codec::Effort;
-use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Observer;
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use raddle_core::progress::Watch;
 
 /// How chunks of the output are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -136,13 +136,4 @@ impl MergeOptions {
             follow_foreign_files: false,
         }
     }
-}
-
-/// Who watches a run and who may stop it.
-#[derive(Clone, Copy)]
-pub struct Watch<'a> {
-    /// Receives progress events.
-    pub observer: &'a dyn Observer,
-    /// Stops the run when cancelled.
-    pub cancel: &'a CancelToken,
 }

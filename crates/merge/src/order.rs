@@ -4,10 +4,10 @@
 
 use crate::error::{BadInput, MergeError, MissingKey, Result};
 use crate::options::{MergeOptions, Watch};
-use crate::parallel;
 use crate::readers::InputReader;
 use crate::schema::display_path;
 use raddle_codec::Pipeline;
+use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
@@ -164,7 +164,7 @@ fn first_values(
             let values = of_file(&inputs[place], datasets, reader);
             watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes: 0, items: 1 });
             *slots[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
-            Ok(())
+            Ok::<_, MergeError>(())
         },
     )?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });

@@ -4,9 +4,9 @@
 //! Invariant: under the final name there is what was there before, or the whole new file; never a part of one.
 
 use crate::error::{MergeError, Result};
-use rustix::fs::{Access, FlockOperation, RenameFlags};
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
+use rustix::fs::{Access, RenameFlags};
+use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -99,34 +99,6 @@ impl Drop for Publication {
     }
 }
 
-/// The right to change one output, which only one process has at a time.
-#[derive(Debug)]
-pub struct OutputLock {
-    path: PathBuf,
-    file: File,
-}
-
-impl OutputLock {
-    /// Takes the lock on `output`, or fails at once.
-    pub fn take(output: &Path) -> Result<Self> {
-        Self::take_at(output, beside(output, ".raddle-lock"))
-    }
-
-    /// Takes the lock file `path`, for a piece of the work on `output`.
-    pub fn take_at(output: &Path, path: PathBuf) -> Result<Self> {
-        let file = take_lock(output, &path)?;
-        Ok(Self { path, file })
-    }
-}
-
-impl Drop for OutputLock {
-    fn drop(&mut self) {
-        // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
-        let _ = std::fs::remove_file(&self.path);
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-    }
-}
-
 /// Removes a file of placed tiles and its journal, where they are.
 pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
     // The journal first: without it nothing is made of the other.
@@ -141,11 +113,6 @@ pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes what happened to names in the folder of `output` durable.
-pub fn sync_folder(output: &Path) -> std::io::Result<()> {
-    File::open(folder_of(output)).and_then(|folder| folder.sync_all())
-}
-
 /// Path of the temporary file of a run that writes `output`.
 pub fn temporary_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-part")
@@ -154,43 +121,6 @@ pub fn temporary_path(output: &Path) -> PathBuf {
 /// Path of the journal of such a run.
 pub fn journal_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-journal")
-}
-
-/// Path of a hidden file in the folder of `output` that belongs to it.
-pub fn beside(output: &Path, suffix: &str) -> PathBuf {
-    let mut hidden = OsString::from(".");
-    hidden.push(output.file_name().unwrap_or_default());
-    hidden.push(suffix);
-    folder_of(output).join(hidden)
-}
-
-/// The folder in which `output` lies.
-pub fn folder_of(output: &Path) -> &Path {
-    match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-fn take_lock(output: &Path, lock_path: &Path) -> Result<File> {
-    let write = |operation| {
-        move |source: std::io::Error| MergeError::Write { path: lock_path.to_path_buf(), operation, source }
-    };
-    loop {
-        let lock = OpenOptions::new().create(true).append(true).open(lock_path).map_err(write("create"))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(MergeError::Locked { path: output.to_path_buf(), lock: lock_path.to_path_buf() });
-            }
-            Err(error) => return Err(write("lock")(error.into())),
-        }
-        let ours = lock.metadata().map_err(write("stat"))?;
-        match std::fs::metadata(lock_path) {
-            Ok(named) if (named.dev(), named.ino()) == (ours.dev(), ours.ino()) => return Ok(lock),
-            _ => {} // the holder before us removed the name between our open and our lock
-        }
-    }
 }
 
 /// Refuses an output that cannot be written: it is an input, a folder or a special file, or exists and must not be

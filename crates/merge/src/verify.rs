@@ -10,12 +10,12 @@ use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::options::{Compress, MergeOptions, Watch};
-use crate::parallel;
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
+use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::Dataspace;
@@ -259,7 +259,7 @@ impl<'p> Comparison<'p> {
             let bytes = 2 * block.len_bytes;
             watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
             mismatches.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome);
-            Ok(())
+            Ok::<_, MergeError>(())
         })?;
         self.report.compared_len_bytes = compared.into_inner();
         self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));

@@ -53,6 +53,7 @@ pub fn usage(py: Python<'_>, message: &str) -> PyErr {
 /// A run that failed.
 pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let kind = match failure.exit {
+        _ if failure.is_echo => "rank_failed",
         Exit::Usage => "usage",
         Exit::InputRefused | Exit::InputsSkipped => "input_refused",
         Exit::Output => "output",

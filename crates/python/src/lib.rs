@@ -11,7 +11,9 @@ mod command;
 mod describe;
 mod errors;
 mod file;
+mod idx;
 mod open_file;
+mod ranks;
 mod run;
 mod text_forms;
 
@@ -24,6 +26,8 @@ mod _core {
     use super::command::{declare_reader, main, reader_argument};
     #[pymodule_export]
     use super::file::File;
+    #[pymodule_export]
+    use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
     use super::run::{append, default_threads, inspect, merge, partition, plan, references, verify};
 

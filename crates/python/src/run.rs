@@ -247,7 +247,7 @@ impl Observer for Board {
 }
 
 /// Does `work` on another thread; signals and errors of `progress` stop it.
-fn watched<T: Send>(
+pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Watch<'_>) -> Result<T, Failure> + Send,

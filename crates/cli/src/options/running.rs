@@ -41,8 +41,9 @@ pub struct RunningArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
+    /// Who reads what raddle itself does not know
     #[command(flatten)]
-    reader: ReaderArgs,
+    pub reader: ReaderArgs,
 }
 
 impl RunningArgs {

@@ -3,8 +3,10 @@
 pub mod differences;
 pub mod escape;
 pub mod histogram;
+pub mod idx;
 pub mod inspection;
 pub mod keys;
+pub mod picture;
 pub mod plan;
 pub mod quantity;
 pub mod references;

@@ -6,6 +6,7 @@
 //! The tests that are ignored are the long versions of the others: `make soak`.
 
 mod appending;
+mod datasets;
 mod full_disk;
 mod inputs;
 mod killing;

@@ -44,6 +44,7 @@ use crate::plan::{Batch, Tile, TileIndex};
 use crate::progress::{Observer, Stage};
 use crate::report::{StageReport, StageTable};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// How a tile is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -187,6 +188,8 @@ pub struct EngineOptions {
     pub arenas: Option<Arenas>,
     /// Upper end of the raw bytes per batch; small plans are cut finer.
     pub batch_len_bytes: u64,
+    /// How many of the ranks make and write tiles, spread evenly over all; `None`: all of them.
+    pub owners: Option<NonZeroUsize>,
 }
 
 impl Default for EngineOptions {
@@ -197,6 +200,7 @@ impl Default for EngineOptions {
             start_address: 0,
             arenas: None,
             batch_len_bytes: DEFAULT_BATCH_LEN_BYTES,
+            owners: None,
         }
     }
 }

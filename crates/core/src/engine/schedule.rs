@@ -9,8 +9,9 @@ use crate::arenas::Arenas;
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Item, Need, deal, overlaps, rounds};
+use crate::owners::{Item, Need, deal, deal_to_some, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 /// Tiles in flight, at most: their claims take 2.5 MiB.
@@ -45,7 +46,7 @@ impl Schedule {
         needs: &[BatchNeed],
         terms: &Terms<'_>,
     ) -> Self {
-        let Terms { buffer_len_bytes, arenas, quotas } = *terms;
+        let Terms { buffer_len_bytes, arenas, quotas, owners } = *terms;
         let items = batches.iter().map(|batch| BatchNeed::item(index, work, plan, batch));
         let lanes = lanes(plan, index, work, &batches, arenas);
         let owners = match arenas {
@@ -53,7 +54,7 @@ impl Schedule {
                 owners_of_lanes(items, &lanes, count, quotas.len())
             }
             // With fewer lanes than ranks some stripes are shared, which is better than ranks without work.
-            _ => deal(items, quotas.len()),
+            _ => deal_to_some(items, quotas.len(), owners),
         };
         let of_batch = |(batch, need): (&Batch, &BatchNeed)| Need {
             len_bytes: buffer_len_bytes.saturating_add(need.brought_len_bytes),
@@ -81,6 +82,8 @@ pub(super) struct Terms<'a> {
     pub arenas: Option<Arenas>,
     /// Memory of each rank for a round.
     pub quotas: &'a [u64],
+    /// How many of them own batches; `None`: all.
+    pub owners: Option<NonZeroUsize>,
 }
 
 /// The lane of each batch: the same for any number of ranks.
@@ -137,7 +140,12 @@ pub fn rehearse<W: TileWork>(
     let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
-    let terms = Terms { buffer_len_bytes: fitted.buffer_len_bytes(), arenas: options.arenas, quotas: &quotas };
+    let terms = Terms {
+        buffer_len_bytes: fitted.buffer_len_bytes(),
+        arenas: options.arenas,
+        quotas: &quotas,
+        owners: options.owners,
+    };
     let schedule = Schedule::new(plan, &index, work, batches, &needs, &terms);
     Ok(Rehearsal { schedule, jobs, fixed_len_bytes })
 }

@@ -52,7 +52,7 @@ pub(super) struct Setup {
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     /// What must be the same everywhere.
-    common: [u64; 8],
+    common: [u64; 9],
     jobs: u64,
     batch_len_bytes: u64,
     available_bytes: u64,
@@ -74,6 +74,7 @@ impl Facts {
                 plan.raw_len_bytes(),
                 options.start_address,
                 u64::from(options.placement == Placement::Unordered),
+                options.owners.map_or(0, |owners| owners.get() as u64),
                 options.arenas.map_or(0, |arenas| arenas.lanes.into()),
                 options.arenas.map_or(0, |arenas| arenas.stripe_len_bytes),
                 options.arenas.map_or(0, |arenas| arenas.arena_len_bytes),
@@ -162,7 +163,12 @@ impl Setup {
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let terms = Terms { buffer_len_bytes: fitted.buffer_len_bytes(), arenas: options.arenas, quotas: &quotas };
+        let terms = Terms {
+            buffer_len_bytes: fitted.buffer_len_bytes(),
+            arenas: options.arenas,
+            quotas: &quotas,
+            owners: options.owners,
+        };
         let schedule = Schedule::new(plan, index, work, batches, &needs, &terms);
         let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
         let own = own.map(|at| needs[at].own(schedule.batches[at], schedule.lanes[at])).collect();

@@ -10,6 +10,7 @@ use raddle_core::plan::{Plan, Tile};
 use raddle_core::progress::{Silent, Stage};
 use raddle_core::threads::Threads;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 #[test]
@@ -100,6 +101,21 @@ fn ranks_with_different_plans_or_too_little_memory_refuse() {
             Err(EngineError::Core(CoreError::RankFailed { rank: 1, .. })) => assert_ne!(rank, 1),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[test]
+fn few_owners_give_the_same_bytes() {
+    let plan = mixed();
+    let work = Pattern::of(&plan);
+    let (want, _) = expected(&plan, &work);
+    for owners in 1..=4 {
+        let sink = Memory::default();
+        let options = EngineOptions { owners: NonZeroUsize::new(owners), ..options(1, Placement::Ordered, 700) };
+        Threads::run(4, |communicator| {
+            run_on(communicator, &plan, &work, &sink, &options, BUDGET).map(|_| ()).unwrap();
+        });
+        assert_eq!(sink.bytes(START), want);
     }
 }
 

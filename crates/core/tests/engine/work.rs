@@ -282,7 +282,7 @@ pub fn run_on(
 }
 
 pub fn options(jobs: usize, placement: Placement, batch_len_bytes: u64) -> EngineOptions {
-    EngineOptions { jobs, placement, start_address: START, arenas: None, batch_len_bytes }
+    EngineOptions { jobs, placement, start_address: START, arenas: None, batch_len_bytes, owners: None }
 }
 
 pub fn array(tiles: u64, tile_elements: u64) -> ArrayPlan {

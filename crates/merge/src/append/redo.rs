@@ -10,8 +10,8 @@
 //! some of both.
 
 use crate::error::{MergeError, Result};
-use crate::publish::{OutputLock, beside, folder_of};
 use raddle_core::digest::Digest;
+use raddle_core::output::{LockError, OutputLock, beside, folder_of};
 use raddle_hdf5::native::Superblock;
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::Change;
@@ -217,14 +217,14 @@ pub fn settle(path: &Path) -> Result<Settled> {
     loop {
         match OutputLock::take(&own) {
             Ok(_lock) => return settle_locked(&own),
-            Err(error @ MergeError::Locked { .. }) => match read_log(&own)? {
+            Err(error @ LockError::Held { .. }) => match read_log(&own)? {
                 Some(Log { commit: Some(_), .. }) if started.elapsed() < LONGEST_WAIT => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                Some(Log { commit: Some(_), .. }) => return Err(error),
+                Some(Log { commit: Some(_), .. }) => return Err(error.into()),
                 _ => return Ok(Settled::Nothing),
             },
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
 }

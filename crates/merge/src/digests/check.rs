@@ -9,13 +9,13 @@ use crate::digests::structure::structure_digests;
 use crate::error::{MergeError, Result};
 use crate::links::Link;
 use crate::options::{MergeOptions, Watch};
-use crate::parallel;
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Role, display_path};
 use crate::values::{ColumnReader, open_pool};
 use crate::verify::{Mismatch, VerifyReport, as_it_is};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
+use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::Layout;
 use raddle_hdf5::source::InputPool;
@@ -195,7 +195,7 @@ impl<'a> Check<'a> {
             compared.fetch_add(bytes, Ordering::Relaxed);
             watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
             damages.lock().unwrap_or_else(PoisonError::into_inner).extend(damaged);
-            Ok(())
+            Ok::<_, MergeError>(())
         })?;
         self.report.compared_len_bytes = compared.into_inner();
         let mut damages: Vec<Damage> = damages.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -4,11 +4,11 @@
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::{MergeOptions, Watch};
-use crate::parallel;
 use crate::plan::{MergePlan, plan};
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::values::{ColumnReader, open_pool};
 use crate::verify::as_it_is;
+use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -75,7 +75,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     parallel::for_each(&keys, found.options.jobs, watch.cancel, reader, |reader, &key| {
         let disorder = check_one(&found, reader, key, (key != own).then_some(events), watch)?;
         faults.lock().unwrap_or_else(PoisonError::into_inner).extend(disorder);
-        Ok(())
+        Ok::<_, MergeError>(())
     })?;
     let mut faults: Vec<Disorder> = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     faults.sort_by(|left, right| left.path.cmp(&right.path));

@@ -5,10 +5,11 @@
 //! tiles, and that file is made durable before the journal of what was joined is written.
 
 use crate::error::{MergeError, Result};
-use crate::publish::{beside, folder_of, remove_recorded, sync_folder};
+use crate::publish::remove_recorded;
 use crate::resume::{Record, open_new};
 use raddle_core::engine::Kept;
 use raddle_core::journal::{self, Binding};
+use raddle_core::output::{beside, folder_of, sync_folder};
 use raddle_core::plan::TileIndex;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom};

@@ -1,29 +1,30 @@
-//! Doing a list of jobs on several threads, outside of the engine: comparing, digesting.
+//! Doing a list of jobs on several threads, outside of the engine: comparing, digesting, reading blocks.
 //!
 //! Invariant: after an error or a cancellation no further job is begun, and the first error is the one returned.
 
-use crate::error::{MergeError, Result};
-use raddle_core::cancel::CancelToken;
+use crate::cancel::CancelToken;
+use crate::error::CoreError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Calls `step` for each of `jobs`, in their order, on up to `threads` threads, each with a state of its own.
-pub fn for_each<J: Sync, S>(
+///
+/// # Errors
+/// The first that a step gives, or [`CoreError::Cancelled`].
+pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     jobs: &[J],
     threads: usize,
     cancel: &CancelToken,
     state: impl Fn() -> S + Sync,
-    step: impl Fn(&mut S, &J) -> Result<()> + Sync,
-) -> Result<()> {
+    step: impl Fn(&mut S, &J) -> Result<(), E> + Sync,
+) -> Result<(), E> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let failure: Mutex<Option<MergeError>> = Mutex::new(None);
-    let work = || -> Result<()> {
+    let failure: Mutex<Option<E>> = Mutex::new(None);
+    let work = || -> Result<(), E> {
         let mut state = state();
         while !stop.load(Ordering::Relaxed) {
             let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            if cancel.is_cancelled() {
-                return Err(MergeError::Cancelled);
-            }
+            cancel.check()?;
             step(&mut state, job)?;
         }
         Ok(())
@@ -46,7 +47,7 @@ pub fn for_each<J: Sync, S>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
@@ -57,15 +58,15 @@ mod tests {
         let sum = AtomicU64::new(0);
         let add = |_: &mut (), job: &u64| {
             sum.fetch_add(*job, Ordering::Relaxed);
-            Ok(())
+            Ok::<_, CoreError>(())
         };
         for_each(&jobs, 3, &CancelToken::new(), || (), add).unwrap();
         assert_eq!(sum.load(Ordering::Relaxed), 499_500);
-        let fail = |_: &mut (), job: &u64| if *job == 5 { Err(MergeError::Cancelled) } else { add(&mut (), job) };
+        let fail = |_: &mut (), job: &u64| if *job == 5 { Err(CoreError::Cancelled) } else { add(&mut (), job) };
         assert!(for_each(&jobs, 1, &CancelToken::new(), || (), fail).is_err());
         assert_eq!(sum.load(Ordering::Relaxed), 499_500 + 10);
         let cancelled = CancelToken::new();
         cancelled.cancel();
-        assert!(matches!(for_each(&jobs, 2, &cancelled, || (), add), Err(MergeError::Cancelled)));
+        assert!(matches!(for_each(&jobs, 2, &cancelled, || (), add), Err(CoreError::Cancelled)));
     }
 }

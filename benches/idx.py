@@ -1,0 +1,169 @@
+"""Measures writing IDX: boxes against one raw file per box of the same bytes, and whole arrays against OpenVisus.
+
+Every run is a process of its own that makes its arrays before the clock runs; the writers take turns, and nothing counts
+before what each wrote has been read back equal. Raw files are written by as many threads and made durable, as raddle's are;
+OpenVisus leaves its files in the page cache. OpenVisus is left out where it is not installed. Needs the package optimised:
+
+    make bench-idx BENCH_IDX='--rounds 7 --out FOLDER'
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from python import CORE, package_with
+from run import HERE, machine
+
+# Side of a box, boxes along each axis, fields, type; all boxes are written.
+TASKS = {
+    "8 boxes of 60^3, 8 fields of float32": (60, 2, 8, "float32"),
+    "8 boxes of 30^3, 16 fields of float64": (30, 2, 16, "float64"),
+    "8 boxes of 64^3, 1 field of float32": (64, 2, 1, "float32"),
+    "8 boxes of 63^3, 1 field of float32": (63, 2, 1, "float32"),
+    "256^3, 1 field of float32": (256, 1, 1, "float32"),
+    "252^3, 1 field of float32": (252, 1, 1, "float32"),
+}
+# Those of one box are written by OpenVisus as well.
+BOXED = ("raw file per box", "raddle, rows", "raddle, HZ order")
+WHOLE = (*BOXED, "OpenVisus, rows", "OpenVisus, HZ order")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, help="folder on the file system to write to (default: temporary)")
+    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
+    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
+    parser.add_argument("--one", nargs=4, metavar=("WRITER", "TASK", "FOLDER", "CHECK"), help="for the runs themselves")
+    options = parser.parse_args()
+    if options.one:
+        return one(*options.one)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+    report = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
+    with tempfile.TemporaryDirectory() as temporary:
+        package = package_with(options.core, Path(temporary))
+        for task in TASKS:
+            report["tasks"][task] = measure(task, options.rounds, package, options.folder)
+    shown = table(report)
+    print(shown)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
+        (options.out / "README.md").write_text(shown)
+    return 0
+
+
+def writers_of(task):
+    if TASKS[task][1] > 1:
+        return BOXED
+    return WHOLE if importlib.util.find_spec("OpenVisus") else BOXED
+
+
+def measure(task, rounds, package, folder):
+    """Seconds of every writer, after what each wrote was read back."""
+    writers = writers_of(task)
+
+    def run(writer, check):
+        with tempfile.TemporaryDirectory(dir=folder) as written:
+            command = [sys.executable, HERE / "idx.py", "--one", writer, task, written, check]
+            told = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(package)}, capture_output=True, text=True)
+        if told.returncode:
+            sys.exit(f"{task}: {writer} failed:\n{told.stderr}")
+        return json.loads(told.stdout.splitlines()[-1])
+
+    for writer in writers:
+        run(writer, "verify")
+    runs = {writer: [] for writer in writers}
+    for turn in range(rounds):
+        at = turn % len(writers)
+        for writer in writers[at:] + writers[:at]:
+            runs[writer].append(run(writer, "time"))
+            print(f"{task}: {writer}: {runs[writer][-1]['elapsed_s']:.4f} s", flush=True)
+    side, along, fields, dtype = TASKS[task]
+    return {"len_bytes": (side * along) ** 3 * fields * int(dtype[-2:]) // 8, "runs": runs}
+
+
+def one(writer, task, folder, check):
+    """A run: makes the boxes, times writing them, and reads them back if it is to be verified."""
+    import numpy as np
+
+    side, along, fields, dtype = TASKS[task]
+    names = [f"f{number}" for number in range(fields)]
+    places = [(z, y, x) for z in range(along) for y in range(along) for x in range(along)]
+    random = np.random.default_rng(1)
+    boxes = [(tuple(side * at for at in place), {name: random.random((side,) * 3, dtype=dtype) for name in names})
+             for place in places]
+    whole = side * along
+    threads = min(os.cpu_count(), len(boxes))
+    folder = Path(folder)
+    if writer == "raw file per box":
+        def put(number):
+            with open(folder / f"{number}.raw", "wb") as file:
+                for array in boxes[number][1].values():
+                    file.write(array.data)
+                file.flush()
+                os.fsync(file.fileno())
+
+        start_s = time.perf_counter()
+        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            list(pool.map(put, range(len(boxes))))
+        elapsed_s = time.perf_counter() - start_s
+        if check == "verify":
+            for number, (_, arrays) in enumerate(boxes):
+                read = np.fromfile(folder / f"{number}.raw", dtype).reshape(fields, side, side, side)
+                assert all(np.array_equal(one, other) for one, other in zip(read, arrays.values(), strict=True))
+    elif writer.startswith("raddle"):
+        import raddle.idx
+
+        order = "hz" if writer.endswith("HZ order") else "rows"
+        given = [raddle.idx.Box(start, arrays) for start, arrays in boxes]
+        start_s = time.perf_counter()
+        raddle.idx.write(folder / "a.idx", given, shape=(whole,) * 3, compress="none", order=order)
+        elapsed_s = time.perf_counter() - start_s
+        for start, arrays in boxes if check == "verify" else ():
+            for name, array in arrays.items():
+                inside = [slice(at, at + side) for at in start]
+                assert np.array_equal(raddle.idx.read(folder / "a.idx", name, box=inside), array)
+    else:
+        os.environ.setdefault("VISUS_DISABLE_WRITE_LOCK", "1")
+        import OpenVisus
+
+        field = OpenVisus.Field("f0", dtype)
+        field.default_layout = "hzorder" if writer.endswith("HZ order") else ""
+        ((_, arrays),) = boxes
+        start_s = time.perf_counter()
+        dataset = OpenVisus.CreateIdx(url=str(folder / "a.idx"), dims=[whole] * 3, fields=[field], bitsperblock=15)
+        dataset.write(arrays["f0"])
+        elapsed_s = time.perf_counter() - start_s
+        if check == "verify":
+            assert np.array_equal(OpenVisus.LoadDataset(str(folder / "a.idx")).read(), arrays["f0"])
+    print(json.dumps({"elapsed_s": elapsed_s}))
+    return 0
+
+
+def table(report):
+    machine = report["machine"]
+    lines = [f"# Writing IDX, {report['date']}", "",
+             f"Commit {report['commit']}; {machine['cores']} cores, {machine['cpu']}; writers in turn, raw blocks, read back first; "
+             "medians. OpenVisus does not make its files durable, the others do.", "",
+             "| task | writer | s | MB/s | of raw |", "|---|---|---|---|---|"]
+    for task, found in report["tasks"].items():
+        times = {writer: [run["elapsed_s"] for run in runs] for writer, runs in found["runs"].items()}
+        for writer, of_writer in times.items():
+            share = statistics.median(a / b for a, b in zip(times[BOXED[0]], of_writer, strict=True))
+            median = statistics.median(of_writer)
+            lines.append(f"| {task} | {writer} | {median:.4f} | {found['len_bytes'] / median / 1e6:.0f} | {share:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

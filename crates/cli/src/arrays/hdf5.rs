@@ -1,0 +1,158 @@
+//! Arrays that are datasets of HDF5 files.
+
+use super::{ArraySource, Values, refused};
+use crate::failure::Failure;
+use crate::options::reader::ReaderArgs;
+use raddle_codec::Pipeline;
+use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
+use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
+use raddle_hdf5::source::InputFile;
+use raddle_idx::sample::Number;
+use std::ops::Range;
+use std::path::Path;
+
+/// Most datasets named where one must be chosen.
+const LONGEST_CHOICE: usize = 10;
+
+/// A dataset of numbers.
+#[derive(Debug)]
+pub(super) struct Hdf5Values {
+    file: InputFile,
+    encoding: Encoding,
+    dataset: Dataset,
+    pipeline: Pipeline,
+    is_big_endian: bool,
+}
+
+impl Hdf5Values {
+    /// Fills `out` with rows of the slowest axis; whether the values are big-endian.
+    pub(super) fn read(&self, shape: &[u64], rows: Range<u64>, out: &mut [u8]) -> Result<bool, Failure> {
+        let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
+        (start[0], count[0]) = (rows.start, rows.end - rows.start);
+        let origin = vec![0; shape.len()];
+        let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
+        let source = DatasetSource {
+            file: &self.file,
+            encoding: self.encoding,
+            dataset: &self.dataset,
+            pipeline: &self.pipeline,
+        };
+        let mut reader = DatasetReader::new(ReaderLimits::default());
+        let read = reader.read_box(&source, &target, out).and_then(|_| self.file.check_unchanged());
+        read.map_err(|error| Failure::of_input(&error)).map(|()| self.is_big_endian)
+    }
+}
+
+/// The dataset at `name`, or the only one of numbers with an axis.
+pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Result<ArraySource, Failure> {
+    let native = NativeReader::default().read_tree(path);
+    let tree = match reader.child() {
+        Some(child) => complete(native, path, &child),
+        None => native,
+    };
+    let tree = tree.map_err(|error| Failure::of_input(&error))?;
+    let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
+    let all = arrays(&tree);
+    let (name, dataset) = match name {
+        Some(name) => {
+            let found = all.iter().find(|(known, _)| known == name);
+            found.ok_or_else(|| refused(path, &format!("has no dataset {name} of numbers; it has {}", choice(&all))))?
+        }
+        None => match all.as_slice() {
+            [only] => only,
+            _ => return Err(refused(path, &format!("name a dataset, as FILE:/PATH; it has {}", choice(&all)))),
+        },
+    };
+    // `arrays` lists no others.
+    let Some((number, is_big_endian)) = number_of(&dataset.datatype.class) else { return Err(refused(path, name)) };
+    let pipeline = Pipeline::new(&dataset.filters, number.len_bytes())
+        .map_err(|error| refused(path, &format!("{name}: {error}")))?;
+    let encoding = Encoding {
+        base: tree.userblock_len_bytes,
+        address_len_bytes: tree.address_len_bytes,
+        length_len_bytes: tree.length_len_bytes,
+    };
+    let shape = dataset.dataspace.dims().to_vec();
+    let values = Hdf5Values { file, encoding, dataset: (*dataset).clone(), pipeline, is_big_endian };
+    Ok(ArraySource {
+        path: path.to_path_buf(),
+        name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+        shape,
+        number,
+        values: Values::Hdf5(Box::new(values)),
+    })
+}
+
+/// The datasets of numbers with an axis, by path.
+fn arrays(tree: &FileTree) -> Vec<(String, &Dataset)> {
+    let mut found = Vec::new();
+    let mut seen = vec![false; tree.objects.len()];
+    let mut open = vec![(0u32, String::new())];
+    while let Some((index, path)) = open.pop() {
+        let Some(object) = tree.objects.get(index as usize) else { continue };
+        if std::mem::replace(&mut seen[index as usize], true) {
+            continue;
+        }
+        match &object.kind {
+            ObjectKind::Group(group) => open.extend(group.links.iter().rev().filter_map(|link| match link.target {
+                LinkTarget::Hard(child) => Some((child, format!("{path}/{}", String::from_utf8_lossy(&link.name)))),
+                _ => None,
+            })),
+            ObjectKind::Dataset(dataset)
+                if number_of(&dataset.datatype.class).is_some() && !dataset.dataspace.dims().is_empty() =>
+            {
+                found.push((path, dataset.as_ref()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn choice(all: &[(String, &Dataset)]) -> String {
+    let names: Vec<&str> = all.iter().take(LONGEST_CHOICE).map(|(name, _)| name.as_str()).collect();
+    match (names.is_empty(), all.len() - names.len()) {
+        (true, _) => "none".to_owned(),
+        (_, 0) => names.join(", "),
+        (_, more) => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// The type as one of IDX, and whether its highest byte comes first.
+fn number_of(class: &TypeClass) -> Option<(Number, bool)> {
+    let is_whole = |len_bytes: u32, offset: u32, count: u32| offset == 0 && count == 8 * len_bytes;
+    let (number, order) = match class {
+        TypeClass::Integer { len_bytes, order, signed, bits, .. } if is_whole(*len_bytes, bits.offset, bits.count) => {
+            let number = match (len_bytes, signed) {
+                (1, false) => Number::Uint8,
+                (1, true) => Number::Int8,
+                (2, false) => Number::Uint16,
+                (2, true) => Number::Int16,
+                (4, false) => Number::Uint32,
+                (4, true) => Number::Int32,
+                (8, false) => Number::Uint64,
+                (8, true) => Number::Int64,
+                _ => return None,
+            };
+            (number, order)
+        }
+        TypeClass::Float { len_bytes, order, bits, mantissa, exponent, .. }
+            if is_whole(*len_bytes, bits.offset, bits.count) =>
+        {
+            let number = match (len_bytes, mantissa.count, exponent.count) {
+                (4, 23, 8) => Number::Float32,
+                (8, 52, 11) => Number::Float64,
+                _ => return None,
+            };
+            (number, order)
+        }
+        _ => return None,
+    };
+    match order {
+        ByteOrder::Little => Some((number, false)),
+        ByteOrder::Big => Some((number, true)),
+        ByteOrder::Vax => None,
+    }
+}

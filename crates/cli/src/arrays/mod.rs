@@ -1,0 +1,100 @@
+//! Arrays that are read whole rows at a time: datasets of HDF5 files, `.npy` files, raw files.
+//!
+//! Not for tables, and not for what becomes of the values. Invariant: what is read is little-endian, slowest axis first, and
+//! as many bytes as its shape says.
+
+mod flat;
+mod hdf5;
+
+use crate::failure::Failure;
+use crate::options::reader::ReaderArgs;
+use raddle_idx::sample::Number;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The form of raw files, which do not tell it.
+#[derive(Debug, Clone)]
+pub struct RawForm {
+    /// Values per axis, slowest first.
+    pub shape: Vec<u64>,
+    /// Their type.
+    pub number: Number,
+}
+
+/// An array in a file.
+#[derive(Debug)]
+pub struct ArraySource {
+    /// The file.
+    pub path: PathBuf,
+    /// Last part of the dataset's path, or the file's name without its ending.
+    pub name: String,
+    /// Values per axis, slowest first.
+    pub shape: Vec<u64>,
+    /// Their type.
+    pub number: Number,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Flat(flat::FlatValues),
+    Hdf5(Box<hdf5::Hdf5Values>),
+}
+
+impl ArraySource {
+    /// Opens `FILE`, `FILE:/dataset` of an HDF5 file, `FILE.npy`, or a raw file if `raw` tells its form.
+    ///
+    /// # Errors
+    /// If it cannot be read, holds no array of numbers, or is not as long as its shape says.
+    pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderArgs) -> Result<Self, Failure> {
+        if let Some(form) = raw {
+            return flat::open_raw(Path::new(text), form);
+        }
+        if text.ends_with(".npy") {
+            return flat::open_npy(Path::new(text));
+        }
+        let (path, dataset) = match text.rsplit_once(":/") {
+            Some((path, dataset)) if !Path::new(text).exists() => (path, Some(format!("/{dataset}"))),
+            _ => (text, None),
+        };
+        hdf5::open(Path::new(path), dataset.as_deref(), reader)
+    }
+
+    /// Values of a row: all with the same index on the slowest axis.
+    fn row_values(&self) -> u64 {
+        self.shape[1..].iter().product()
+    }
+
+    /// Length of a row.
+    pub fn row_len_bytes(&self) -> u64 {
+        self.row_values().saturating_mul(self.number.len_bytes() as u64)
+    }
+
+    /// Reads rows of the slowest axis.
+    ///
+    /// # Errors
+    /// If they cannot be read, or memory for them cannot be had.
+    pub fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
+        let len_bytes = self.row_len_bytes().saturating_mul(rows.end - rows.start);
+        let mut out = Vec::new();
+        let len = usize::try_from(len_bytes).ok().filter(|len| out.try_reserve_exact(*len).is_ok());
+        let Some(len) = len else {
+            let what = format!("{}: no memory for {len_bytes} bytes", self.path.display());
+            return Err(Failure::new(crate::exit::Exit::Limit, &what));
+        };
+        out.resize(len, 0);
+        let is_big_endian = match &self.values {
+            Values::Flat(values) => values.read(rows.start * self.row_len_bytes(), &mut out)?,
+            Values::Hdf5(values) => values.read(&self.shape, rows, &mut out)?,
+        };
+        if is_big_endian {
+            out.chunks_exact_mut(self.number.len_bytes()).for_each(<[u8]>::reverse);
+        }
+        Ok(out)
+    }
+}
+
+/// An input that cannot be used.
+fn refused(path: &Path, why: &str) -> Failure {
+    Failure::new(crate::exit::Exit::InputRefused, &format!("{}: {why}", path.display()))
+}

@@ -1,0 +1,37 @@
+//! `raddle idx info`: what a dataset holds.
+
+use super::place::open;
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::idx;
+use std::path::PathBuf;
+
+/// Options of `raddle idx info`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InfoArgs {
+    /// The .idx file
+    #[arg(value_name = "IN.idx")]
+    input: PathBuf,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle idx info flow.idx            fields, time steps, layout, samples at each resolution
+  raddle idx info flow.idx --json | jq .bitmask
+
+Only the .idx file and the names of folders are read; `raddle idx verify` looks at the blocks.";
+
+/// Prints what the header says.
+pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
+    let dataset = open(&arguments.input)?;
+    let steps = dataset.steps().map_err(|error| Failure::of_idx(&error))?;
+    let info = idx::Info::of(&dataset, &steps);
+    print(&if arguments.json { crate::render::json(&info) } else { info.text() })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,185 @@
+//! The arrays that become a dataset, or that one is compared with: which, and what each is of it.
+
+use crate::arrays::{ArraySource, RawForm};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::reader::ReaderArgs;
+use crate::render::quantity;
+use raddle_idx::SampleBox;
+use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::sample::{Number, SampleType};
+use std::ops::Range;
+
+/// What several inputs are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum InputsAre {
+    /// Fields of one dataset, at one time
+    Fields,
+    /// One field at times that follow each other
+    Steps,
+}
+
+/// Options about inputs.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Inputs")]
+pub struct ArrayArgs {
+    /// What several inputs are
+    #[arg(long = "as", value_name = "WHAT", value_enum, default_value_t = InputsAre::Fields)]
+    pub inputs_are: InputsAre,
+
+    /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps
+    #[arg(long, value_name = "N")]
+    pub step: Option<u64>,
+
+    /// The last axis of the inputs holds the components of each sample
+    #[arg(long)]
+    pub vector: bool,
+
+    /// Shape of raw files, slowest axis first, for example 64x128x128
+    #[arg(long, value_name = "SHAPE", value_parser = shape, requires = "dtype")]
+    pub shape: Option<Shape>,
+
+    /// Type of the numbers in raw files, little-endian: uint8 to int64, float32, float64
+    #[arg(long, value_name = "TYPE", value_parser = number, requires = "shape")]
+    pub dtype: Option<Number>,
+
+    /// Names of the fields, in the order of the inputs [default: names of datasets or files]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub name: Vec<String>,
+}
+
+/// Values per axis, slowest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape(pub Vec<u64>);
+
+/// A shape as the user writes it: 64x128x128, or one number.
+pub fn shape(text: &str) -> Result<Shape, String> {
+    let counts: Result<Vec<u64>, _> = text.split('x').map(str::parse).collect();
+    let counts = counts.ok().filter(|counts| !counts.contains(&0));
+    counts.map(Shape).ok_or_else(|| "a shape is numbers above 0 with x between them, for example 64x128x128".to_owned())
+}
+
+fn number(text: &str) -> Result<Number, String> {
+    let sample: SampleType = text.parse().map_err(|_| "not a type such as float32 or uint16".to_owned())?;
+    if sample.count == 1 { Ok(sample.number) } else { Err("one number per value; vectors are a last axis".to_owned()) }
+}
+
+/// The inputs, opened.
+#[derive(Debug)]
+pub struct Inputs {
+    /// One per field, or per time step.
+    pub arrays: Vec<ArraySource>,
+    /// Samples per axis, x first.
+    pub counts: Vec<u64>,
+    /// Fields: name and type of the samples.
+    pub fields: Vec<(String, SampleType)>,
+    /// What is written or compared at once: the time step, and the inputs of its fields.
+    pub steps: Vec<(Option<u64>, Range<usize>)>,
+}
+
+impl ArrayArgs {
+    /// Opens the inputs.
+    ///
+    /// # Errors
+    /// If one cannot be read, or they do not fit together.
+    pub fn open(&self, paths: &[String], reader: &ReaderArgs) -> Result<Inputs, Failure> {
+        let raw = self.shape.as_ref().zip(self.dtype);
+        let raw = raw.map(|(shape, number)| RawForm { shape: shape.0.clone(), number });
+        let open = |path: &String| ArraySource::open(path, raw.as_ref(), reader);
+        let arrays = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut of_samples = Vec::new();
+        for array in &arrays {
+            of_samples.push(self.samples(array)?);
+        }
+        let refused = |array: &ArraySource, why: &str| {
+            Failure::new(Exit::InputRefused, &format!("{}: {why}", array.path.display()))
+        };
+        let (counts, first_sample) = of_samples[0].clone();
+        for (array, (others, sample)) in arrays.iter().zip(&of_samples) {
+            if *others != counts {
+                let (one, other) = (product(others), product(&counts));
+                return Err(refused(array, &format!("has {one} samples, {} has {other}", arrays[0].path.display())));
+            }
+            if self.inputs_are == InputsAre::Steps && *sample != first_sample {
+                let why = format!("has samples of type {sample}, the first step has {first_sample}");
+                return Err(refused(array, &why));
+            }
+        }
+        let is_steps = self.inputs_are == InputsAre::Steps;
+        let field_count = if is_steps { 1 } else { arrays.len() };
+        if !self.name.is_empty() && self.name.len() != field_count {
+            let wanted = quantity::counted(field_count as u64, "field");
+            return Err(Failure::usage(&format!("--name gives {} names for {wanted}", self.name.len())));
+        }
+        let name_of = |field: usize| self.name.get(field).cloned().unwrap_or_else(|| plain(&arrays[field].name));
+        let fields = (0..field_count).map(|field| (name_of(field), of_samples[field].1)).collect();
+        let steps = match is_steps {
+            false => vec![(self.step, 0..arrays.len())],
+            true => {
+                let first = self.step.unwrap_or(0);
+                (0..arrays.len()).map(|at| (Some(first.saturating_add(at as u64)), at..at + 1)).collect()
+            }
+        };
+        Ok(Inputs { arrays, counts, fields, steps })
+    }
+
+    /// Samples per axis, x first, and their type.
+    fn samples(&self, array: &ArraySource) -> Result<(Vec<u64>, SampleType), Failure> {
+        let (mut counts, mut count) = (array.shape.clone(), 1);
+        if self.vector {
+            count = counts.pop().unwrap_or(1);
+        }
+        counts.reverse();
+        let fits = !counts.is_empty() && counts.len() <= MAX_RANK && !counts.contains(&0);
+        let sample = usize::try_from(count).ok().map(|count| SampleType { number: array.number, count });
+        // The type of a sample is as long as a header can say.
+        let sample = sample.filter(|sample| sample.to_string().parse() == Ok(*sample));
+        match sample {
+            Some(sample) if fits => Ok((counts, sample)),
+            _ => {
+                let vector = if self.vector { " with the components on the last" } else { "" };
+                let what = format!(
+                    "{}: its shape {:?} is not that of 1 to {MAX_RANK} axes of samples{vector}",
+                    array.path.display(),
+                    array.shape
+                );
+                Err(Failure::new(Exit::InputRefused, &what))
+            }
+        }
+    }
+}
+
+/// A name that a header can hold.
+fn plain(name: &str) -> String {
+    let kept = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
+    let name: String = name.chars().map(|character| if kept(character) { character } else { '_' }).collect();
+    if name.is_empty() { "field".to_owned() } else { name }
+}
+
+/// Samples per axis, slowest first.
+fn product(counts: &[u64]) -> String {
+    counts.iter().rev().map(u64::to_string).collect::<Vec<_>>().join(" x ")
+}
+
+impl Inputs {
+    /// Bytes of all fields of a row of samples: those with the same index along the slowest axis.
+    pub fn row_len_bytes(&self) -> u64 {
+        self.steps.first().map_or(0, |(_, inputs)| {
+            self.arrays[inputs.clone()].iter().map(ArraySource::row_len_bytes).fold(0, u64::saturating_add)
+        })
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> u64 {
+        self.counts.last().copied().unwrap_or(0)
+    }
+
+    /// The box of some rows.
+    pub fn region(&self, rows: &Range<u64>) -> SampleBox {
+        let (mut start, mut counts) = (vec![0; self.counts.len()], self.counts.clone());
+        if let (Some(start), Some(count)) = (start.last_mut(), counts.last_mut()) {
+            (*start, *count) = (rows.start, rows.end - rows.start);
+        }
+        SampleBox::new(&start, &counts)
+    }
+}

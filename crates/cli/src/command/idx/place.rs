@@ -1,0 +1,110 @@
+//! Which part of a dataset is meant: field, time step, box, resolution.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::{Dataset, Query};
+use std::ops::Range;
+use std::path::Path;
+
+/// Names of the axes, x fastest.
+pub const AXES: [char; MAX_RANK] = ['x', 'y', 'z', 'u', 'v'];
+
+/// Options that say what to read.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "What to read")]
+pub struct PlaceArgs {
+    /// Field, by name [default: the first]
+    #[arg(long, value_name = "NAME")]
+    field: Option<String>,
+
+    /// Time step [default: the first]
+    #[arg(long, value_name = "N")]
+    step: Option<u64>,
+
+    /// Samples along axes, the end excluded; other axes are whole
+    #[arg(long = "box", value_name = "x=0:64,z=5:9", value_delimiter = ',', value_parser = along)]
+    along: Vec<Along>,
+
+    /// Highest level to read: 0 is one sample, the highest all [default: the highest]
+    #[arg(long, value_name = "N")]
+    resolution: Option<u32>,
+
+    /// Take the default value of the field where blocks are not stored
+    #[arg(long)]
+    missing_as_default: bool,
+}
+
+/// Samples along an axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Along {
+    axis: usize,
+    range: Range<u64>,
+}
+
+/// The axis of this name.
+pub fn axis(name: &str) -> Option<usize> {
+    AXES.iter().position(|axis| name.chars().eq([*axis]))
+}
+
+fn along(text: &str) -> Result<Along, String> {
+    let parsed = text.split_once('=').and_then(|(name, range)| {
+        let (start, end) = range.split_once(':')?;
+        let (start, end) = (start.parse().ok()?, end.parse().ok()?);
+        Some(Along { axis: axis(name)?, range: start..end })
+    });
+    let parsed = parsed.filter(|along| !along.range.is_empty());
+    parsed.ok_or_else(|| "samples along an axis are AXIS=START:END, for example z=5:9".to_owned())
+}
+
+/// A dataset that is open for reading.
+pub fn open(path: &Path) -> Result<Dataset, Failure> {
+    Dataset::open(path).map_err(|error| Failure::of_idx(&error))
+}
+
+impl PlaceArgs {
+    /// The query for what is meant.
+    ///
+    /// # Errors
+    /// If it is not in the dataset.
+    pub fn query(&self, dataset: &Dataset) -> Result<Query, Failure> {
+        let header = dataset.header();
+        let field = match &self.field {
+            None => 0,
+            Some(name) => header.field_index(name).ok_or_else(|| {
+                let names: Vec<&str> = header.fields.iter().map(|field| field.name.as_str()).collect();
+                let what = format!("{}: no field {name}; it has {}", dataset.path().display(), names.join(", "));
+                Failure::new(Exit::InputRefused, &what)
+            })?,
+        };
+        let mut query = dataset.whole(field);
+        if header.time.is_some() || self.step.is_some() {
+            query.time = self.step.or(query.time);
+        }
+        for Along { axis, range } in &self.along {
+            (query.start[*axis], query.end[*axis]) = (range.start, range.end);
+        }
+        query.resolution = self.resolution.unwrap_or(query.resolution);
+        query.missing_as_default = self.missing_as_default;
+        dataset.grid(&query).map_err(|error| Failure::of_idx(&error))?;
+        Ok(query)
+    }
+
+    /// Whether a resolution was named.
+    pub fn has_resolution(&self) -> bool {
+        self.resolution.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_along_axes() {
+        assert_eq!(along("z=5:9"), Ok(Along { axis: 2, range: 5..9 }));
+        for wrong in ["z=5", "w=1:2", "z=9:5", "z=1:1", "=1:2", "zz=1:2", "z=-1:2"] {
+            assert!(along(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `raddle idx view`: a picture of a slice.
+
+use super::place::{AXES, PlaceArgs, axis, open};
+use super::read::put;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::picture::{Picture, Range};
+use raddle_idx::{Dataset, Query};
+use std::path::PathBuf;
+
+/// Longest side of a picture unless a resolution is named: what a screen shows.
+const LONGEST_SIDE: u64 = 2048;
+
+/// Options of `raddle idx view`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ViewArgs {
+    /// The .idx file
+    #[arg(value_name = "IN.idx")]
+    input: PathBuf,
+
+    /// Picture to write
+    #[arg(short, long, value_name = "FILE.png")]
+    output: PathBuf,
+
+    /// Replace the output if it exists
+    #[arg(short, long)]
+    force: bool,
+
+    /// The slice: a sample along every axis but two [default: the middle of the last axes]
+    #[arg(long, value_name = "z=11", value_delimiter = ',', value_parser = at)]
+    slice: Vec<At>,
+
+    /// Component of samples that have several
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    component: usize,
+
+    /// Values that are black and white [default: the least and the most in the picture]
+    #[arg(long, value_name = "LOW:HIGH", value_parser = range, allow_hyphen_values = true)]
+    range: Option<Range>,
+
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle idx view flow.idx -o middle.png
+  raddle idx view flow.idx --slice z=11 --resolution 12 -o slice.png
+  raddle idx view flow.idx --slice x=100 --field v --component 2 --range -1:1 -o v2.png
+
+The picture is grey, the first row at the top, as numpy would print it. Without --resolution the highest is taken whose
+picture has no side longer than 2048.";
+
+/// A sample along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct At {
+    axis: usize,
+    sample: u64,
+}
+
+fn at(text: &str) -> Result<At, String> {
+    let parsed =
+        text.split_once('=').and_then(|(name, sample)| Some(At { axis: axis(name)?, sample: sample.parse().ok()? }));
+    parsed.ok_or_else(|| "a slice is AXIS=SAMPLE, for example z=11".to_owned())
+}
+
+fn range(text: &str) -> Result<Range, String> {
+    let parsed =
+        text.split_once(':').and_then(|(low, high)| Some(Range { low: low.parse().ok()?, high: high.parse().ok()? }));
+    let parsed = parsed.filter(|range| range.low < range.high);
+    parsed.ok_or_else(|| "a range is LOW:HIGH, for example -1:1".to_owned())
+}
+
+/// Draws the slice.
+pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
+    let dataset = open(&arguments.input)?;
+    let header = dataset.header();
+    let mut query = arguments.place.query(&dataset)?;
+    let shown = sides(&dataset, &query, &arguments.slice)?;
+    if !arguments.place.has_resolution() {
+        let is_small = |resolution: &u32| {
+            let mut coarser = query;
+            coarser.resolution = *resolution;
+            let grid = dataset.grid(&coarser);
+            grid.is_ok_and(|grid| shown.iter().all(|axis| grid.counts[*axis] <= LONGEST_SIDE))
+        };
+        query.resolution = (0..=query.resolution).rev().find(is_small).unwrap_or(0);
+    }
+    // The slice goes through the sample of the resolution that is not beyond the one named.
+    let spacing = header.bitmask.log2_spacing(query.resolution);
+    for axis in (0..header.rank).filter(|axis| !shown.contains(axis)) {
+        let named = arguments.slice.iter().find(|at| at.axis == axis).map(|at| at.sample);
+        let sample = named.unwrap_or(query.start[axis] + (query.end[axis] - query.start[axis]) / 2);
+        let sample = (sample >> spacing[axis] << spacing[axis]).max(header.start[axis]);
+        (query.start[axis], query.end[axis]) = (sample, sample + 1);
+    }
+    let sample = header.fields[query.field].sample;
+    if arguments.component >= sample.count {
+        return Err(Failure::usage(&format!("samples of type {sample} have no component {}", arguments.component)));
+    }
+    let failed = |error| Failure::of_idx(&error);
+    let grid = dataset.grid(&query).map_err(failed)?;
+    let samples = dataset.read(&query).map_err(failed)?;
+    let at = arguments.component * sample.number.len_bytes();
+    let values = samples.chunks(sample.len_bytes()).map(|bytes| sample.number.value_of(&bytes[at..])).collect();
+    let [width, height] = shown.map(|axis| grid.counts[axis]);
+    let picture = Picture { width, height, values };
+    let png = picture
+        .to_png(arguments.range)
+        .map_err(|error| Failure::new(Exit::Limit, &format!("{}: {error}", arguments.output.display())))?;
+    put(&arguments.output, arguments.force, &[&png])?;
+    Ok(Exit::Done)
+}
+
+/// The two axes of the picture: those that the slice does not name, the fastest first.
+fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<[usize; 2], Failure> {
+    let header = dataset.header();
+    for (place, at) in slice.iter().enumerate() {
+        let is_inside = at.axis < header.rank && (query.start[at.axis]..query.end[at.axis]).contains(&at.sample);
+        if !is_inside || slice[..place].iter().any(|other| other.axis == at.axis) {
+            let (axis, sample) = (AXES[at.axis], at.sample);
+            return Err(Failure::usage(&format!("--slice {axis}={sample} is not in the dataset, or named twice")));
+        }
+    }
+    let free: Vec<usize> = (0..header.rank).filter(|axis| slice.iter().all(|at| at.axis != *axis)).collect();
+    match free[..] {
+        [width] => Ok([width, if width == 1 { 0 } else { 1 }]),
+        [width, height, ..] => Ok([width, height]),
+        [] => Err(Failure::usage("--slice leaves no axis to show; name one less")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_and_ranges() {
+        assert_eq!(at("z=11"), Ok(At { axis: 2, sample: 11 }));
+        assert!(at("z").is_err() && at("w=1").is_err());
+        assert_eq!(range("-1:2.5"), Ok(Range { low: -1.0, high: 2.5 }));
+        assert!(range("2:1").is_err() && range("1").is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! `raddle idx write`: arrays in, a dataset that can be read at any resolution out.
+
+use super::inputs::{ArrayArgs, Inputs};
+use super::target::TargetArgs;
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::render::{idx, quantity};
+use crate::team::Team;
+use crate::watching::Watching;
+use raddle_core::progress::{Event, Stage, Watch};
+use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport, Writer};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Options of `raddle idx write`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WriteArgs {
+    /// FILE.h5:/DATASET, FILE.npy, or raw files with --shape and --dtype
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<String>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    arrays: ArrayArgs,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle idx write run.h5:/rho -o rho.idx                    one dataset, one field
+  raddle idx write rho.npy v.npy -o flow.idx --name rho,v    two fields
+  raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
+  raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
+  mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
+
+The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by
+one, each whole. A process or rank holds its share of one time step in memory.";
+
+/// Collective. Writes the dataset.
+pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
+    let watching = Watching::start_among(team, &arguments.running, "idx write")?;
+    watching.conclude(|watch| {
+        let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
+        let inputs = team.agree("open the inputs", opened)?;
+        let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
+        let header = arguments.target.header(&inputs.counts, &inputs.fields, has_steps)?;
+        let ranks = team.ranks();
+        let rows = share(inputs.rows(), ranks.rank(), ranks.size());
+        let held_len_bytes = inputs.row_len_bytes().saturating_mul(rows.end - rows.start);
+        let options = arguments.options(team, inputs.counts.len(), held_len_bytes);
+        let options = team.agree("fit the samples into memory", options)?;
+        let mut writer = team.agree("begin the output", arguments.target.writer(header, options))?;
+        let mut reports = Vec::new();
+        for (step, of_step) in &inputs.steps {
+            let read = read(&inputs, of_step.clone(), &rows, watch);
+            let patches = team.agree("read the inputs", read)?;
+            let written = writer.write_among(*step, patches, watch, ranks);
+            reports.push(written.map_err(|error| Failure::of_idx(&error))?);
+        }
+        if team.leads() {
+            tell(arguments, &writer, &reports)?;
+        }
+        Ok(Exit::Done)
+    })
+}
+
+fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport]) -> Result<(), Failure> {
+    arguments.running.write_report(&reports)?;
+    if arguments.running.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
+}
+
+/// The rows that rank number `rank` of `ranks` reads.
+fn share(rows: u64, rank: usize, ranks: usize) -> Range<u64> {
+    let bound = |rank: usize| (u128::from(rows) * rank as u128 / ranks as u128) as u64;
+    bound(rank)..bound(rank + 1)
+}
+
+/// The share of a time step, as a box.
+fn read(
+    inputs: &Inputs,
+    of_step: Range<usize>,
+    rows: &Range<u64>,
+    watch: &Watch<'_>,
+) -> Result<Vec<Patch<'static>>, Failure> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let begun = Instant::now();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    let mut arrays = Vec::new();
+    for array in &inputs.arrays[of_step] {
+        watch.cancel.check().map_err(|error| Failure::of_idx(&IdxError::Core(error)))?;
+        let values = array.read_rows(rows.clone())?;
+        watch.observer.event(&Event::Advanced { stage: Stage::Read, bytes: values.len() as u64, items: 1 });
+        arrays.push(values.into());
+    }
+    watch.observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: begun.elapsed().as_secs_f64() });
+    Ok(vec![Patch { region: inputs.region(rows), arrays }])
+}
+
+impl WriteArgs {
+    /// The options of one that holds `held_len_bytes` of samples.
+    fn options(&self, team: &Team, axes: usize, held_len_bytes: u64) -> Result<WriteOptions, Failure> {
+        let mut options = self.target.options(&self.running, team.default_jobs(), axes)?;
+        let limit_bytes = options.memory_limit_bytes;
+        options.memory_limit_bytes = limit_bytes.checked_sub(held_len_bytes).ok_or_else(|| {
+            let (held, limit) = (quantity::size(held_len_bytes), quantity::size(limit_bytes));
+            let what = format!("the samples of one time step take {held} of memory; the budget is {limit}");
+            Failure::new(Exit::Limit, &what).hint("raise --memory, or share the work among ranks with mpirun")
+        })?;
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_shared_evenly() {
+        let shares: Vec<_> = (0..4).map(|rank| share(10, rank, 4)).collect();
+        assert_eq!(shares, [0..2, 2..5, 5..7, 7..10]);
+        assert!(share(1, 0, 2).is_empty() && share(1, 1, 2) == (0..1));
+    }
+}

@@ -1,0 +1,213 @@
+//! IDX datasets as text.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use crate::command::idx::verify::Outcome;
+use raddle_idx::check::FieldCheck;
+use raddle_idx::{Dataset, Header, WriteReport};
+use serde::Serialize;
+use std::path::Path;
+
+/// Lines of a table shown.
+const LONGEST_TABLE: usize = 50;
+
+/// Samples per axis, slowest first.
+fn shape(counts: &[u64]) -> String {
+    counts.iter().rev().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
+}
+
+/// What was written, step by step.
+pub fn written(header: &Header, reports: &[WriteReport]) -> String {
+    let Some(first) = reports.first() else { return String::new() };
+    let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let (samples, stored) = (sum(|report| report.sample_len_bytes), sum(|report| report.stored_len_bytes));
+    let elapsed_s: f64 = reports.iter().map(|report| report.elapsed_s).sum();
+    let fields = quantity::counted(header.fields.len() as u64, "field");
+    let counts: Vec<u64> = (0..header.rank).map(|axis| header.end[axis] - header.start[axis]).collect();
+    let steps = match first.time {
+        Some(_) => format!(", {}", quantity::counted(reports.len() as u64, "time step")),
+        None => String::new(),
+    };
+    let ranks = match first.ranks {
+        1 => String::new(),
+        ranks => format!(" by {ranks} ranks"),
+    };
+    format!(
+        "{}: {fields} of {} samples{steps}, resolutions 0 to {}\n  {} in {} of {}, {} of the samples' {}\n  in {} ({}){ranks}\n",
+        escape::path(&first.output),
+        shape(&counts),
+        header.bitmask.max_level(),
+        quantity::size(stored),
+        quantity::counted(sum(|report| report.files), "file"),
+        quantity::counted(sum(|report| report.blocks), "block"),
+        quantity::share(stored, samples),
+        quantity::size(samples),
+        quantity::seconds(elapsed_s),
+        quantity::rate(samples, elapsed_s),
+    )
+}
+
+/// A field as the header has it.
+#[derive(Debug, Serialize)]
+pub struct FieldInfo {
+    name: String,
+    sample: String,
+    compression: String,
+    order: &'static str,
+    len_bytes: u64,
+}
+
+/// Samples of the levels up to one.
+#[derive(Debug, Serialize)]
+pub struct ResolutionInfo {
+    resolution: u32,
+    /// Slowest axis first.
+    shape: Vec<u64>,
+}
+
+/// What a dataset says of itself.
+#[derive(Debug, Serialize)]
+pub struct Info {
+    path: String,
+    version: u32,
+    /// Slowest axis first.
+    shape: Vec<u64>,
+    start: Vec<u64>,
+    bitmask: String,
+    bits_per_block: u32,
+    blocks_per_file: u64,
+    files: String,
+    steps: Vec<u64>,
+    fields: Vec<FieldInfo>,
+    resolutions: Vec<ResolutionInfo>,
+    others: Vec<(String, String)>,
+}
+
+impl Info {
+    /// Of a dataset with these time steps.
+    pub fn of(dataset: &Dataset, steps: &[Option<u64>]) -> Self {
+        let header = dataset.header();
+        let of_axes = |of: &[u64]| of[..header.rank].iter().rev().copied().collect::<Vec<u64>>();
+        let counts: Vec<u64> = header.start.iter().zip(header.end).map(|(start, end)| end - start).collect();
+        let samples = raddle_core::extent::product(&counts).unwrap_or(u64::MAX);
+        let field = |field: &raddle_idx::Field| FieldInfo {
+            name: field.name.clone(),
+            sample: field.sample.to_string(),
+            compression: field.attribute("default_compression").unwrap_or("none").to_owned(),
+            order: match field.default_layout() {
+                raddle_idx::grid::Layout::Hz => "hz",
+                raddle_idx::grid::Layout::RowMajor => "rows",
+            },
+            len_bytes: samples.saturating_mul(field.sample.len_bytes() as u64),
+        };
+        let resolution = |resolution: u32| {
+            let shape = header.grid(resolution).map_or(vec![0; header.rank], |grid| of_axes(&grid.counts));
+            ResolutionInfo { resolution, shape }
+        };
+        Self {
+            path: escape::path(dataset.path()),
+            version: header.version,
+            shape: of_axes(&counts),
+            start: of_axes(&header.start),
+            bitmask: header.bitmask.to_string(),
+            bits_per_block: header.bits_per_block,
+            blocks_per_file: header.blocks_per_file,
+            files: header.files.text().to_owned(),
+            steps: steps.iter().filter_map(|step| *step).collect(),
+            fields: header.fields.iter().map(field).collect(),
+            resolutions: (0..=header.bitmask.max_level()).map(resolution).collect(),
+            others: header.others.clone(),
+        }
+    }
+
+    /// As lines.
+    pub fn text(&self) -> String {
+        let product = |shape: &[u64]| shape.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ");
+        let mut text = format!(
+            "{}: IDX version {}, {} samples of {}\n  bitmask {}, {} samples per block, {} per file, files {}\n",
+            self.path,
+            self.version,
+            product(&self.shape),
+            quantity::counted(self.fields.len() as u64, "field"),
+            self.bitmask,
+            quantity::count(1 << self.bits_per_block),
+            quantity::counted(self.blocks_per_file, "block"),
+            escape::text(&self.files),
+        );
+        if let (Some(first), Some(last)) = (self.steps.first(), self.steps.last()) {
+            let count = quantity::counted(self.steps.len() as u64, "time step");
+            text.push_str(&format!("  {count}, {first} to {last}\n"));
+        }
+        let titles = [
+            ("field", Align::Left),
+            ("samples", Align::Left),
+            ("compression", Align::Left),
+            ("order", Align::Left),
+            ("uncompressed", Align::Right),
+        ];
+        let mut fields = Columns::new(&titles);
+        for field in self.fields.iter().take(LONGEST_TABLE) {
+            let name = escape::shorten(&escape::text(&field.name)).into_owned();
+            let compression = escape::shorten(&escape::text(&field.compression)).into_owned();
+            fields.row(&[
+                name,
+                field.sample.clone(),
+                compression,
+                field.order.to_owned(),
+                quantity::size(field.len_bytes),
+            ]);
+        }
+        let mut resolutions = Columns::new(&[("resolution", Align::Right), ("samples", Align::Left)]);
+        for of in &self.resolutions {
+            resolutions.row(&[of.resolution.to_string(), product(&of.shape)]);
+        }
+        text.push_str(&format!("\n{}\n{}", fields.render(), resolutions.render()));
+        text
+    }
+}
+
+/// What a verification found.
+pub fn verified(path: &Path, outcome: &Outcome) -> String {
+    let sum = |of: fn(&FieldCheck) -> u64| outcome.checks.iter().map(of).sum::<u64>();
+    let stored = sum(|check| check.stored_len_bytes);
+    let bad = sum(|check| check.bad.len() as u64);
+    let path = escape::path(path);
+    let good = format!("{} with {}", quantity::counted(sum(|check| check.blocks), "block"), quantity::size(stored));
+    if outcome.checks.is_empty() {
+        return format!("EMPTY: {path}: no time step is there\n");
+    }
+    if bad > 0 {
+        let titles =
+            [("field", Align::Left), ("step", Align::Right), ("block", Align::Right), ("what is wrong", Align::Left)];
+        let mut columns = Columns::new(&titles);
+        for block in outcome.checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
+            columns.row(&[
+                escape::shorten(&escape::text(&block.field)).into_owned(),
+                block.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+                quantity::count(block.block),
+                format!("{}: {}", escape::path(&block.path), escape::text(&block.why)),
+            ]);
+        }
+        let rest = match bad.checked_sub(LONGEST_TABLE as u64) {
+            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
+            _ => String::new(),
+        };
+        let count = quantity::counted(bad, "block");
+        return format!("DAMAGED: {path}: {count} missing or damaged, {good} good\n{}{rest}", columns.render());
+    }
+    if outcome.unequal.is_empty() {
+        let compared = if outcome.is_compared { "equal" } else { "whole" };
+        return format!("{compared}: {path}: {good}\n");
+    }
+    let titles = [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
+    let mut columns = Columns::new(&titles);
+    for unequal in outcome.unequal.iter().take(LONGEST_TABLE) {
+        columns.row(&[
+            escape::shorten(&escape::text(&unequal.field)).into_owned(),
+            unequal.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            quantity::count(unequal.samples),
+            escape::path(&unequal.input),
+        ]);
+    }
+    format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render())
+}

@@ -1,0 +1,135 @@
+//! Writing in one phase, as the paper compares it: every rank writes its samples where they belong, without aggregation.
+//!
+//! For raw blocks, whose addresses follow from the plan. A block of which several ranks hold samples is written whole by
+//! the one that holds most, and then, sample run by sample run, by the others: many small writes, which is what
+//! restructuring and aggregation are there to avoid.
+
+use crate::bitmask::MAX_RANK;
+use crate::compression::{Compression, Record};
+use crate::error::{IdxError, Result};
+use crate::exchange::agree;
+use crate::files::StepFiles;
+use crate::grid::runs;
+use crate::kernel;
+use crate::step::{BlockPlace, Homes, StepPlan, lattice};
+use crate::work::Samples;
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::Communicator;
+use raddle_core::parallel;
+
+/// Collective. Writes all blocks; the first rank writes the tables. Returns the bytes that this rank wrote.
+pub(crate) fn write(
+    samples: &Samples<'_>,
+    step: &StepPlan,
+    homes: &Homes,
+    files: &StepFiles<'_>,
+    (jobs, cancel): (usize, &CancelToken),
+    ranks: &dyn Communicator,
+) -> Result<u64> {
+    let own = samples.blocks();
+    let places = |is_home: bool| -> Vec<BlockPlace> {
+        let of_kind = own.iter().filter(|block| (homes.of(**block) == Some(ranks.rank())) == is_home);
+        let fields = samples.header.fields.len();
+        of_kind
+            .flat_map(|block| {
+                let file = step.file_of(*block);
+                (0..fields).map(move |field| BlockPlace { file, field, block: *block })
+            })
+            .collect()
+    };
+    let (whole, shared) = (places(true), places(false));
+    let written = parallel::for_each(&whole, jobs, cancel, Vec::new, |raw: &mut Vec<u8>, place| {
+        raw.resize(samples.header.block_len_bytes(place.field), 0);
+        samples.fill(*place, raw);
+        files.write(place.file, step.raw_address(*place), raw)
+    });
+    // Others write over what stands in their places.
+    agree(ranks, "write blocks", written)?;
+    let written = parallel::for_each(&shared, jobs, cancel, Overlay::default, |overlay, place| {
+        overlay.write(samples, step, files, *place)
+    });
+    agree(ranks, "write blocks", written)?;
+    let tables = if ranks.rank() == 0 { write_tables(samples, step, files) } else { Ok(()) };
+    agree(ranks, "write the tables", tables)?;
+    Ok(whole.iter().map(|place| samples.header.block_len_bytes(place.field) as u64).sum())
+}
+
+/// Reused memory of writing parts of blocks.
+#[derive(Default)]
+struct Overlay {
+    raw: Vec<u8>,
+    /// By sample: whether this rank holds it.
+    mask: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Overlay {
+    /// Writes what this rank holds of a block, run by run.
+    fn write(
+        &mut self,
+        samples: &Samples<'_>,
+        step: &StepPlan,
+        files: &StepFiles<'_>,
+        place: BlockPlace,
+    ) -> Result<()> {
+        let header = samples.header;
+        let (bitmask, bits, of) = (&header.bitmask, header.bits_per_block, &header.fields[place.field]);
+        self.raw.resize(header.block_len_bytes(place.field), 0);
+        samples.fill(place, &mut self.raw);
+        self.mask.clear();
+        self.mask.resize(1 << bits, 0);
+        let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
+        let runs = runs(bitmask, bits, place.block, of.default_layout(), bitmask.max_level());
+        for patch in samples.held {
+            // The places of the patch's samples: ones, laid as the samples are.
+            let Some(ranges) = lattice.clip(&patch.region.grid()) else { continue };
+            let grid = crate::grid::ArrayGrid {
+                origin: std::array::from_fn(|axis| {
+                    lattice.origin[axis] + (ranges[axis].start << lattice.log2_spacing[axis])
+                }),
+                counts: std::array::from_fn(|axis: usize| ranges[axis].end - ranges[axis].start),
+                log2_spacing: lattice.log2_spacing,
+            };
+            let count: u64 = (0..MAX_RANK).map(|axis| grid.counts[axis]).product();
+            self.scratch.resize(count as usize, 1);
+            for run in &runs {
+                kernel::encode(run, &grid, &self.scratch, &mut self.mask, 1);
+            }
+        }
+        let (address, len) = (step.raw_address(place), of.sample.len_bytes());
+        let mut at = 0;
+        for run in self.mask.chunk_by(|a, b| a == b) {
+            if run[0] == 1 {
+                let bytes = &self.raw[at * len..(at + run.len()) * len];
+                files.write(place.file, address + (at * len) as u64, bytes)?;
+            }
+            at += run.len();
+        }
+        Ok(())
+    }
+}
+
+fn write_tables(samples: &Samples<'_>, step: &StepPlan, files: &StepFiles<'_>) -> Result<()> {
+    for (file, of_file) in step.files.iter().enumerate() {
+        let mut records = Vec::new();
+        for field in 0..samples.header.fields.len() {
+            let layout = samples.header.fields[field].default_layout();
+            let len_bytes = u32::try_from(samples.header.block_len_bytes(field)).unwrap_or(u32::MAX);
+            for block in &of_file.blocks {
+                let place = BlockPlace { file, field, block: *block };
+                let offset = step.raw_address(place);
+                records.push((place, Record { offset, len_bytes, compression: Compression::None, layout }));
+            }
+        }
+        files.write_tables(&records)?;
+    }
+    Ok(())
+}
+
+/// Refuses fields that are compressed: where their blocks lie is not known before they are made.
+pub(crate) fn check(samples: &Samples<'_>, compressions: &[Compression]) -> Result<()> {
+    match compressions.iter().position(|compression| *compression != Compression::None) {
+        Some(field) => Err(IdxError::OnePhase { field: samples.header.fields[field].name.clone() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Why a dataset could not be read or written.
+
+use crate::compression::BlockFault;
+use crate::header::HeaderError;
+use crate::restructure::PartitionFault;
+use raddle_core::CoreError;
+use raddle_core::output::LockError;
+use std::path::PathBuf;
+
+/// Result of this crate.
+pub type Result<T, E = IdxError> = std::result::Result<T, E>;
+
+/// Why a dataset could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdxError {
+    /// A file could not be read.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// What was tried.
+        operation: &'static str,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Write {
+        /// File.
+        path: PathBuf,
+        /// What was tried.
+        operation: &'static str,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The header is refused.
+    #[error("{}: {source}", path.display())]
+    Header {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Why.
+        source: HeaderError,
+    },
+    /// A block is missing or damaged.
+    #[error("{}: block {block} of field {field:?}: {source}", path.display())]
+    Block {
+        /// The file that holds the block, or should.
+        path: PathBuf,
+        /// Field.
+        field: String,
+        /// Number of the block.
+        block: u64,
+        /// Why.
+        source: BlockFault,
+    },
+    /// Blocks of a version that is not read.
+    #[error("{}: blocks of version {version} are not supported, only those of version 6", path.display())]
+    BlockVersion {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Version.
+        version: u32,
+    },
+    /// A field whose samples are not the data but filtered over the levels.
+    #[error("{}: field {field:?} has filter {filter:?}, which is not supported", path.display())]
+    Filter {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Field.
+        field: String,
+        /// Filter.
+        filter: String,
+    },
+    /// A field that is to be written in a way that raddle does not know.
+    #[error("field {field:?}: compression {compression:?} cannot be written; zip, lz4 and none can")]
+    Compression {
+        /// Field.
+        field: String,
+        /// As named.
+        compression: String,
+    },
+    /// A field that cannot be written without aggregation.
+    #[error(
+        "field {field:?}: blocks that several ranks write at once cannot be compressed; choose two or three phases"
+    )]
+    OnePhase {
+        /// Field.
+        field: String,
+    },
+    /// The boxes that ranks give are not the dataset, once.
+    #[error("{}: {source}", path.display())]
+    Partition {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: Box<PartitionFault>,
+    },
+    /// A step of other fields, counts or layout than the dataset has.
+    #[error("{}: the dataset that is there has another {what}; name another output", path.display())]
+    HeaderDiffers {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// A field that does not exist.
+    #[error("{}: no field {field}, there are {count}", path.display())]
+    NoField {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Number of the field.
+        field: usize,
+        /// Fields.
+        count: usize,
+    },
+    /// A resolution that does not exist.
+    #[error("{}: resolution {resolution} is beyond the highest, {limit}", path.display())]
+    NoResolution {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// As asked.
+        resolution: u32,
+        /// Highest.
+        limit: u32,
+    },
+    /// A time step that does not exist, or is missing in the request.
+    #[error("{}: time step {asked:?} was asked for, the dataset has {has}", path.display())]
+    NoTime {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// As asked.
+        asked: Option<u64>,
+        /// What there is.
+        has: &'static str,
+    },
+    /// A box that is not in the dataset, or holds no sample of the resolution.
+    #[error("{}: the box from {start:?} to before {end:?} holds no samples of the dataset at resolution {resolution}",
+        path.display())]
+    EmptyBox {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// First sample.
+        start: Vec<u64>,
+        /// One past the last.
+        end: Vec<u64>,
+        /// Resolution.
+        resolution: u32,
+    },
+    /// A buffer whose length is not that of the samples.
+    #[error("{got_bytes} bytes given for the samples of field {field}, {want_bytes} are needed")]
+    Buffer {
+        /// Number of the field.
+        field: usize,
+        /// As given.
+        got_bytes: u64,
+        /// As needed.
+        want_bytes: u64,
+    },
+    /// Not one array per field.
+    #[error("{got} arrays for {want} fields")]
+    Arrays {
+        /// As given.
+        got: usize,
+        /// As needed.
+        want: usize,
+    },
+    /// The output is there.
+    #[error("{} exists", path.display())]
+    Exists {
+        /// Output.
+        path: PathBuf,
+    },
+    /// What is to be replaced is not only a dataset.
+    #[error("{} holds other things than blocks and is not replaced; move them away", path.display())]
+    Foreign {
+        /// Folder or file.
+        path: PathBuf,
+    },
+    /// Another process writes the same dataset.
+    #[error("{} is being written by another process (lock on {})", path.display(), lock.display())]
+    Locked {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// What is locked.
+        lock: PathBuf,
+    },
+    /// No memory for samples.
+    #[error("no memory for {len_bytes} bytes of samples")]
+    Memory {
+        /// Length.
+        len_bytes: u64,
+    },
+    /// Ranks, memory or cancellation.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The engine stopped for a reason of its own.
+    #[error("{}: {reason}", path.display())]
+    Engine {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<LockError> for IdxError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { path, lock } => Self::Locked { path, lock },
+            LockError::Io { path, operation, source } => Self::Write { path, operation, source },
+        }
+    }
+}
+
+impl IdxError {
+    /// Whether this only says that another rank met an error.
+    pub fn is_echo(&self) -> bool {
+        matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
+    }
+}

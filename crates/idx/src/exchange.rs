@@ -1,0 +1,309 @@
+//! Phase 1 carried out: samples go from the boxes that ranks hold to those of a [`Restructuring`], in bounded messages.
+//!
+//! Not for deciding who holds what. Messages have no heads: sender and receiver know from the same plan what comes in which
+//! order. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless one sample is longer,
+//! and all go through the same number of rounds whatever fails.
+
+use crate::error::{IdxError, Result};
+use crate::region::{SampleBox, copy_part};
+use crate::restructure::{Restructuring, Transfer};
+use crate::traffic::Traffic;
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::memory::{MemoryBudget, Permit};
+use std::borrow::Cow;
+
+/// Most bytes that a rank sends in a round, and most that it receives: long against the cost of a message, short against
+/// memory.
+const MESSAGES_LEN_BYTES: u64 = 32 << 20;
+
+/// Operation named in errors of other ranks.
+const OPERATION: &str = "restructure";
+
+/// A box of samples that a rank holds.
+#[derive(Debug, Clone)]
+pub struct Patch<'a> {
+    /// Which samples.
+    pub region: SampleBox,
+    /// One array per field, x fastest, little-endian.
+    pub arrays: Vec<Cow<'a, [u8]>>,
+}
+
+/// Collective. `local` where it succeeded on every rank; else this rank's own error, or that another failed.
+pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
+    let agreed = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(ToString::to_string));
+    let value = local?;
+    agreed?;
+    Ok(value)
+}
+
+/// What is sent at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parcel {
+    field: usize,
+    transfer: usize,
+    part: SampleBox,
+}
+
+/// The parcels that `rank` sends or receives, by round.
+fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Parcel>> {
+    /// The round that is being filled, and how far.
+    type Filled = (usize, u64);
+    let mut sent: Vec<Filled> = vec![(0, 0); ranks];
+    let mut received = sent.clone();
+    let mut rounds: Vec<Vec<Parcel>> = Vec::new();
+    for (field, sample_len_bytes) in sample_lens.iter().enumerate() {
+        let len_of =
+            |part: &SampleBox| part.sample_count().unwrap_or(u64::MAX).saturating_mul(*sample_len_bytes as u64);
+        for (number, transfer) in plan.transfers.iter().enumerate() {
+            let (from, to) = (transfer.from as usize, plan.boxes[transfer.to_box as usize].owner as usize);
+            let mut parts = if from == to { Vec::new() } else { vec![transfer.part] };
+            while let Some(part) = parts.pop() {
+                let len_bytes = len_of(&part);
+                if len_bytes > limit
+                    && let Some((low, high)) = part.halves()
+                {
+                    parts.extend([high, low]);
+                    continue;
+                }
+                let has_room = |(_, used): Filled| used == 0 || used.saturating_add(len_bytes) <= limit;
+                let earliest = |filled: Filled| if has_room(filled) { filled.0 } else { filled.0 + 1 };
+                let round = earliest(sent[from]).max(earliest(received[to]));
+                for filled in [&mut sent[from], &mut received[to]] {
+                    let used = if filled.0 == round { filled.1 } else { 0 };
+                    *filled = (round, used.saturating_add(len_bytes));
+                }
+                rounds.resize(rounds.len().max(round + 1), Vec::new());
+                if from == rank || to == rank {
+                    rounds[round].push(Parcel { field, transfer: number, part });
+                }
+            }
+        }
+    }
+    rounds
+}
+
+/// Collective. The boxes of `plan` that this rank owns, made of `patches`, those that all ranks hold before. The permit is
+/// for their memory.
+///
+/// # Errors
+/// If a rank has no memory for them.
+pub(crate) fn restructure<'a>(
+    plan: &Restructuring,
+    mut patches: Vec<Patch<'a>>,
+    sample_lens: &[usize],
+    budget: &MemoryBudget,
+    ranks: &dyn Communicator,
+    traffic: &mut Traffic,
+) -> Result<(Vec<Patch<'a>>, Permit)> {
+    let rank = ranks.rank();
+    let begun = begin(plan, &mut patches, sample_lens, budget, rank);
+    let (mut held, permit) = agree(ranks, OPERATION, begun)?;
+    let slot = |of: &Held<'_>, to_box: u32| of.numbers.binary_search(&to_box).unwrap_or(usize::MAX);
+    let mut outcome = Ok(());
+    for round in rounds(plan, sample_lens, ranks.size(), rank, MESSAGES_LEN_BYTES) {
+        let mut messages = vec![Vec::new(); ranks.size()];
+        for parcel in round.iter().filter(|parcel| plan.transfers[parcel.transfer].from as usize == rank) {
+            let transfer = &plan.transfers[parcel.transfer];
+            let message = &mut messages[plan.boxes[transfer.to_box as usize].owner as usize];
+            let packed = pack(&patches[transfer.from_box as usize], parcel, sample_lens[parcel.field], message);
+            outcome = outcome.and(packed);
+        }
+        traffic.count(rank, messages.iter().map(Vec::len));
+        let arrived = ranks.exchange_bytes(messages)?;
+        let mut at = vec![0; arrived.len()];
+        for parcel in round.iter().filter(|parcel| plan.transfers[parcel.transfer].from as usize != rank) {
+            let Transfer { to_box, from, .. } = plan.transfers[parcel.transfer];
+            let slot = slot(&held, to_box);
+            let (from, to) = (from as usize, &mut held.patches[slot]);
+            let unpacked = unpack(&arrived[from], &mut at[from], parcel, sample_lens[parcel.field], to);
+            outcome = outcome.and(unpacked);
+        }
+    }
+    agree(ranks, OPERATION, outcome)?;
+    Ok((held.patches, permit))
+}
+
+/// Boxes of the plan, by number.
+struct Held<'a> {
+    numbers: Vec<u32>,
+    patches: Vec<Patch<'a>>,
+}
+
+/// The boxes that `rank` owns, with what it holds of them already.
+fn begin<'a>(
+    plan: &Restructuring,
+    patches: &mut [Patch<'a>],
+    sample_lens: &[usize],
+    budget: &MemoryBudget,
+    rank: usize,
+) -> Result<(Held<'a>, Permit)> {
+    let owned = || (0u32..).zip(&plan.boxes).filter(|(_, owned)| owned.owner as usize == rank);
+    let transfers_to = |number: u32| {
+        let first = plan.transfers.partition_point(|transfer| transfer.to_box < number);
+        let end = plan.transfers.partition_point(|transfer| transfer.to_box <= number);
+        &plan.transfers[first..end]
+    };
+    // A box that the rank holds as it is stays where it is.
+    let stays = |number: u32, patches: &[Patch<'_>]| match transfers_to(number) {
+        [only] if only.from as usize == rank && patches[only.from_box as usize].region == only.part => {
+            Some(only.from_box as usize)
+        }
+        _ => None,
+    };
+    let per_sample: u64 = sample_lens.iter().map(|len| *len as u64).sum();
+    let new_len_bytes = owned()
+        .filter(|(number, _)| stays(*number, patches).is_none())
+        .map(|(_, owned)| owned.region.sample_count().unwrap_or(u64::MAX).saturating_mul(per_sample))
+        .fold(0, u64::saturating_add);
+    let is_moving = plan.transfers.iter().any(|transfer| {
+        let to = plan.boxes[transfer.to_box as usize].owner;
+        to != transfer.from && [to as usize, transfer.from as usize].contains(&rank)
+    });
+    let messages_len_bytes = if is_moving { 2 * MESSAGES_LEN_BYTES.min(new_len_bytes.max(1 << 20)) } else { 0 };
+    let permit = budget.try_acquire(new_len_bytes.saturating_add(messages_len_bytes), "restructuring")?;
+    let mut held = Held { numbers: Vec::new(), patches: Vec::new() };
+    for (number, owned) in owned() {
+        let region = owned.region;
+        let arrays = match stays(number, patches) {
+            Some(patch) => std::mem::take(&mut patches[patch].arrays),
+            None => {
+                let zeros = |len: &usize| zeros(region.sample_count(), *len).map(Cow::Owned);
+                let mut made = Patch { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
+                for transfer in transfers_to(number).iter().filter(|transfer| transfer.from as usize == rank) {
+                    let from = &patches[transfer.from_box as usize];
+                    for (field, sample_len_bytes) in sample_lens.iter().enumerate() {
+                        let to = (&region, made.arrays[field].to_mut().as_mut_slice());
+                        copy_part((&from.region, &from.arrays[field]), to, &transfer.part, *sample_len_bytes)?;
+                    }
+                }
+                made.arrays
+            }
+        };
+        held.numbers.push(number);
+        held.patches.push(Patch { region, arrays });
+    }
+    Ok((held, permit))
+}
+
+fn zeros(samples: Option<u64>, sample_len_bytes: usize) -> Result<Vec<u8>> {
+    let len_bytes = samples.and_then(|samples| samples.checked_mul(sample_len_bytes as u64)).unwrap_or(u64::MAX);
+    let memory = IdxError::Memory { len_bytes };
+    let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };
+    let mut out = Vec::new();
+    if out.try_reserve_exact(len).is_err() {
+        return Err(memory);
+    }
+    out.resize(len, 0);
+    Ok(out)
+}
+
+fn len_of(parcel: &Parcel, sample_len_bytes: usize) -> usize {
+    // It is a part of an array in memory.
+    parcel.part.sample_count().unwrap_or(0) as usize * sample_len_bytes
+}
+
+fn pack(from: &Patch<'_>, parcel: &Parcel, sample_len_bytes: usize, message: &mut Vec<u8>) -> Result<()> {
+    let start = message.len();
+    message.resize(start + len_of(parcel, sample_len_bytes), 0);
+    let source = (&from.region, from.arrays[parcel.field].as_ref());
+    copy_part(source, (&parcel.part, &mut message[start..]), &parcel.part, sample_len_bytes)
+}
+
+fn unpack(message: &[u8], at: &mut usize, parcel: &Parcel, sample_len_bytes: usize, to: &mut Patch<'_>) -> Result<()> {
+    let end = *at + len_of(parcel, sample_len_bytes);
+    let Some(bytes) = message.get(*at..end) else {
+        let (operation, got_bytes) = (OPERATION, message.len());
+        return Err(CoreError::MessageLength { operation, got_bytes, expected_bytes: end }.into());
+    };
+    *at = end;
+    let target = (&to.region, to.arrays[parcel.field].to_mut().as_mut_slice());
+    copy_part((&parcel.part, bytes), target, &parcel.part, sample_len_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::restructure::{ImposedBox, tests::partitions};
+    use proptest::prelude::*;
+    use raddle_core::threads::Threads;
+
+    /// A sample that tells its place, of `len` bytes.
+    fn sample(number: u64, len: usize) -> Vec<u8> {
+        (0..len).map(|byte| (number.wrapping_mul(0x9E37_79B9) >> (byte % 4 * 8)) as u8).collect()
+    }
+
+    fn filled(domain: &SampleBox, of: &SampleBox, len: usize) -> Vec<u8> {
+        let whole: Vec<u8> = (0..domain.sample_count().unwrap()).flat_map(|number| sample(number + 1, len)).collect();
+        let mut out = vec![0; of.sample_count().unwrap() as usize * len];
+        copy_part((domain, &whole), (of, &mut out), of, len).unwrap();
+        out
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn samples_arrive_in_their_boxes((domain, partition) in partitions(), side in 1u64..9) {
+            let lens = [4, 3];
+            let plan = Restructuring::new(&domain, &partition, ImposedBox::Counts([side; 5])).unwrap();
+            let after = plan.partition(partition.len());
+            Threads::run(partition.len(), |ranks| {
+                let patch = |region: &SampleBox| Patch {
+                    region: *region,
+                    arrays: lens.iter().map(|len| filled(&domain, region, *len).into()).collect(),
+                };
+                let patches = partition[ranks.rank()].iter().map(patch).collect();
+                let budget = MemoryBudget::new(1 << 30);
+                let got = restructure(&plan, patches, &lens, &budget, ranks, &mut Traffic::default()).unwrap().0;
+                assert_eq!(got.iter().map(|patch| patch.region).collect::<Vec<_>>(), after[ranks.rank()]);
+                for patch in got {
+                    for (array, len) in patch.arrays.iter().zip(lens) {
+                        assert!(array.as_ref() == filled(&domain, &patch.region, len), "{}", patch.region);
+                    }
+                }
+            });
+        }
+
+        #[test]
+        fn rounds_are_bounded_and_complete((domain, partition) in partitions(), limit in 1u64..400) {
+            let lens = [4, 3];
+            let plan = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
+            let ranks = partition.len();
+            let owner = |parcel: &Parcel| plan.boxes[plan.transfers[parcel.transfer].to_box as usize].owner as usize;
+            let all: Vec<_> = (0..ranks).map(|rank| rounds(&plan, &lens, ranks, rank, limit)).collect();
+            let mut moved = 0;
+            for (rank, own) in all.iter().enumerate() {
+                prop_assert_eq!(own.len(), all[0].len());
+                for round in own {
+                    for sends in [true, false] {
+                        let of = |parcel: &&Parcel| {
+                            let from = plan.transfers[parcel.transfer].from as usize;
+                            if sends { from == rank } else { owner(parcel) == rank }
+                        };
+                        let lens: Vec<usize> =
+                            round.iter().filter(of).map(|parcel| len_of(parcel, lens[parcel.field])).collect();
+                        prop_assert!(lens.iter().sum::<usize>() as u64 <= limit || lens.len() == 1);
+                        moved += if sends { lens.iter().sum::<usize>() } else { 0 };
+                    }
+                }
+            }
+            let away = plan.transfers.iter().filter(|of| plan.boxes[of.to_box as usize].owner != of.from);
+            prop_assert_eq!(moved as u64, away.map(|of| of.part.sample_count().unwrap() * 7).sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn a_rank_without_memory_makes_all_fail() {
+        let domain = SampleBox::new(&[0], &[8]);
+        let partition = vec![vec![SampleBox::new(&[0], &[3])], vec![SampleBox::new(&[3], &[5])]];
+        let plan = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
+        let results = Threads::run(2, |ranks| {
+            let region = partition[ranks.rank()][0];
+            let patches = vec![Patch { region, arrays: vec![filled(&domain, &region, 1).into()] }];
+            let budget = MemoryBudget::new(if ranks.rank() == 1 { 4 } else { 1 << 30 });
+            restructure(&plan, patches, &[1], &budget, ranks, &mut Traffic::default()).map(|_| ())
+        });
+        assert!(matches!(results[0], Err(IdxError::Core(CoreError::RankFailed { rank: 1, .. }))), "{results:?}");
+        assert!(matches!(results[1], Err(IdxError::Core(CoreError::Memory { .. }))), "{results:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Phase 3: the files of a time step while it is made, opened by every rank that writes blocks into them.
+//!
+//! Not for giving them names (`publish`). Invariant: what a rank has written is durable when it has synced.
+
+use crate::compression::{RECORD_LEN_BYTES, Record};
+use crate::error::{IdxError, Result};
+use crate::step::{BlockPlace, StepPlan};
+use raddle_core::communicator::Communicator;
+use raddle_core::engine::Sink;
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files that are open at once: those that the batches in flight are in, and room for others.
+const OPEN_FILES: usize = 64;
+
+/// The files of a step, in its hidden folder.
+#[derive(Debug)]
+pub(crate) struct StepFiles<'a> {
+    folder: PathBuf,
+    step: &'a StepPlan,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Most recently used first.
+    open: VecDeque<(u32, Arc<File>)>,
+    written: BTreeSet<u32>,
+}
+
+impl<'a> StepFiles<'a> {
+    pub(crate) fn new(folder: PathBuf, step: &'a StepPlan) -> Self {
+        Self { folder, step, state: Mutex::default() }
+    }
+
+    fn path(&self, file: usize) -> PathBuf {
+        self.folder.join(&self.step.files[file].name)
+    }
+
+    fn failed(&self, file: usize, operation: &'static str) -> impl FnOnce(std::io::Error) -> IdxError + use<> {
+        let path = self.path(file);
+        move |source| IdxError::Write { path, operation, source }
+    }
+
+    /// Creates this rank's share of the files; their folders are there.
+    pub(crate) fn create(&self, ranks: &dyn Communicator) -> Result<()> {
+        for file in (ranks.rank()..self.step.files.len()).step_by(ranks.size()) {
+            File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
+        }
+        Ok(())
+    }
+
+    /// The file, to be written to.
+    fn open(&self, file: u32) -> std::io::Result<Arc<File>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.written.insert(file);
+        if let Some(at) = state.open.iter().position(|(number, _)| *number == file)
+            && let Some(found) = state.open.remove(at)
+        {
+            state.open.push_front(found.clone());
+            return Ok(found.1);
+        }
+        let opened = Arc::new(OpenOptions::new().write(true).open(self.path(file as usize))?);
+        state.open.push_front((file, Arc::clone(&opened)));
+        state.open.truncate(OPEN_FILES);
+        Ok(opened)
+    }
+
+    /// Writes `bytes` of a block at `address`.
+    pub(crate) fn write(&self, file: usize, address: u64, bytes: &[u8]) -> Result<()> {
+        let open = self.open(file as u32).map_err(self.failed(file, "open"))?;
+        open.write_all_at(bytes, address).map_err(self.failed(file, "write"))
+    }
+
+    /// Writes the tables of a file: the records of its blocks, by ascending address.
+    pub(crate) fn write_tables(&self, records: &[(BlockPlace, Record)]) -> Result<()> {
+        let at = |place: &BlockPlace| self.step.record_address(*place);
+        for run in records.chunk_by(|(a, _), (b, _)| at(a) + RECORD_LEN_BYTES == at(b)) {
+            let bytes: Vec<u8> = run.iter().flat_map(|(_, record)| record.to_bytes()).collect();
+            self.write(run[0].0.file, at(&run[0].0), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what this rank has written durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.open.clear();
+        for file in std::mem::take(&mut state.written) {
+            let file = file as usize;
+            let synced = File::open(self.path(file)).and_then(|open| open.sync_all());
+            synced.map_err(self.failed(file, "fsync"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for StepFiles<'_> {
+    fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.write_file_at(0, address, bytes)
+    }
+
+    fn write_file_at(&self, file: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let written = self.open(file).and_then(|open| open.write_all_at(bytes, address));
+        written.map_err(|cause| named(&self.path(file as usize), &cause))
+    }
+}
+
+/// The cause with the file's name, which the engine does not know.
+fn named(path: &Path, cause: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))
+}

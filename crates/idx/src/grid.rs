@@ -1,0 +1,296 @@
+//! Lattices of samples: what an array holds of the power-of-two box, and what a block does.
+//!
+//! Every level, every block and every part of a block is a lattice whose origin, spacing and counts are powers of two, in
+//! one of two orders. Plans of what to move where, no data. Invariant: a run of a bitmask holds exactly the addresses
+//! that it names, in their order.
+
+use crate::bitmask::{Bitmask, MAX_RANK, Point, level_of};
+use std::ops::Range;
+
+/// The samples of an array: a box of the lattice of one resolution, x fastest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrayGrid {
+    /// First sample, in samples of full resolution; a multiple of the spacing.
+    pub origin: Point,
+    /// Samples per axis; 1 beyond the rank.
+    pub counts: Point,
+    /// Base-2 logarithm of the spacing per axis.
+    pub log2_spacing: [u32; MAX_RANK],
+}
+
+impl ArrayGrid {
+    /// The samples of `resolution` in the box from `start` to before `end`; `None` if there are none.
+    pub fn of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Option<Self> {
+        let log2_spacing = bitmask.log2_spacing(resolution);
+        let (mut origin, mut counts) = ([0; MAX_RANK], [0; MAX_RANK]);
+        for axis in 0..MAX_RANK {
+            let spacing = 1u64 << log2_spacing[axis];
+            origin[axis] = start[axis].checked_next_multiple_of(spacing)?;
+            counts[axis] = end[axis].checked_sub(origin[axis])?.div_ceil(spacing);
+        }
+        (!counts.contains(&0)).then_some(Self { origin, counts, log2_spacing })
+    }
+
+    /// Number of samples; `None` beyond 64 bits.
+    pub fn sample_count(&self) -> Option<u64> {
+        raddle_core::extent::product(&self.counts)
+    }
+
+    /// Distance in the array, in samples, of neighbours along each axis.
+    pub fn strides(&self) -> Point {
+        let mut strides = [1; MAX_RANK];
+        for axis in 1..MAX_RANK {
+            strides[axis] = strides[axis - 1] * self.counts[axis - 1];
+        }
+        strides
+    }
+}
+
+/// How samples follow each other in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// By HZ address.
+    Hz,
+    /// The block's lattice with x fastest: whole rows can be copied, and neighbours compress better.
+    RowMajor,
+}
+
+/// Samples of a block that form one lattice, and where they lie in the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// First sample.
+    pub origin: Point,
+    /// Base-2 logarithm of the spacing per axis.
+    pub log2_spacing: [u32; MAX_RANK],
+    /// Base-2 logarithm of the samples per axis.
+    pub log2_counts: [u32; MAX_RANK],
+    /// Place of the first sample in the block.
+    pub first: usize,
+    /// Where the others lie.
+    pub order: Order,
+}
+
+/// Where the samples of a run lie, from its first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Distance of neighbours along each axis.
+    Strides([usize; MAX_RANK]),
+    /// The axis of each bit of the place, lowest first: a Z curve.
+    Bits(Vec<u8>),
+}
+
+impl Run {
+    /// The `2^log2_len` addresses of one level from `hz` on, which is a multiple of that, as they lie in HZ order.
+    fn of_addresses(bitmask: &Bitmask, hz: u64, log2_len: u32, first: usize) -> Self {
+        let level = level_of(hz);
+        let above = bitmask.splits(level.saturating_sub(1));
+        let outside = bitmask.splits(level.saturating_sub(1) - log2_len);
+        let all = bitmask.log2_counts();
+        Self {
+            origin: bitmask.point_of_hz(hz),
+            log2_spacing: std::array::from_fn(|axis| all[axis] - above[axis]),
+            log2_counts: std::array::from_fn(|axis| above[axis] - outside[axis]),
+            first,
+            order: Order::Bits((0..log2_len).map(|bit| bitmask.axis(level - 1 - bit) as u8).collect()),
+        }
+    }
+
+    /// A lattice with x fastest, of which every `2^skip`-th sample per axis is meant.
+    fn rows(origin: Point, log2_spacing: [u32; MAX_RANK], log2_counts: [u32; MAX_RANK], skip: [u32; MAX_RANK]) -> Self {
+        let mut strides = [0; MAX_RANK];
+        let mut log2_stride = 0;
+        for axis in 0..MAX_RANK {
+            strides[axis] = 1usize << (log2_stride + skip[axis]);
+            log2_stride += log2_counts[axis] + skip[axis];
+        }
+        Self { origin, log2_spacing, log2_counts, first: 0, order: Order::Strides(strides) }
+    }
+
+    /// The part of the lattice that `array` holds, as ranges of indexes per axis; `None` if it holds nothing.
+    ///
+    /// The run's samples must be samples of the array's resolution.
+    pub fn clip(&self, array: &ArrayGrid) -> Option<[Range<u64>; MAX_RANK]> {
+        let mut ranges = std::array::from_fn(|_| 0..0);
+        for (axis, range) in ranges.iter_mut().enumerate() {
+            let end = array.origin[axis] + (array.counts[axis] << array.log2_spacing[axis]);
+            let index = |at: u64| at.saturating_sub(self.origin[axis]).div_ceil(1 << self.log2_spacing[axis]);
+            *range = index(array.origin[axis])..index(end).min(1 << self.log2_counts[axis]);
+            if range.is_empty() {
+                return None;
+            }
+        }
+        Some(ranges)
+    }
+}
+
+/// The runs of `block` (of `2^bits_per_block` samples) that hold its samples up to `resolution`. A later block is one run;
+/// block 0 holds all levels up to `bits_per_block`, each of which is one in HZ order.
+pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, resolution: u32) -> Vec<Run> {
+    let first_hz = block << bits_per_block;
+    let level = level_of(first_hz);
+    match layout {
+        _ if level > resolution => Vec::new(),
+        Layout::Hz if block > 0 => vec![Run::of_addresses(bitmask, first_hz, bits_per_block, 0)],
+        Layout::RowMajor if block > 0 => {
+            let run = Run::of_addresses(bitmask, first_hz, bits_per_block, 0);
+            vec![Run::rows(run.origin, run.log2_spacing, run.log2_counts, [0; MAX_RANK])]
+        }
+        Layout::Hz => {
+            let levels = 1..=bits_per_block.min(resolution);
+            let origin = Run::of_addresses(bitmask, 0, 0, 0);
+            let level = |level: u32| Run::of_addresses(bitmask, 1 << (level - 1), level - 1, 1 << (level - 1));
+            std::iter::once(origin).chain(levels.map(level)).collect()
+        }
+        Layout::RowMajor => {
+            let resolution = resolution.min(bits_per_block);
+            let (stored, meant) = (bitmask.splits(bits_per_block), bitmask.splits(resolution));
+            let skip = std::array::from_fn(|axis| stored[axis] - meant[axis]);
+            vec![Run::rows([0; MAX_RANK], bitmask.log2_spacing(resolution), meant, skip)]
+        }
+    }
+}
+
+/// First and last level in a block of `2^bits_per_block` samples: the first block holds many, any other one.
+pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
+    match block {
+        0 => (0, bits_per_block),
+        _ => (level_of(block << bits_per_block), level_of(block << bits_per_block)),
+    }
+}
+
+/// The blocks that hold samples of `array`, ascending. `resolution` is the array's.
+///
+/// Walks down the tree of power-of-two boxes that the bitmask describes and leaves out what lies outside, so that the
+/// cost goes with the blocks found, not with those of the dataset.
+pub fn blocks(bitmask: &Bitmask, bits_per_block: u32, array: &ArrayGrid, resolution: u32) -> Vec<u64> {
+    let mut found = vec![0];
+    if runs(bitmask, bits_per_block, 0, Layout::RowMajor, resolution).iter().all(|run| run.clip(array).is_none()) {
+        found.clear();
+    }
+    for level in bits_per_block + 1..=resolution {
+        // A block of this level is the part of the level in the box that its first letters, one per bit of its number,
+        // cut out.
+        let letters = level - 1 - bits_per_block;
+        let mut open = vec![(0u32, 0u64)];
+        while let Some((depth, prefix)) = open.pop() {
+            let inside = depth_run(bitmask, level, depth, prefix);
+            if inside.clip(array).is_none() {
+                continue;
+            }
+            if depth == letters {
+                found.push(1 << letters | prefix);
+            } else {
+                // The lower half comes off the stack first.
+                open.push((depth + 1, prefix << 1 | 1));
+                open.push((depth + 1, prefix << 1));
+            }
+        }
+    }
+    found
+}
+
+/// The samples of `level` in the box that `depth` letters cut out.
+fn depth_run(bitmask: &Bitmask, level: u32, depth: u32, prefix: u64) -> Run {
+    let log2_len = level - 1 - depth;
+    let hz = (1 << depth | prefix) << log2_len;
+    let mut run = Run::of_addresses(bitmask, hz, log2_len, 0);
+    run.order = Order::Bits(Vec::new());
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A small bitmask of any rank, bits per block, and a box.
+    fn cases() -> impl Strategy<Value = (Bitmask, u32, Point, Point)> {
+        (prop::collection::vec(0u8..5, 1..13), any::<u64>(), any::<u64>(), any::<u32>()).prop_map(
+            |(letters, low, high, bits)| {
+                let text: String = letters.iter().map(|axis| char::from(b'0' + axis)).collect();
+                let bitmask = Bitmask::parse(&format!("V{text}")).unwrap();
+                let modulus = 1 << bitmask.max_level();
+                let (a, b) = (bitmask.point_of_z(low % modulus), bitmask.point_of_z(high % modulus));
+                let start = std::array::from_fn(|axis| a[axis].min(b[axis]));
+                let end = std::array::from_fn(|axis| a[axis].max(b[axis]) + 1);
+                let bits = bits % (bitmask.max_level() + 1);
+                (bitmask, bits, start, end)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn runs_hold_their_addresses((bitmask, bits, _, _) in cases(), seed: u64, cut in 0u32..13) {
+            let blocks = 1u64 << (bitmask.max_level() - bits);
+            let block = seed % blocks;
+            let resolution = cut.min(bitmask.max_level());
+            let want: Vec<Point> = (block << bits..(block + 1) << bits)
+                .filter(|hz| level_of(*hz) <= resolution)
+                .map(|hz| bitmask.point_of_hz(hz))
+                .collect();
+            let mut places = vec![];
+            for run in runs(&bitmask, bits, block, Layout::Hz, resolution) {
+                let Order::Bits(axes) = &run.order else { panic!("not in HZ order") };
+                for place in 0..1usize << axes.len() {
+                    let mut point = run.origin;
+                    let mut next = run.log2_spacing;
+                    for (bit, axis) in axes.iter().enumerate() {
+                        let axis = usize::from(*axis);
+                        point[axis] += ((place >> bit & 1) as u64) << next[axis];
+                        next[axis] += 1;
+                    }
+                    places.push((run.first + place, point));
+                }
+            }
+            places.sort();
+            prop_assert_eq!(places, want.iter().copied().enumerate().collect::<Vec<_>>());
+            // Row-major: the same points, with x fastest.
+            let mut rows = want;
+            rows.sort_by_key(|point| std::array::from_fn::<u64, MAX_RANK, _>(|axis| point[MAX_RANK - 1 - axis]));
+            let mut points = vec![];
+            for run in runs(&bitmask, bits, block, Layout::RowMajor, resolution) {
+                let count: u64 = 1 << run.log2_counts.iter().sum::<u32>();
+                for mut number in 0..count {
+                    let mut point = run.origin;
+                    for (axis, at) in point.iter_mut().enumerate() {
+                        *at += (number & ((1 << run.log2_counts[axis]) - 1)) << run.log2_spacing[axis];
+                        number >>= run.log2_counts[axis];
+                    }
+                    points.push(point);
+                }
+            }
+            prop_assert_eq!(points, rows);
+        }
+
+        #[test]
+        fn blocks_are_those_with_samples_in_the_box((bitmask, bits, start, end) in cases(), cut in 0u32..13) {
+            let resolution = cut.min(bitmask.max_level());
+            let spacing = bitmask.log2_spacing(resolution);
+            let mut want = std::collections::BTreeSet::new();
+            let mut samples = 0;
+            for hz in 0..1u64 << resolution {
+                let point = bitmask.point_of_hz(hz);
+                if (0..MAX_RANK).all(|axis| (start[axis]..end[axis]).contains(&point[axis])) {
+                    prop_assert!((0..MAX_RANK).all(|axis| point[axis] % (1 << spacing[axis]) == 0));
+                    want.insert(hz >> bits);
+                    samples += 1;
+                }
+            }
+            let got = ArrayGrid::of_box(&bitmask, &start, &end, resolution);
+            prop_assert_eq!(got.map_or(Some(0), |grid| grid.sample_count()), Some(samples));
+            let got = got.map_or(vec![], |grid| blocks(&bitmask, bits, &grid, resolution));
+            prop_assert_eq!(got, want.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_small_box_of_a_huge_dataset_costs_little() {
+        let bitmask = Bitmask::for_counts(&[1 << 20, 1 << 20, 1 << 20]).unwrap();
+        let start = [777_777, 123_456, 1_000_000, 0, 0];
+        let end = [777_777 + 64, 123_456 + 64, 1_000_000 + 40, 1, 1];
+        let grid = ArrayGrid::of_box(&bitmask, &start, &end, 60).unwrap();
+        let found = blocks(&bitmask, 15, &grid, 60);
+        assert!(found.len() > 8 && found.len() < 200, "{}", found.len());
+    }
+}

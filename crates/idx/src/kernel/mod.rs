@@ -1,0 +1,261 @@
+//! Moving samples between arrays and blocks: the hot loops of writing and reading.
+//!
+//! A block is filled, or emptied, straight from the array's rows, without an array in HZ order between. In row-major
+//! blocks rows are copied. In HZ order the lowest bits of the place are usually one of each axis: a cell of 2, 4 or 8
+//! samples that follow each other in the block and are pairs of 1, 2 or 4 rows of the array. Whole cells are moved as
+//! such, what is left at the edge of the array sample by sample. Samples are arrays of bytes of a length known to the
+//! compiler, or slices where it is unusual.
+//!
+//! Invariant: equal to moving every sample by its address alone, which is what the tests do.
+
+mod sides;
+
+use crate::bitmask::MAX_RANK;
+use crate::grid::{ArrayGrid, Order, Run};
+use sides::{Decode, DecodeAny, Encode, EncodeAny, Side};
+use std::ops::Range;
+
+/// Most samples per cell.
+const CELL: usize = 8;
+
+/// Most rows of a cell.
+const CELL_ROWS: usize = CELL / 2;
+
+/// Calls `$walk` with the side that goes from `$array` to `$block`, samples as arrays of a length that the compiler knows.
+macro_rules! encode_by_length {
+    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr) => {
+        encode_by_length!($array, $block, $len, |$side| $walk, 1 2 4 8 12 16 24)
+    };
+    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr, $($fixed:literal)*) => {
+        match $len {
+            $($fixed => {
+                let $side =
+                    &mut Encode { array: $array.as_chunks::<$fixed>().0, block: $block.as_chunks_mut::<$fixed>().0 };
+                $walk
+            })*
+            len => {
+                let $side = &mut EncodeAny { array: $array, block: $block, sample_len_bytes: len };
+                $walk
+            }
+        }
+    };
+}
+
+/// Copies the samples of `run` that `array` holds into `block`; other places of the block stay as they are.
+///
+/// # Panics
+/// If `array` or `block` is shorter than its grid says, or the run is not of the array's resolution.
+pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
+    let Some(overlap) = Overlap::of(run, grid) else { return };
+    encode_by_length!(array, block, sample_len_bytes, |side| walk(run, &overlap, side));
+}
+
+/// Appends the samples of `run` that `array` holds to `out`, x fastest and without gaps, and tells which they are; `None`
+/// if there are none.
+///
+/// # Panics
+/// As [`encode`].
+pub fn gather(
+    run: &Run,
+    grid: &ArrayGrid,
+    array: &[u8],
+    out: &mut Vec<u8>,
+    sample_len_bytes: usize,
+) -> Option<ArrayGrid> {
+    let overlap = Overlap::of(run, grid)?;
+    let first = |axis: usize| overlap.ranges[axis].start;
+    let counts: [usize; MAX_RANK] = std::array::from_fn(|axis| overlap.ranges[axis].len());
+    let gathered = ArrayGrid {
+        origin: std::array::from_fn(|axis| run.origin[axis] + ((first(axis) as u64) << run.log2_spacing[axis])),
+        counts: counts.map(|count| count as u64),
+        log2_spacing: run.log2_spacing,
+    };
+    let strides = gathered.strides().map(|stride| stride as usize);
+    let from_first = Overlap {
+        ranges: counts.map(|count| 0..count),
+        steps: overlap.steps,
+        bases: std::array::from_fn(|axis| {
+            overlap.bases[axis].wrapping_add(first(axis).wrapping_mul(overlap.steps[axis]))
+        }),
+    };
+    let start = out.len();
+    out.resize(start + counts.iter().product::<usize>() * sample_len_bytes, 0);
+    let packed = &mut out[start..];
+    encode_by_length!(array, packed, sample_len_bytes, |side| rows(&from_first, 0, &strides, side));
+    Some(gathered)
+}
+
+/// Copies the samples of `run` that `array` holds from `block` into `array`.
+///
+/// # Panics
+/// As [`encode`].
+pub fn decode(run: &Run, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
+    let Some(overlap) = Overlap::of(run, grid) else { return };
+    macro_rules! of_length {
+        ($($len:literal)*) => {
+            match sample_len_bytes {
+                $($len => walk(run, &overlap, &mut Decode { array: array.as_chunks_mut::<$len>().0, block: block.as_chunks::<$len>().0 }),)*
+                len => walk(run, &overlap, &mut DecodeAny { array, block, sample_len_bytes: len }),
+            }
+        };
+    }
+    of_length!(1 2 4 8 12 16 24);
+}
+
+/// Which of a run's samples lie in the array, and where there.
+struct Overlap {
+    ranges: [Range<usize>; MAX_RANK],
+    /// Distance in the array of neighbours in the run.
+    steps: [usize; MAX_RANK],
+    /// Place in the array of index 0 along each axis, modulo 2^64: it may lie before the array.
+    bases: [usize; MAX_RANK],
+}
+
+impl Overlap {
+    fn of(run: &Run, grid: &ArrayGrid) -> Option<Self> {
+        let ranges = run.clip(grid)?.map(|range| range.start as usize..range.end as usize);
+        let strides = grid.strides();
+        let (mut steps, mut bases) = ([0; MAX_RANK], [0; MAX_RANK]);
+        for axis in 0..MAX_RANK {
+            let (spacing, stride) = (grid.log2_spacing[axis], strides[axis] as usize);
+            // Only along axes with more than one sample is the spacing that of a lattice in the array.
+            let ratio = 1usize.checked_shl(run.log2_spacing[axis] - spacing).unwrap_or(0);
+            steps[axis] = ratio.wrapping_mul(stride);
+            let start = run.origin[axis].wrapping_sub(grid.origin[axis]) as i64 >> spacing;
+            bases[axis] = (start as usize).wrapping_mul(stride);
+        }
+        Some(Self { ranges, steps, bases })
+    }
+
+    /// Place in the array of an index of the run.
+    fn place(&self, index: &[usize; MAX_RANK]) -> usize {
+        (0..MAX_RANK).fold(0, |place: usize, axis| {
+            place.wrapping_add(self.bases[axis]).wrapping_add(index[axis].wrapping_mul(self.steps[axis]))
+        })
+    }
+}
+
+fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
+    match &run.order {
+        Order::Strides(strides) => rows(overlap, run.first, strides, side),
+        Order::Bits(axes) => curve(overlap, run, axes, side),
+    }
+}
+
+/// Calls `each` with every index of `ranges`, of which axis 0 stays at its start.
+fn each_row(ranges: &[Range<usize>; MAX_RANK], mut each: impl FnMut(&[usize; MAX_RANK])) {
+    let mut index = std::array::from_fn(|axis| ranges[axis].start);
+    loop {
+        each(&index);
+        let mut axis = 1;
+        loop {
+            if axis == MAX_RANK {
+                return;
+            }
+            index[axis] += 1;
+            if index[axis] < ranges[axis].end {
+                break;
+            }
+            index[axis] = ranges[axis].start;
+            axis += 1;
+        }
+    }
+}
+
+fn rows(overlap: &Overlap, first: usize, strides: &[usize; MAX_RANK], side: &mut impl Side) {
+    each_row(&overlap.ranges, |index| {
+        let place = (0..MAX_RANK).fold(first, |place, axis| place + index[axis] * strides[axis]);
+        side.row((place, strides[0]), (overlap.place(index), overlap.steps[0]), overlap.ranges[0].len());
+    });
+}
+
+/// Per axis, the part of the place in the block that each index gives.
+fn spread(axes: &[u8], log2_counts: &[u32; MAX_RANK]) -> [Vec<u32>; MAX_RANK] {
+    std::array::from_fn(|axis| {
+        let mut table = Vec::with_capacity(1 << log2_counts[axis]);
+        table.push(0);
+        for (bit, _) in axes.iter().enumerate().filter(|(_, of)| usize::from(**of) == axis) {
+            for entry in 0..table.len() {
+                table.push(table[entry] | 1u32 << bit);
+            }
+        }
+        table
+    })
+}
+
+/// The cell of a Z curve: its axes in the order of their bits, x among them. Empty if x comes too late.
+fn cell_axes(axes: &[u8]) -> &[u8] {
+    let distinct =
+        (1..=axes.len().min(CELL.ilog2() as usize)).take_while(|len| !axes[..len - 1].contains(&axes[len - 1]));
+    let cell = &axes[..distinct.last().unwrap_or(0)];
+    if cell.contains(&0) { cell } else { &[] }
+}
+
+fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
+    let tables = spread(axes, &run.log2_counts);
+    let place_of = |index: &[usize; MAX_RANK]| {
+        (1..MAX_RANK).fold(run.first, |place, axis| place + tables[axis][index[axis]] as usize)
+    };
+    let cell = if S::HAS_CELLS { cell_axes(axes) } else { &[] };
+    let x = overlap.ranges[0].clone();
+    let x_cells = x.start.div_ceil(2)..(x.end / 2).max(x.start.div_ceil(2));
+    let x_place = |place: usize, x: usize| place.wrapping_add(x.wrapping_mul(overlap.steps[0]));
+    if cell.is_empty() {
+        each_row(&overlap.ranges, |index| {
+            side.spread(place_of(index), &tables[0][x.clone()], overlap.place(index), overlap.steps[0]);
+        });
+        return;
+    }
+    // Along the cell's other axes indexes go in pairs.
+    let paired: [bool; MAX_RANK] = std::array::from_fn(|axis| axis > 0 && cell.contains(&(axis as u8)));
+    let groups = std::array::from_fn(|axis| {
+        let range = &overlap.ranges[axis];
+        if paired[axis] { range.start / 2..range.end.div_ceil(2) } else { range.clone() }
+    });
+    let others: Vec<usize> = cell.iter().map(|axis| usize::from(*axis)).filter(|axis| *axis > 0).collect();
+    let row_count = 1 << others.len();
+    let x_bit = cell.iter().position(|axis| *axis == 0).unwrap_or(0);
+    each_row(&groups, |group| {
+        let corner = std::array::from_fn(|axis| if paired[axis] { 2 * group[axis] } else { group[axis] });
+        let row_index = |row: usize| {
+            let mut index = corner;
+            index[0] = 0;
+            for (bit, axis) in others.iter().enumerate() {
+                index[*axis] += row >> bit & 1;
+            }
+            index
+        };
+        let is_inside =
+            |index: &[usize; MAX_RANK]| others.iter().all(|axis| overlap.ranges[*axis].contains(&index[*axis]));
+        let mut single = |index: &[usize; MAX_RANK], x: Range<usize>| {
+            if !x.is_empty() {
+                let place = x_place(overlap.place(index), x.start);
+                side.spread(place_of(index), &tables[0][x], place, overlap.steps[0]);
+            }
+        };
+        if !x_cells.is_empty() && (0..row_count).all(|row| is_inside(&row_index(row))) {
+            let mut places = [0; CELL_ROWS];
+            for (row, place) in places.iter_mut().enumerate().take(row_count) {
+                let index = row_index(row);
+                *place = x_place(overlap.place(&index), 2 * x_cells.start);
+                single(&index, x.start..2 * x_cells.start);
+                single(&index, 2 * x_cells.end..x.end);
+            }
+            let table = &tables[0][2 * x_cells.start..2 * x_cells.end];
+            let at = place_of(&row_index(0));
+            match (cell.len(), x_bit) {
+                (1, _) => side.cells::<1, 0>(at, table, &places, overlap.steps[0]),
+                (2, 0) => side.cells::<2, 0>(at, table, &places, overlap.steps[0]),
+                (2, _) => side.cells::<2, 1>(at, table, &places, overlap.steps[0]),
+                (_, 0) => side.cells::<3, 0>(at, table, &places, overlap.steps[0]),
+                (_, 1) => side.cells::<3, 1>(at, table, &places, overlap.steps[0]),
+                (_, _) => side.cells::<3, 2>(at, table, &places, overlap.steps[0]),
+            }
+        } else {
+            (0..row_count).map(row_index).filter(is_inside).for_each(|index| single(&index, x.clone()));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! IDX: arrays in hierarchical Z order, which can be read at any resolution.
+//!
+//! Axes are numbered as IDX does, x first: axis 0 runs fastest in memory. A numpy array `a[z, y, x]` has its x as axis 0.
+//! Not here: terminals, HDF5, MPI. Decisions are in docs/design/018-idx.md.
+#![forbid(unsafe_code)]
+
+pub mod bitmask;
+pub mod check;
+pub mod compression;
+mod direct;
+mod error;
+mod exchange;
+mod files;
+pub mod grid;
+pub mod header;
+pub mod kernel;
+pub mod npy;
+mod options;
+mod publish;
+mod reader;
+pub mod region;
+pub mod restructure;
+pub mod sample;
+pub mod step;
+pub mod template;
+mod traffic;
+mod work;
+mod writer;
+
+pub use error::{IdxError, Result};
+pub use exchange::Patch;
+pub use header::{Field, Header};
+pub use options::{Phases, WriteOptions, WriteReport};
+pub use publish::Existing;
+pub use reader::{Dataset, Query};
+pub use region::SampleBox;
+pub use traffic::Traffic;
+pub use writer::Writer;

@@ -1,0 +1,176 @@
+//! Giving the files of a time step their names: made in a hidden folder beside the `.idx` file, renamed when all are whole.
+//!
+//! Not for what is in the files. Invariant: under the names of a step is what was there before, or the whole new step; with
+//! a template that gives steps a folder of their own, as the default does, that is one rename. No `.idx` file lies beside
+//! blocks of another layout than it says.
+
+use crate::error::{IdxError, Result};
+use crate::header::Header;
+use crate::reader::Dataset;
+use crate::step::StepPlan;
+use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
+use rustix::fs::RenameFlags;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What to do where the output is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave it and fail.
+    Refuse,
+    /// Put the new one in its place.
+    Replace,
+}
+
+/// The hidden folder in which the steps of the dataset at `output` are made.
+pub(crate) fn staging_folder(output: &Path) -> PathBuf {
+    beside(output, ".raddle-part")
+}
+
+/// The hidden folder in which a step is made, and the right to write the dataset.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    output: PathBuf,
+    existing: Existing,
+    folder: PathBuf,
+    target: PathBuf,
+    _lock: OutputLock,
+}
+
+impl Staging {
+    /// Takes the lock on `output`, looks whether the step's names are free, and makes the folders of its files.
+    pub(crate) fn begin(output: &Path, step: &StepPlan, existing: Existing) -> Result<Self> {
+        let lock = OutputLock::take(output)?;
+        let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
+        if existing == Existing::Refuse
+            && let Some(taken) = step.names().map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
+        {
+            return Err(IdxError::Exists { path: taken });
+        }
+        // What a killed run left.
+        match remove(&folder) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(write(&folder, "clear")(source));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
+        let staging = Self { output: output.to_path_buf(), existing, folder, target, _lock: lock };
+        let mut made = PathBuf::new();
+        for file in &step.files {
+            let parent = staging.folder.join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
+            if parent != made {
+                std::fs::create_dir_all(&parent).map_err(write(&parent, "make"))?;
+                made = parent;
+            }
+        }
+        Ok(staging)
+    }
+
+    /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays. A dataset of
+    /// another layout loses its `.idx` file before that, since it would have the new blocks read in the wrong places.
+    pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
+        let places = || step.names().map(|name| (self.folder.join(name), self.target.join(name)));
+        for (from, to) in places() {
+            sync_folders(&from).map_err(write(&from, "fsync"))?;
+            let folder = folder_of(&to);
+            std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
+            if self.existing == Existing::Replace
+                && to.symlink_metadata().is_ok()
+                && !holds_blocks_alone(&to, header.files.ending()).map_err(write(&to, "list"))?
+            {
+                return Err(IdxError::Foreign { path: to });
+            }
+        }
+        if self.existing == Existing::Replace {
+            withdraw_other(&self.output, header).map_err(write(&self.output, "remove"))?;
+        }
+        for (from, to) in places() {
+            let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
+            match rename(RenameFlags::NOREPLACE) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
+                    return Err(IdxError::Exists { path: to });
+                }
+                // The old one takes the place of the new one and goes with the hidden folder.
+                Err(rustix::io::Errno::EXIST) => {
+                    rename(RenameFlags::EXCHANGE).map_err(|error| write(&to, "replace")(error.into()))?;
+                }
+                Err(error) => return Err(write(&to, "rename")(error.into())),
+            }
+            sync_folder(&to).map_err(write(folder_of(&to), "fsync"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // A failure to clean up must not hide the error that led here; the next run clears again.
+        let _ = remove(&self.folder);
+    }
+}
+
+fn write(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> IdxError + use<> {
+    let path = path.to_path_buf();
+    move |source| IdxError::Write { path, operation, source }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+}
+
+/// Whether there is nothing below `path` but files that are named as those of blocks, so that replacing loses no others.
+fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
+    let metadata = path.symlink_metadata()?;
+    if metadata.is_file() {
+        return Ok(path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending)));
+    }
+    if !metadata.is_dir() {
+        return Ok(false);
+    }
+    for entry in std::fs::read_dir(path)? {
+        if !holds_blocks_alone(&entry?.path(), ending)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes the `.idx` file at `output` if it is not one by which blocks of `header` can be read.
+fn withdraw_other(output: &Path, header: &Header) -> std::io::Result<()> {
+    if Dataset::open(output).is_ok_and(|there| there.header().difference(header).is_none()) {
+        return Ok(());
+    }
+    match std::fs::remove_file(output) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => sync_folder(output),
+    }
+}
+
+/// Makes the names in a folder and those below it durable; files are already.
+fn sync_folders(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            sync_folders(&entry?.path())?;
+        }
+        File::open(path)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Writes the `.idx` file: a temporary name, fsync, rename.
+pub(crate) fn write_header(path: &Path, header: &Header) -> Result<()> {
+    let temporary = beside(path, ".raddle-header");
+    let made = std::fs::write(&temporary, header.to_text()).map_err(write(&temporary, "write"));
+    let made = made.and_then(|()| {
+        File::open(&temporary).and_then(|file| file.sync_all()).map_err(write(&temporary, "fsync"))?;
+        std::fs::rename(&temporary, path).map_err(write(path, "rename"))
+    });
+    if made.is_err() {
+        // It must not hide the error; the next run writes over it.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    made?;
+    sync_folder(path).map_err(write(path, "fsync the folder of"))
+}

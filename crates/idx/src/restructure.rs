@@ -1,0 +1,389 @@
+//! Phase 1 as data: which power-of-two boxes ranks hold afterwards, and who sends what to whom.
+//!
+//! Pure functions of the boxes that all ranks hold, which all ranks know. Not for moving samples (`exchange`). Invariant:
+//! the boxes of a [`Restructuring`] are disjoint and cover the domain, and so do the parts of its transfers.
+//!
+//! Source: Kumar et al., SC12, section III, Algorithm 1, and section V-B (imposed box size).
+
+use crate::bitmask::{MAX_RANK, Point};
+use crate::region::SampleBox;
+
+/// Most imposed boxes: some hundred for each of 65,536 ranks.
+const MAX_BOXES: u64 = 1 << 23;
+
+/// Size of the power-of-two boxes that samples are brought into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ImposedBox {
+    /// The longest extent that any rank holds along each axis, rounded up to a power of two.
+    #[default]
+    Default,
+    /// Twice that along each axis: fewer ranks hold more each.
+    Expanded,
+    /// Samples per axis, x first, each rounded up to a power of two.
+    Counts(Point),
+}
+
+/// How the boxes of ranks contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartitionFault {
+    /// A box without samples, or with samples that the dataset does not have.
+    #[error("rank {rank} gives the box {given}, which is empty or not in the dataset")]
+    Outside {
+        /// Rank.
+        rank: usize,
+        /// Its box.
+        given: SampleBox,
+    },
+    /// Samples that two give.
+    #[error("ranks {first} and {second} both give the samples {part}")]
+    Overlap {
+        /// One rank.
+        first: usize,
+        /// Another, or the same.
+        second: usize,
+        /// What both give.
+        part: SampleBox,
+    },
+    /// Samples that nobody gives.
+    #[error("the ranks give {given} of the dataset's {needed} samples")]
+    Missing {
+        /// Samples given.
+        given: u64,
+        /// Samples of the dataset.
+        needed: u64,
+    },
+    /// Imposed boxes that are too small.
+    #[error("imposed boxes of {counts:?} samples would be {boxes}, more than {MAX_BOXES}; choose larger ones")]
+    TooManyBoxes {
+        /// Samples per axis.
+        counts: Point,
+        /// How many there would be.
+        boxes: u64,
+    },
+}
+
+/// Checks that the boxes of all ranks are disjoint and together the whole `domain`.
+///
+/// # Errors
+/// The first contradiction.
+pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<(), PartitionFault> {
+    let mut all: Vec<(SampleBox, usize)> = Vec::new();
+    let (mut given, needed) = (0u64, domain.sample_count().unwrap_or(u64::MAX));
+    for (rank, boxes) in partition.iter().enumerate() {
+        for of_rank in boxes {
+            if of_rank.is_empty() || !domain.contains(of_rank) {
+                return Err(PartitionFault::Outside { rank, given: *of_rank });
+            }
+            given = given.saturating_add(of_rank.sample_count().unwrap_or(u64::MAX));
+            all.push((*of_rank, rank));
+        }
+    }
+    // A sweep along the axis that has most starts, so that few boxes are open at once.
+    let distinct = |axis: usize| {
+        let mut starts: Vec<u64> = all.iter().map(|(of_rank, _)| of_rank.start[axis]).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts.len()
+    };
+    let along = (0..MAX_RANK).max_by_key(|axis| distinct(*axis)).unwrap_or(0);
+    all.sort_unstable_by_key(|(of_rank, rank)| (of_rank.start[along], *rank, *of_rank));
+    let mut open: Vec<(SampleBox, usize)> = Vec::new();
+    for (next, second) in all {
+        open.retain(|(before, _)| before.end[along] > next.start[along]);
+        if let Some((part, first)) = open.iter().find_map(|(of, rank)| Some((of.intersection(&next)?, *rank))) {
+            return Err(PartitionFault::Overlap { first, second, part });
+        }
+        open.push((next, second));
+    }
+    if given != needed {
+        return Err(PartitionFault::Missing { given, needed });
+    }
+    Ok(())
+}
+
+/// A box and the rank that holds it after phase 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnedBox {
+    /// The samples: a power-of-two box, clipped to the domain.
+    pub region: SampleBox,
+    /// Rank.
+    pub owner: u32,
+}
+
+/// Samples that go from a box before to a box after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Transfer {
+    /// Number of the box after.
+    pub to_box: u32,
+    /// Rank that holds the samples before.
+    pub from: u32,
+    /// Number of its box.
+    pub from_box: u32,
+    /// The samples.
+    pub part: SampleBox,
+}
+
+/// What phase 1 does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restructuring {
+    /// Samples per axis of a box that is not clipped, each a power of two.
+    pub counts: Point,
+    /// The boxes after, x fastest.
+    pub boxes: Vec<OwnedBox>,
+    /// All transfers, also those that stay on a rank, by box after, rank and box before.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Restructuring {
+    /// The plan for a `partition` that [`check_partition`] has passed.
+    ///
+    /// # Errors
+    /// If the imposed boxes are too many.
+    pub fn new(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: ImposedBox) -> Result<Self, PartitionFault> {
+        let counts = imposed_counts(domain, partition, imposed);
+        let first: Point = std::array::from_fn(|axis| domain.start[axis] / counts[axis]);
+        let cells: Point = std::array::from_fn(|axis| domain.end[axis].div_ceil(counts[axis]) - first[axis]);
+        let boxes = raddle_core::extent::product(&cells).unwrap_or(u64::MAX);
+        if boxes > MAX_BOXES {
+            return Err(PartitionFault::TooManyBoxes { counts, boxes });
+        }
+        let cell_box = |cell: &Point| {
+            let whole = SampleBox {
+                start: std::array::from_fn(|axis| (first[axis] + cell[axis]) * counts[axis]),
+                end: std::array::from_fn(|axis| (first[axis] + cell[axis] + 1).saturating_mul(counts[axis])),
+            };
+            whole.intersection(domain).unwrap_or(*domain)
+        };
+        let number = |cell: &Point| (0..MAX_RANK).rev().fold(0, |number, axis| number * cells[axis] + cell[axis]);
+        let mut transfers = Vec::new();
+        for (from, of_rank) in (0u32..).zip(partition) {
+            for (from_box, held) in (0u32..).zip(of_rank) {
+                let low: Point = std::array::from_fn(|axis| held.start[axis] / counts[axis] - first[axis]);
+                let high: Point = std::array::from_fn(|axis| (held.end[axis] - 1) / counts[axis] - first[axis] + 1);
+                each_point(&low, &high, |cell| {
+                    if let Some(part) = cell_box(cell).intersection(held) {
+                        transfers.push(Transfer { to_box: number(cell) as u32, from, from_box, part });
+                    }
+                });
+            }
+        }
+        transfers.sort_unstable();
+        let mut owned = Vec::with_capacity(boxes as usize);
+        let mut loads = vec![0u64; partition.len().max(1)];
+        let mut rest = transfers.as_slice();
+        each_point(&[0; MAX_RANK], &cells, |cell| {
+            let here = rest.iter().take_while(|transfer| transfer.to_box as usize == owned.len()).count();
+            let (parts, others) = rest.split_at(here);
+            rest = others;
+            let region = cell_box(cell);
+            let owner = largest_intersection(parts, &loads);
+            loads[owner as usize] += region.sample_count().unwrap_or(0);
+            owned.push(OwnedBox { region, owner });
+        });
+        Ok(Self { counts, boxes: owned, transfers })
+    }
+
+    /// The boxes that each of `ranks` ranks holds after, as [`check_partition`] has them.
+    pub fn partition(&self, ranks: usize) -> Vec<Vec<SampleBox>> {
+        let mut partition = vec![Vec::new(); ranks];
+        for owned in &self.boxes {
+            partition[owned.owner as usize].push(owned.region);
+        }
+        partition
+    }
+}
+
+fn imposed_counts(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: ImposedBox) -> Point {
+    let longest = |axis: usize| partition.iter().flatten().map(|of| of.counts()[axis]).max().unwrap_or(1);
+    // No box need be longer than what holds the domain whole.
+    let limit = |axis: usize| domain.end[axis].next_power_of_two();
+    std::array::from_fn(|axis| {
+        let wanted = match imposed {
+            ImposedBox::Default => longest(axis),
+            ImposedBox::Expanded => longest(axis).next_power_of_two().saturating_mul(2),
+            ImposedBox::Counts(counts) => counts[axis].max(1),
+        };
+        wanted.min(limit(axis)).next_power_of_two()
+    })
+}
+
+/// The rank that holds most of a box; of equals that with the least load, of these the lowest.
+fn largest_intersection(parts: &[Transfer], loads: &[u64]) -> u32 {
+    let shares = parts.chunk_by(|a, b| a.from == b.from).map(|of_rank| {
+        let samples = of_rank.iter().map(|transfer| transfer.part.sample_count().unwrap_or(0)).sum::<u64>();
+        (samples, of_rank[0].from)
+    });
+    let better = |a: &(u64, u32), b: &(u64, u32)| {
+        (a.0, std::cmp::Reverse((loads[a.1 as usize], a.1))).cmp(&(b.0, std::cmp::Reverse((loads[b.1 as usize], b.1))))
+    };
+    shares.max_by(better).map_or(0, |(_, rank)| rank)
+}
+
+/// Calls `each` with every point from `low` to before `high`, x fastest.
+fn each_point(low: &Point, high: &Point, mut each: impl FnMut(&Point)) {
+    let mut point = *low;
+    if (0..MAX_RANK).any(|axis| low[axis] >= high[axis]) {
+        return;
+    }
+    loop {
+        each(&point);
+        let mut axis = 0;
+        loop {
+            if axis == MAX_RANK {
+                return;
+            }
+            point[axis] += 1;
+            if point[axis] < high[axis] {
+                break;
+            }
+            point[axis] = low[axis];
+            axis += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `side`^3 samples on each of `ranks`^3 ranks, as the paper's weak scaling has them.
+    fn cubes(ranks: u64, side: u64) -> (SampleBox, Vec<Vec<SampleBox>>) {
+        let mut partition = Vec::new();
+        each_point(&[0; MAX_RANK], &[ranks, ranks, ranks, 1, 1], |at| {
+            let start: Vec<u64> = at[..3].iter().map(|at| at * side).collect();
+            partition.push(vec![SampleBox::new(&start, &[side; 3])]);
+        });
+        (SampleBox::new(&[0; 3], &[ranks * side; 3]), partition)
+    }
+
+    fn holders(plan: &Restructuring) -> usize {
+        plan.boxes.iter().map(|owned| owned.owner).collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    /// Section V-B: 4,096 ranks of 15^3 become 3,375 of 16^3, or 422 of 32^3 by volume, which are 8^3 boxes.
+    #[test]
+    fn default_and_expanded_boxes_of_the_paper() {
+        let (domain, partition) = cubes(16, 15);
+        check_partition(&domain, &partition).unwrap();
+        let default = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
+        assert_eq!((default.counts, default.boxes.len()), ([16, 16, 16, 1, 1], 3375));
+        assert_eq!(holders(&default), 3375, "no rank holds two while others hold none");
+        let expanded = Restructuring::new(&domain, &partition, ImposedBox::Expanded).unwrap();
+        assert_eq!((expanded.counts, expanded.boxes.len(), holders(&expanded)), ([32, 32, 32, 1, 1], 512, 512));
+        let explicit = Restructuring::new(&domain, &partition, ImposedBox::Counts([60, 1, 250, 1, 1])).unwrap();
+        assert_eq!(explicit.counts, [64, 1, 256, 1, 1]);
+        let tiny = Restructuring::new(&SampleBox::new(&[0], &[1 << 40]), &[], ImposedBox::Counts([1; MAX_RANK]));
+        assert!(matches!(tiny, Err(PartitionFault::TooManyBoxes { .. })));
+    }
+
+    #[test]
+    fn a_regular_partition_stays_where_it_is() {
+        let (domain, partition) = cubes(2, 64);
+        let plan = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
+        assert_eq!(plan.partition(8), partition);
+        assert!(plan.transfers.iter().all(|transfer| plan.boxes[transfer.to_box as usize].owner == transfer.from));
+    }
+
+    #[test]
+    fn equal_shares_are_spread() {
+        // Each of four boxes of 8 is halved between the same two ranks.
+        let halves = |low: bool| (0..4).map(|at| SampleBox::new(&[at * 8 + if low { 0 } else { 4 }], &[4])).collect();
+        let partition = vec![halves(true), halves(false)];
+        let domain = SampleBox::new(&[0], &[32]);
+        let plan = Restructuring::new(&domain, &partition, ImposedBox::Counts([8, 1, 1, 1, 1])).unwrap();
+        assert_eq!(plan.boxes.iter().map(|owned| owned.owner).collect::<Vec<_>>(), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let domain = SampleBox::new(&[0, 0], &[4, 4]);
+        let (left, right) = (SampleBox::new(&[0, 0], &[2, 4]), SampleBox::new(&[2, 0], &[2, 4]));
+        let check = |partition: &[Vec<SampleBox>]| check_partition(&domain, partition);
+        assert_eq!(check(&[vec![left], vec![], vec![right]]), Ok(()));
+        assert_eq!(check(&[vec![left]]), Err(PartitionFault::Missing { given: 8, needed: 16 }));
+        assert_eq!(
+            check(&[vec![left, right], vec![left]]),
+            Err(PartitionFault::Overlap { first: 0, second: 1, part: left })
+        );
+        assert!(matches!(
+            check(&[vec![SampleBox::new(&[0, 0], &[5, 4])]]),
+            Err(PartitionFault::Outside { rank: 0, .. })
+        ));
+        assert!(matches!(check(&[vec![SampleBox::new(&[0], &[0])]]), Err(PartitionFault::Outside { .. })));
+    }
+
+    /// A domain cut at random until there are some boxes, dealt to ranks at random.
+    pub(crate) fn partitions() -> impl Strategy<Value = (SampleBox, Vec<Vec<SampleBox>>)> {
+        let cuts = prop::collection::vec(any::<(u64, usize, u64)>(), 0..12);
+        (prop::collection::vec((0u64..9, 1u64..14), 1..6), cuts, 1usize..9, any::<u64>()).prop_map(
+            |(axes, cuts, ranks, mut deal)| {
+                // Short beyond the first two: the power-of-two box is to stay small.
+                let short = |(axis, (start, count)): (usize, (u64, u64))| match axis {
+                    0 | 1 => (start, count),
+                    _ => (start % 3, 1 + (count - 1) % 5),
+                };
+                let (start, counts): (Vec<u64>, Vec<u64>) = axes.into_iter().enumerate().map(short).unzip();
+                let domain = SampleBox::new(&start, &counts);
+                let mut boxes = vec![domain];
+                for (which, axis, at) in cuts {
+                    let which = which as usize % boxes.len();
+                    let axis = axis % counts.len();
+                    let of = boxes[which];
+                    if of.counts()[axis] > 1 {
+                        let middle = of.start[axis] + 1 + at % (of.counts()[axis] - 1);
+                        let (mut low, mut high) = (of, of);
+                        low.end[axis] = middle;
+                        high.start[axis] = middle;
+                        boxes[which] = low;
+                        boxes.push(high);
+                    }
+                }
+                let mut partition = vec![Vec::new(); ranks];
+                for of in boxes {
+                    partition[deal as usize % ranks].push(of);
+                    deal = deal.rotate_right(7).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                }
+                (domain, partition)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_arrives_once(
+            (domain, partition) in partitions(),
+            kind in 0..3,
+            counts in prop::array::uniform5(1u64..20),
+        ) {
+            let imposed = [ImposedBox::Default, ImposedBox::Expanded, ImposedBox::Counts(counts)][kind as usize];
+            prop_assert_eq!(check_partition(&domain, &partition), Ok(()));
+            let plan = Restructuring::new(&domain, &partition, imposed).unwrap();
+            let ranks = partition.len();
+            prop_assert_eq!(check_partition(&domain, &plan.partition(ranks)), Ok(()));
+            let parts: Vec<Vec<SampleBox>> = vec![plan.transfers.iter().map(|transfer| transfer.part).collect()];
+            prop_assert_eq!(check_partition(&domain, &parts), Ok(()));
+            for transfer in &plan.transfers {
+                prop_assert!(partition[transfer.from as usize][transfer.from_box as usize].contains(&transfer.part));
+                prop_assert!(plan.boxes[transfer.to_box as usize].region.contains(&transfer.part));
+            }
+            for owned in &plan.boxes {
+                let share = |rank: usize| -> u64 {
+                    let parts = partition[rank].iter().filter_map(|of| of.intersection(&owned.region));
+                    parts.map(|part| part.sample_count().unwrap()).sum()
+                };
+                let most = (0..ranks).map(share).max().unwrap();
+                prop_assert_eq!(share(owned.owner as usize), most);
+            }
+        }
+
+        #[test]
+        fn an_overlap_is_always_found((domain, mut partition) in partitions(), which: usize) {
+            let held: Vec<SampleBox> = partition.iter().flatten().copied().collect();
+            partition[0].push(held[which % held.len()]);
+            let overlaps = matches!(check_partition(&domain, &partition), Err(PartitionFault::Overlap { .. }));
+            prop_assert!(overlaps);
+        }
+    }
+}

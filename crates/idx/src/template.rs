@@ -1,0 +1,239 @@
+//! File names: from the template of a header and the number of a block to the path of its file.
+//!
+//! Invariant: a path never leads out of the folder of the `.idx` file; templates that could are refused.
+
+use std::path::PathBuf;
+
+/// Why a template of file names, or of folders of time steps, is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// Absolute, or with `..`: it may name any file.
+    #[error("{template:?} leads out of the folder of the .idx file")]
+    Outside {
+        /// The template.
+        template: String,
+    },
+    /// `%` without a conversion that is known here.
+    #[error("{template:?} holds a conversion that is not {expected}")]
+    Conversion {
+        /// The template.
+        template: String,
+        /// What may stand there.
+        expected: &'static str,
+    },
+    /// No name, a null byte, or a length that no file system takes.
+    #[error("{template:?} is no file name")]
+    Name {
+        /// The template.
+        template: String,
+    },
+}
+
+/// Longest template: the longest path of Linux (PATH_MAX).
+const MAX_TEMPLATE_LEN_BYTES: usize = 4096;
+
+/// Most digits of a conversion: those of a block number.
+const MAX_DIGITS: usize = 16;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// Digits, with zeros before.
+    Number(usize),
+}
+
+/// A checked relative path with conversions of one kind.
+fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>, TemplateError> {
+    let quoted = || template.chars().take(200).collect::<String>();
+    if template.is_empty() || template.len() > MAX_TEMPLATE_LEN_BYTES || template.contains('\0') {
+        return Err(TemplateError::Name { template: quoted() });
+    }
+    if template.starts_with('/') || template.split('/').any(|name| name == "..") || template.contains('$') {
+        return Err(TemplateError::Outside { template: quoted() });
+    }
+    let mut parts = Vec::new();
+    let mut pieces = template.split('%');
+    parts.push(Part::Text(pieces.next().unwrap_or_default().to_owned()));
+    for piece in pieces {
+        let wrong = || TemplateError::Conversion { template: quoted(), expected };
+        let (width, text) = piece.split_once(kind).ok_or_else(wrong)?;
+        let digits = match width {
+            "" => 1,
+            _ => width.parse().ok().filter(|digits| (1..=MAX_DIGITS).contains(digits)).ok_or_else(wrong)?,
+        };
+        parts.push(Part::Number(digits));
+        parts.push(Part::Text(text.to_owned()));
+    }
+    Ok(parts)
+}
+
+/// The template of the files' names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTemplate {
+    text: String,
+    parts: Vec<Part>,
+}
+
+impl FileTemplate {
+    /// Reads `./NAME/%04x.bin`; any number of hexadecimal conversions, or none where one file holds all blocks.
+    ///
+    /// # Errors
+    /// If it is no file name, leads elsewhere, or holds other conversions.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let relative = text.strip_prefix("$(CurrentFileDirectory)/").unwrap_or(text);
+        // Before looking where it leads: `.//x` must not become `/x`.
+        let relative = relative.strip_prefix("./").unwrap_or(relative);
+        let parts = parts(relative, 'x', "hexadecimal, as %04x")?;
+        let is_folder = matches!(parts.last(), Some(Part::Text(last)) if last.ends_with('/'));
+        if is_folder || matches!(relative, "." | "./") {
+            return Err(TemplateError::Name { template: text.to_owned() });
+        }
+        Ok(Self { text: text.to_owned(), parts })
+    }
+
+    /// The template that OpenVisus makes for files beside `NAME.idx` with `block_bits` bits of block number: folders of
+    /// 256 while more than 16 bits are left.
+    ///
+    /// # Errors
+    /// If `name` is no file name.
+    pub fn for_name(name: &str, block_bits: u32) -> Result<Self, TemplateError> {
+        let folders = block_bits.saturating_sub(16).div_ceil(8);
+        Self::parse(&format!("./{name}{}/%04x.bin", "/%02x".repeat(folders as usize)))
+    }
+
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the name depends on the block.
+    pub fn has_conversions(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// What every file's name ends in, behind its number.
+    pub fn ending(&self) -> &str {
+        let Some(Part::Text(last)) = self.parts.last() else { return "" };
+        last.rsplit('/').next().unwrap_or(last)
+    }
+
+    /// Path, from the folder of the `.idx` file, of the file whose first block is `first_block`; `time` is the folder of
+    /// the time step, or empty.
+    ///
+    /// The number's digits fill the conversions from the right; what is left over becomes folders before the leftmost.
+    pub fn path(&self, first_block: u64, time: &str) -> PathBuf {
+        let mut left = first_block;
+        let mut filled = String::new();
+        let mut leftmost_digits = 0;
+        for (index, part) in self.parts.iter().enumerate().rev() {
+            match part {
+                Part::Text(text) if index > 0 => filled.insert_str(0, text),
+                Part::Text(_) => {}
+                Part::Number(digits) => {
+                    filled.insert_str(0, &take_digits(&mut left, *digits));
+                    leftmost_digits = *digits;
+                }
+            }
+        }
+        while left > 0 && leftmost_digits > 0 {
+            filled.insert_str(0, &format!("{}/", take_digits(&mut left, leftmost_digits)));
+        }
+        let before = match &self.parts[0] {
+            Part::Text(text) => text.as_str(),
+            Part::Number(_) => "",
+        };
+        PathBuf::from(format!("{before}{time}{filled}"))
+    }
+}
+
+/// The lowest `digits` hexadecimal digits, which are taken off.
+fn take_digits(number: &mut u64, digits: usize) -> String {
+    let bits = 4 * digits as u32;
+    let low = if bits >= u64::BITS { *number } else { *number & ((1 << bits) - 1) };
+    *number = number.checked_shr(bits).unwrap_or(0);
+    format!("{low:0digits$x}")
+}
+
+/// The template of the folders of time steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeTemplate {
+    text: String,
+    parts: Vec<Part>,
+}
+
+impl TimeTemplate {
+    /// Reads `time_%04d/`; one decimal conversion.
+    ///
+    /// # Errors
+    /// As [`FileTemplate::parse`].
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let expected = "one decimal, as %04d";
+        let parts = parts(text, 'd', expected)?;
+        if parts.len() != 3 {
+            return Err(TemplateError::Conversion { template: text.to_owned(), expected });
+        }
+        Ok(Self { text: text.to_owned(), parts })
+    }
+
+    /// As written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The folder, or beginning of names, of a time step.
+    pub fn name(&self, time: u64) -> String {
+        let write = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Number(digits) => format!("{time:0digits$}"),
+        };
+        self.parts.iter().map(write).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(template: &str, block: u64, time: &str) -> String {
+        FileTemplate::parse(template).unwrap().path(block, time).display().to_string()
+    }
+
+    #[test]
+    fn numbers_fill_conversions_from_the_right() {
+        assert_eq!(path("./a/%04x.bin", 0x20, ""), "a/0020.bin");
+        assert_eq!(path("./a/%02x/%04x.bin", 0x12_3456, ""), "a/12/3456.bin");
+        assert_eq!(path("./a/%04x.bin", 0x1_2345_6789, ""), "a/0001/2345/6789.bin");
+        assert_eq!(path("./a/%02x/%02x.bin", 0x12_3456, ""), "a/12/34/56.bin");
+        assert_eq!(path("./a/%04x.bin", 0x10, "time_0003/"), "a/time_0003/0010.bin");
+        assert_eq!(path("./one.bin", 0, ""), "one.bin");
+        assert_eq!(path("$(CurrentFileDirectory)/a/%x.bin", 0xab, ""), "a/a/b.bin");
+        assert_eq!(FileTemplate::for_name("n", 16).unwrap().text(), "./n/%04x.bin");
+        assert_eq!(FileTemplate::for_name("n", 33).unwrap().text(), "./n/%02x/%02x/%02x/%04x.bin");
+    }
+
+    #[test]
+    fn time_steps() {
+        let time = TimeTemplate::parse("time%09d/").unwrap();
+        assert_eq!(time.name(12), "time000000012/");
+        assert_eq!(TimeTemplate::parse("t%d").unwrap().name(7), "t7");
+        assert!(TimeTemplate::parse("time/").is_err());
+        assert!(TimeTemplate::parse("%d%d/").is_err());
+        assert!(matches!(TimeTemplate::parse("../%d/"), Err(TemplateError::Outside { .. })));
+    }
+
+    #[test]
+    fn hostile_templates_are_refused() {
+        let outside =
+            ["/etc/%04x", "../%04x.bin", "a/../../%x", "$(HOME)/%x", ".//etc/%x", "$(CurrentFileDirectory)//etc/%x"];
+        for outside in outside {
+            assert!(matches!(FileTemplate::parse(outside), Err(TemplateError::Outside { .. })), "{outside}");
+        }
+        for conversion in ["%s.bin", "%", "%99999999999x", "%0017x", "%-4x", "%04d.bin"] {
+            assert!(matches!(FileTemplate::parse(conversion), Err(TemplateError::Conversion { .. })), "{conversion}");
+        }
+        for name in ["", "./", "a/%04x/", "a\0%x", &"a".repeat(5000)] {
+            assert!(matches!(FileTemplate::parse(name), Err(TemplateError::Name { .. })), "{name}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Phase 2: what the engine makes of the samples that ranks hold. A block is filled from its owner's arrays and from what
+//! other ranks send of it, then compressed; no array in HZ order lies between.
+//!
+//! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
+
+use crate::compression::{BlockEncoder, Compression};
+use crate::error::{IdxError, Result};
+use crate::exchange::Patch;
+use crate::grid::{ArrayGrid, blocks, runs};
+use crate::header::Header;
+use crate::kernel;
+use crate::step::{BlockPlace, Homes, StepPlan, lattice, samples_in};
+use crate::traffic::Traffic;
+use raddle_codec::Effort;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::engine::{Round, TileForm, TileWork};
+use raddle_core::extent::fill_with;
+use raddle_core::plan::Tile;
+use raddle_core::regroup::{Inbox, Outbox};
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Filter mask of a block that is stored raw though its field is compressed.
+const STORED_RAW: u32 = 1;
+
+/// Memory of a compressor's tables, for the budget.
+const ENCODER_LEN_BYTES: u64 = 1 << 20;
+
+/// Numbers that go with a piece of a block from rank to rank.
+const PIECE_HEAD_LEN_BYTES: u64 = 128;
+
+/// The samples that a rank holds, as the source of blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Samples<'a> {
+    pub(crate) header: &'a Header,
+    /// All samples of the dataset.
+    pub(crate) domain: &'a ArrayGrid,
+    /// Those of this rank.
+    pub(crate) held: &'a [Patch<'a>],
+}
+
+impl Samples<'_> {
+    /// Numbers of the blocks of which this rank holds samples.
+    pub(crate) fn blocks(&self) -> BTreeSet<u64> {
+        let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
+        let grids = self.held.iter().map(|patch| patch.region.grid());
+        grids.flat_map(|grid| blocks(bitmask, bits, &grid, bitmask.max_level())).collect()
+    }
+
+    /// Fills `raw`, a whole block, with the samples of this rank, and with the default value where the dataset has none.
+    /// Places of other ranks' samples may hold anything.
+    pub(crate) fn fill(&self, place: BlockPlace, raw: &mut [u8]) {
+        let header = self.header;
+        let of = &header.fields[place.field];
+        let is_whole = lattice(&header.bitmask, header.bits_per_block, place.block)
+            .is_some_and(|lattice| samples_in(&lattice, self.domain) == 1 << header.bits_per_block);
+        if !is_whole {
+            fill_with(raw, &of.default_sample());
+        }
+        let level = header.bitmask.max_level();
+        let runs = runs(&header.bitmask, header.bits_per_block, place.block, of.default_layout(), level);
+        for patch in self.held {
+            let grid = patch.region.grid();
+            for run in &runs {
+                kernel::encode(run, &grid, &patch.arrays[place.field], raw, of.sample.len_bytes());
+            }
+        }
+    }
+}
+
+/// The blocks of a time step as the engine's tiles.
+pub(crate) struct StepWork<'a> {
+    samples: Samples<'a>,
+    step: &'a StepPlan,
+    path: PathBuf,
+    compressions: &'a [Compression],
+    effort: Effort,
+    /// Where there are several ranks: who holds what of each block.
+    homes: Option<Homes>,
+    own_blocks: BTreeSet<u64>,
+    /// What other ranks sent for the rounds that are open.
+    inboxes: Mutex<VecDeque<Arc<Inbox>>>,
+    traffic: Mutex<Traffic>,
+}
+
+impl<'a> StepWork<'a> {
+    pub(crate) fn new(
+        samples: Samples<'a>,
+        step: &'a StepPlan,
+        path: PathBuf,
+        compressions: &'a [Compression],
+        effort: Effort,
+        homes: Option<Homes>,
+    ) -> Self {
+        let own_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
+        let (inboxes, traffic) = (Mutex::default(), Mutex::default());
+        Self { samples, step, path, compressions, effort, homes, own_blocks, inboxes, traffic }
+    }
+
+    /// What this rank sent.
+    pub(crate) fn into_traffic(self) -> Traffic {
+        self.traffic.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the block of a claim with this mask is stored.
+    pub(crate) fn compression(&self, field: usize, filter_mask: u32) -> Compression {
+        if filter_mask == STORED_RAW { Compression::None } else { self.compressions[field] }
+    }
+
+    /// Packs what this rank holds of the round's blocks that others own.
+    fn pack(&self, round: &Round<'_>, rank: Rank, outbox: &mut Outbox) -> Result<()> {
+        let header = self.samples.header;
+        let mut piece = Vec::new();
+        for (tile, owner) in round.tiles().filter(|(_, owner)| *owner != rank) {
+            let place = self.step.place(tile);
+            if !self.own_blocks.contains(&place.block) {
+                continue;
+            }
+            let Some(lattice) = lattice(&header.bitmask, header.bits_per_block, place.block) else { continue };
+            let sample_len_bytes = header.fields[place.field].sample.len_bytes();
+            for patch in self.samples.held {
+                piece.clear();
+                let (grid, array) = (patch.region.grid(), &patch.arrays[place.field]);
+                let gathered = kernel::gather(&lattice, &grid, array, &mut piece, sample_len_bytes);
+                if let Some(gathered) = gathered {
+                    let target: Vec<u64> = gathered.origin.into_iter().chain([0]).collect();
+                    let count: Vec<u64> = gathered.counts.into_iter().chain([sample_len_bytes as u64]).collect();
+                    outbox.put(owner, tile, &target, &count, &piece)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TileWork for StepWork<'_> {
+    type Error = IdxError;
+    type Worker = BlockEncoder;
+
+    fn worker(&self) -> Result<BlockEncoder> {
+        Ok(BlockEncoder::new(self.effort))
+    }
+
+    fn assemble(&self, _: &mut BlockEncoder, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        let (place, header) = (self.step.place(tile), self.samples.header);
+        self.samples.fill(place, raw);
+        if self.homes.is_none() {
+            return Ok(());
+        }
+        let inboxes: Vec<_> = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let of = &header.fields[place.field];
+        let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
+        let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
+        let runs = runs(bitmask, bits, place.block, of.default_layout(), bitmask.max_level());
+        for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
+            let of_axis = |numbers: &[u64], axis: usize| numbers.get(axis).copied().unwrap_or(1);
+            let grid = ArrayGrid {
+                origin: std::array::from_fn(|axis| of_axis(&piece.target, axis)),
+                counts: std::array::from_fn(|axis| of_axis(&piece.count, axis)),
+                log2_spacing: lattice.log2_spacing,
+            };
+            for run in &runs {
+                kernel::encode(run, &grid, piece.bytes, raw, of.sample.len_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self, encoder: &mut BlockEncoder, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+        let place = self.step.place(tile);
+        let wanted = self.compressions[place.field];
+        let got = encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
+            path: self.path.clone(),
+            field: self.samples.header.fields[place.field].name.clone(),
+            block: place.block,
+            source: source.into(),
+        })?;
+        Ok(TileForm::Stored { filter_mask: if got == wanted { 0 } else { STORED_RAW } })
+    }
+
+    fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
+        let (_, field) = self.step.array_place(tile.array);
+        self.samples.header.block_len_bytes(field)
+    }
+
+    fn worker_len_bytes(&self) -> u64 {
+        if self.compressions.iter().all(|compression| *compression == Compression::None) {
+            0
+        } else {
+            ENCODER_LEN_BYTES
+        }
+    }
+
+    fn file(&self, array: u32) -> u32 {
+        self.step.array_place(array).0 as u32
+    }
+
+    fn home(&self, tile: Tile) -> Option<Rank> {
+        self.homes.as_ref()?.of(self.step.place(tile).block)
+    }
+
+    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        let rank = communicator.rank();
+        // Samples are bytes here: fields have samples of different lengths.
+        let mut outbox = Outbox::new(communicator.size(), 1);
+        let packed = self.pack(round, rank, &mut outbox);
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).count(rank, outbox.message_lens());
+        // Also where packing failed: the others wait for it.
+        let inbox = outbox.exchange(communicator)?;
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two rounds are open at most: what is older has been encoded.
+        inboxes.truncate(1);
+        inboxes.push_front(Arc::new(inbox));
+        packed
+    }
+
+    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+        let Some(homes) = &self.homes else { return 0 };
+        let place = self.step.place(tile);
+        let len_bytes = self.samples.header.block_len_bytes(place.field) as u64;
+        len_bytes + PIECE_HEAD_LEN_BYTES * homes.holders(place.block)
+    }
+}

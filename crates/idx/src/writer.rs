@@ -1,0 +1,361 @@
+//! Writing time steps: by one process that holds whole arrays, or by ranks that hold boxes of them, in up to three phases.
+//!
+//! 1. Restructure: samples go from the ranks' boxes to power-of-two boxes of few owners (`restructure`, `exchange`).
+//! 2. Encode: blocks are filled and compressed by the rank that holds most of each, or a neighbour where that balances
+//!    better; what others hold of them, mostly of coarse levels, is sent there (`work`, on the engine of `raddle_core`).
+//! 3. Place: blocks go to their files in long writes, the tables of a file when its blocks are written, the `.idx` file
+//!    last (`files`, `publish`).
+//!
+//! Invariant: the same samples and header give the same bytes for any number of ranks and threads, whatever the phases,
+//! and a step is there whole or not at all.
+
+use crate::bitmask::MAX_RANK;
+use crate::compression::{Compression, Record};
+use crate::direct;
+use crate::error::{IdxError, Result};
+use crate::exchange::{Patch, agree, restructure};
+use crate::files::StepFiles;
+use crate::grid::ArrayGrid;
+use crate::header::{Field, Header};
+use crate::options::{Phases, WriteOptions, WriteReport};
+use crate::publish::{Existing, Staging, staging_folder, write_header};
+use crate::reader::Dataset;
+use crate::region::SampleBox;
+use crate::restructure::{PartitionFault, Restructuring, check_partition};
+use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::traffic::Traffic;
+use crate::work::{Samples, StepWork};
+use raddle_core::CoreError;
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::digest::Digest;
+use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::{Silent, Watch};
+use raddle_core::report::MemoryReport;
+use std::borrow::Cow;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The boxes of every rank.
+type Partition = Vec<Vec<SampleBox>>;
+
+/// Writes the time steps of a dataset.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    header: Header,
+    options: WriteOptions,
+    compressions: Vec<Compression>,
+    /// Whether the `.idx` file is ours to replace.
+    continues: bool,
+}
+
+impl Writer {
+    /// A writer of `path`, the `.idx` file. Nothing is written yet.
+    ///
+    /// # Errors
+    /// If the header is not consistent, or names a compression that is not written.
+    pub fn new(path: &Path, header: Header, options: WriteOptions) -> Result<Self> {
+        header.check().map_err(|source| IdxError::Header { path: path.to_path_buf(), source })?;
+        let compression = |field: &Field| {
+            let name = field.attribute("default_compression").unwrap_or("");
+            let known = Compression::from_name(name);
+            known.ok_or_else(|| IdxError::Compression { field: field.name.clone(), compression: name.to_owned() })
+        };
+        let compressions = header.fields.iter().map(compression).collect::<Result<_>>()?;
+        Ok(Self { path: path.to_path_buf(), header, options, compressions, continues: false })
+    }
+
+    /// A writer of more time steps of the dataset at `path`, which is as `header` says but for its time steps.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not.
+    pub fn resume(path: &Path, header: &Header, options: WriteOptions) -> Result<Self> {
+        let there = there(path, header)?;
+        Ok(Self { continues: true, ..Self::new(path, there, options)? })
+    }
+
+    /// The header as it will be written.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// All samples of the dataset.
+    pub fn domain(&self) -> SampleBox {
+        SampleBox { start: self.header.start, end: self.header.end }
+    }
+
+    /// Writes one array per field, each with all samples of the box, x fastest, little-endian, and then the `.idx` file.
+    /// `time` names the step of a dataset that has any, whose range grows as needed.
+    ///
+    /// # Errors
+    /// If arrays or time do not fit the header, the output exists, or files cannot be written. Nothing that was there
+    /// before is changed then, unless replacing fails between the step and the `.idx` file.
+    pub fn write(&mut self, time: Option<u64>, arrays: &[&[u8]]) -> Result<WriteReport> {
+        let whole = Patch { region: self.domain(), arrays: arrays.iter().map(|array| Cow::Borrowed(*array)).collect() };
+        let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+        self.write_among(time, vec![whole], &watch, &SingleProcess)
+    }
+
+    /// Collective. As [`Writer::write`], by `ranks` that hold any number of boxes each, which are disjoint and together all
+    /// samples; they see one file system, and were made with the same header and options but for threads and memory.
+    ///
+    /// # Errors
+    /// As [`Writer::write`], on every rank; where only another rank met an error, that it failed.
+    pub fn write_among(
+        &mut self,
+        time: Option<u64>,
+        patches: Vec<Patch<'_>>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let started = Instant::now();
+        let checked = self.check(time, &patches).and_then(|grid| {
+            watch.cancel.check()?;
+            Ok(grid)
+        });
+        let domain = agree(ranks, "check what is to be written", checked)?;
+        let partition = self.gather_boxes(time, &patches, ranks)?;
+        let time_name = match (&self.header.time, time) {
+            (Some(of), Some(step)) => of.template.name(step),
+            _ => String::new(),
+        };
+        let step = StepPlan::new(&self.header, &domain, &time_name);
+        let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
+        let staging = agree(ranks, "begin the output", staging)?;
+        let files = StepFiles::new(staging_folder(&self.path), &step);
+        agree(ranks, "create the files", files.create(ranks))?;
+
+        let mut made = self.make(&step, &domain, patches, &partition, &files, watch, ranks)?;
+        let publishing = Instant::now();
+        let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "make the files durable", synced)?;
+        let mut header = self.header.clone();
+        if let (Some(of), Some(step)) = (&mut header.time, time) {
+            of.range = Some(of.range.map_or((step, step), |(a, b)| (a.min(step), b.max(step))));
+        }
+        let published = staging.map_or(Ok(()), |staging| {
+            staging.publish(&step, &header)?;
+            write_header(&self.path, &header)
+        });
+        agree(ranks, "publish the output", published)?;
+        self.header = header;
+        self.continues = true;
+        made.publish_s = publishing.elapsed().as_secs_f64();
+        made.elapsed_s = started.elapsed().as_secs_f64();
+        Ok(WriteReport { time, ..made })
+    }
+
+    fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
+        let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
+        if is_taken && self.options.existing == Existing::Refuse {
+            return Err(IdxError::Exists { path: self.path.clone() });
+        }
+        let staging = Staging::begin(&self.path, step, self.options.existing)?;
+        if self.continues {
+            // Read again under the lock: another process may have added a step since.
+            self.header.time = there(&self.path, &self.header)?.time;
+        }
+        Ok(staging)
+    }
+
+    /// Whether arrays and time fit the header; all samples of the dataset.
+    fn check(&self, time: Option<u64>, patches: &[Patch<'_>]) -> Result<ArrayGrid> {
+        let header = &self.header;
+        let has = match (&header.time, time) {
+            (Some(_), None) => Some("time steps, of which one must be named"),
+            (None, Some(_)) => Some("no time steps"),
+            _ => None,
+        };
+        if let Some(has) = has {
+            return Err(IdxError::NoTime { path: self.path.clone(), asked: time, has });
+        }
+        for patch in patches {
+            if patch.arrays.len() != header.fields.len() {
+                return Err(IdxError::Arrays { got: patch.arrays.len(), want: header.fields.len() });
+            }
+            for (field, array) in patch.arrays.iter().enumerate() {
+                let sample_len_bytes = header.fields[field].sample.len_bytes() as u64;
+                let want = patch.region.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
+                let (got_bytes, want_bytes) = (array.len() as u64, want.unwrap_or(u64::MAX));
+                if got_bytes != want_bytes {
+                    return Err(IdxError::Buffer { field, got_bytes, want_bytes });
+                }
+            }
+        }
+        header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
+            path: self.path.clone(),
+            start: header.start.to_vec(),
+            end: header.end.to_vec(),
+            resolution: header.bitmask.max_level(),
+        })
+    }
+
+    /// Collective. The boxes of all ranks, which are the dataset; ranks that were told other things are found here.
+    fn gather_boxes(&self, time: Option<u64>, patches: &[Patch<'_>], ranks: &dyn Communicator) -> Result<Partition> {
+        let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
+        let own: Vec<u8> = iter::once(self.told(time)).chain(corners).flat_map(u64::to_le_bytes).collect();
+        let gathered = ranks.all_gather_bytes(&own)?;
+        let words = |bytes: &Vec<u8>| -> Vec<u64> {
+            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        };
+        let mut partition = Partition::new();
+        let mut first_told = None;
+        for (rank, words) in gathered.iter().map(words).enumerate() {
+            let told = words.first().copied();
+            if *first_told.get_or_insert(told) != told {
+                return Err(CoreError::PlansDiffer { rank }.into());
+            }
+            let (points, _) = words.get(1..).unwrap_or_default().as_chunks::<MAX_RANK>();
+            let boxes = points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end });
+            partition.push(boxes.collect());
+        }
+        check_partition(&self.domain(), &partition).map_err(|source| self.partition_error(source))?;
+        Ok(partition)
+    }
+
+    /// A number for what all ranks must be told alike.
+    fn told(&self, time: Option<u64>) -> u64 {
+        let WriteOptions { phases, imposed, aggregators, .. } = &self.options;
+        let mut header = self.header.clone();
+        // Rank 0 alone knows what others added.
+        header.time.iter_mut().for_each(|time| time.range = None);
+        let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?}", header.to_text());
+        Digest::of(text.as_bytes()).crc64_nvme()
+    }
+
+    fn partition_error(&self, source: PartitionFault) -> IdxError {
+        IdxError::Partition { path: self.path.clone(), source: Box::new(source) }
+    }
+
+    /// Collective. Makes all files of the step, whole but not yet durable.
+    #[expect(clippy::too_many_arguments, reason = "what the phases share; each is a different thing")]
+    fn make(
+        &self,
+        step: &StepPlan,
+        domain: &ArrayGrid,
+        patches: Vec<Patch<'_>>,
+        partition: &[Vec<SampleBox>],
+        files: &StepFiles<'_>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let begun = Instant::now();
+        let sample_lens: Vec<usize> = self.header.fields.iter().map(|field| field.sample.len_bytes()).collect();
+        let (mut held, mut _permit, mut plan) = (patches, None, None);
+        let mut restructure_traffic = Traffic::default();
+        if self.options.phases == Phases::Three && ranks.size() > 1 {
+            let made = Restructuring::new(&self.domain(), partition, self.options.imposed);
+            let made = made.map_err(|source| self.partition_error(source))?;
+            let (patches, permit) = restructure(&made, held, &sample_lens, &budget, ranks, &mut restructure_traffic)?;
+            (held, _permit, plan) = (patches, Some(permit), Some(made));
+        }
+        let restructure_s = begun.elapsed().as_secs_f64();
+        let after = plan.as_ref().map(|plan| plan.partition(ranks.size()));
+        let after = after.as_deref().unwrap_or(partition);
+        let encoding = Instant::now();
+        let samples = Samples { header: &self.header, domain, held: &held };
+        let (engine, stored_len_bytes, aggregate_traffic) = if self.options.phases == Phases::One {
+            agree(ranks, "write in one phase", direct::check(&samples, &self.compressions))?;
+            let homes = Homes::new(&self.header, after);
+            let how = (self.options.jobs, watch.cancel);
+            direct::write(&samples, step, &homes, files, how, ranks)?;
+            (None, step.tiles.raw_len_bytes(), Traffic::default())
+        } else {
+            let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, after));
+            let (path, effort) = (self.path.clone(), self.options.effort);
+            let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);
+            let engine = self.run_engine(step, &work, files, &budget, watch, ranks)?;
+            let stored_len_bytes = engine.stored_len_bytes;
+            (Some(engine), stored_len_bytes, work.into_traffic())
+        };
+        let gather = |traffic: &Traffic| -> Result<Vec<Traffic>> {
+            Ok(ranks.all_gather_bytes(&traffic.to_bytes())?.iter().map(|bytes| Traffic::from_bytes(bytes)).collect())
+        };
+        let samples = domain.sample_count().unwrap_or(0);
+        Ok(WriteReport {
+            output: self.path.clone(),
+            time: None,
+            ranks: ranks.size(),
+            phases: self.options.phases,
+            files: step.files.len() as u64,
+            blocks: step.block_count(),
+            sample_len_bytes: sample_lens.iter().map(|len| samples.saturating_mul(*len as u64)).sum(),
+            stored_len_bytes,
+            imposed_counts: plan.as_ref().map(|plan| plan.counts),
+            holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            elapsed_s: 0.0,
+            restructure_s,
+            encode_s: encoding.elapsed().as_secs_f64(),
+            publish_s: 0.0,
+            restructure_messages: gather(&restructure_traffic)?,
+            aggregate_messages: gather(&aggregate_traffic)?,
+            engine,
+            memory: MemoryReport::of(&budget),
+        })
+    }
+
+    /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks.
+    fn run_engine(
+        &self,
+        step: &StepPlan,
+        work: &StepWork<'_>,
+        files: &StepFiles<'_>,
+        budget: &MemoryBudget,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<EngineReport> {
+        let options = EngineOptions {
+            jobs: self.options.jobs,
+            start_address: step.start_address,
+            owners: self.options.aggregators,
+            ..EngineOptions::default()
+        };
+        let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
+        let mut records: Vec<(BlockPlace, Record)> = Vec::new();
+        let mut commit = |done: Committed<'_>| {
+            let (_, field) = step.array_place(done.array);
+            let layout = self.header.fields[field].default_layout();
+            records.extend(done.claims.iter().map(|claim| {
+                let compression = work.compression(field, claim.filter_mask);
+                // A block's length fits 32 bits, which the header is checked for, and stored it is no longer.
+                let len_bytes = u32::try_from(claim.len_bytes).unwrap_or(u32::MAX);
+                (step.place(claim.tile), Record { offset: claim.address, len_bytes, compression, layout })
+            }));
+            if field + 1 == self.header.fields.len() {
+                files.write_tables(&records)?;
+                records.clear();
+            }
+            Ok(())
+        };
+        execute(&step.tiles, work, files, &mut commit, &options, &context).map_err(|error| self.engine_error(error))
+    }
+
+    fn engine_error(&self, error: EngineError<IdxError>) -> IdxError {
+        let path = self.path.clone();
+        match error {
+            EngineError::Tile { source, .. }
+            | EngineError::Worker { source }
+            | EngineError::Commit { source, .. }
+            | EngineError::Bring { source } => source,
+            EngineError::Write { source, .. } => IdxError::Write { path, operation: "write blocks of", source },
+            EngineError::Core(error) => error.into(),
+            other => IdxError::Engine { path, reason: other.to_string() },
+        }
+    }
+}
+
+/// The header of the dataset at `path`, which is to be as `header` but for its time steps.
+fn there(path: &Path, header: &Header) -> Result<Header> {
+    let there = Dataset::open(path)?.header().clone();
+    match there.difference(header) {
+        Some(what) => Err(IdxError::HeaderDiffers { path: path.to_path_buf(), what }),
+        None => Ok(there),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! Datasets written and read again, and what happens where files are missing, damaged or in the way.
+
+use proptest::prelude::*;
+use raddle_core::cancel::CancelToken;
+use raddle_idx::bitmask::{Bitmask, Point};
+use raddle_idx::compression::BlockFault;
+use raddle_idx::grid::ArrayGrid;
+use raddle_idx::template::{FileTemplate, TimeTemplate};
+use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, WriteOptions, Writer};
+use std::path::Path;
+
+/// Bytes that differ from sample to sample, as smooth data does.
+fn bytes(len: usize, seed: u64) -> Vec<u8> {
+    (0..len).map(|at| ((at as u64 / 3).wrapping_mul(seed | 1) >> 3) as u8).collect()
+}
+
+fn replacing() -> WriteOptions {
+    WriteOptions { existing: Existing::Replace, ..WriteOptions::default() }
+}
+
+fn field(name: &str, sample: &str, layout: &str, compression: &str) -> Field {
+    Field::new(name, sample.parse().expect("a sample type"))
+        .with("default_layout", layout)
+        .with("default_compression", compression)
+        .with("default_value", "7")
+}
+
+/// What is expected of a query: the array's samples at the grid's points.
+fn picked(header: &Header, array: &[u8], sample_len_bytes: usize, grid: &ArrayGrid) -> Vec<u8> {
+    let whole = header.grid(header.bitmask.max_level()).expect("the box is not empty");
+    let strides = whole.strides();
+    let mut out = Vec::new();
+    for mut number in 0..grid.sample_count().expect("a small grid") {
+        let mut at = 0;
+        for (axis, stride) in strides.iter().enumerate() {
+            let index = number % grid.counts[axis];
+            number /= grid.counts[axis];
+            at += (grid.origin[axis] + (index << grid.log2_spacing[axis]) - whole.origin[axis]) * stride;
+        }
+        out.extend_from_slice(&array[at as usize * sample_len_bytes..][..sample_len_bytes]);
+    }
+    out
+}
+
+fn small(fields: Vec<Field>) -> Header {
+    let mut header = Header::new("small", &[22, 36, 22], fields).expect("a header");
+    header.bits_per_block = 9;
+    header.blocks_per_file = 16;
+    header.files = FileTemplate::parse("./small/%04x.bin").expect("a template");
+    header
+}
+
+fn write_small(folder: &Path, header: &Header) -> (std::path::PathBuf, Vec<Vec<u8>>) {
+    let samples = 22 * 36 * 22;
+    let arrays: Vec<Vec<u8>> =
+        header.fields.iter().zip(3..).map(|(field, seed)| bytes(samples * field.sample.len_bytes(), seed)).collect();
+    let path = folder.join("small.idx");
+    let slices: Vec<&[u8]> = arrays.iter().map(Vec::as_slice).collect();
+    Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
+    (path, arrays)
+}
+
+#[test]
+fn all_resolutions_layouts_and_compressions() {
+    for layout in ["hzorder", ""] {
+        for compression in ["", "zip", "lz4"] {
+            let folder = tempfile::tempdir().unwrap();
+            let header = small(vec![
+                field("rho", "float32", layout, compression),
+                field("v", "float64[3]", layout, compression),
+            ]);
+            let (path, arrays) = write_small(folder.path(), &header);
+            let dataset = Dataset::open(&path).unwrap();
+            assert_eq!(dataset.header(), &header);
+            for (number, array) in arrays.iter().enumerate() {
+                for resolution in 0..=header.bitmask.max_level() {
+                    let query = Query { resolution, ..dataset.whole(number) };
+                    let want = picked(
+                        &header,
+                        array,
+                        header.fields[number].sample.len_bytes(),
+                        &dataset.grid(&query).unwrap(),
+                    );
+                    assert!(dataset.read(&query).unwrap() == want, "{layout} {compression} {number} {resolution}");
+                }
+            }
+            let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["small", "small.idx"], "nothing hidden remains");
+        }
+    }
+}
+
+#[test]
+fn missing_and_damaged_blocks_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = small(vec![field("rho", "float32", "", "zip")]);
+    let (path, arrays) = write_small(folder.path(), &header);
+    let dataset = Dataset::open(&path).unwrap();
+    let (file, query) = (folder.path().join("small/0010.bin"), dataset.whole(0));
+    let stored = std::fs::read(&file).unwrap();
+    let fault = |expected: fn(&BlockFault) -> bool| match dataset.read(&query) {
+        Err(IdxError::Block { path, field, block, source }) if expected(&source) => {
+            assert_eq!((path, field.as_str()), (file.clone(), "rho"));
+            block
+        }
+        other => panic!("{other:?}"),
+    };
+    // The record of the file's first block is behind the file's header.
+    let damage = |at: usize, with: &[u8]| {
+        let mut bytes = stored.clone();
+        bytes[at..at + with.len()].copy_from_slice(with);
+        std::fs::write(&file, bytes).unwrap();
+    };
+    damage(40 + 16, &[0; 4]);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::NotStored)), 16);
+    let with_default = dataset.read(&Query { missing_as_default: true, ..query }).unwrap();
+    let (chunks, _) = with_default.as_chunks::<4>();
+    let differ = chunks.iter().zip(arrays[0].as_chunks::<4>().0).filter(|(got, want)| got != want);
+    assert!(differ.clone().count() > 100 && differ.clone().all(|(got, _)| *got == 7f32.to_le_bytes()));
+    damage(40 + 8, &[0xff; 4]);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::Outside { .. })), 16);
+    damage(40 + 23, &[8]);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::Unsupported { name: "zfp", .. })), 16);
+    let first_block = u32::from_be_bytes(stored[48..52].try_into().unwrap()) as usize;
+    damage(first_block + 9, &[stored[first_block + 9] ^ 0x55]);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::Codec(_))), 16);
+    std::fs::write(&file, &stored[..50]).unwrap();
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::NoRecord)), 16);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::NoFile)), 16);
+}
+
+#[test]
+fn a_check_counts_every_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = small(vec![field("rho", "float32", "", "zip"), field("id", "uint8", "hzorder", "")]);
+    let (path, _) = write_small(folder.path(), &header);
+    let dataset = Dataset::open(&path).unwrap();
+    let (cancel, grid) = (CancelToken::new(), header.grid(16).unwrap());
+    let all = raddle_idx::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
+    let check = |field| dataset.check(field, None, &cancel).unwrap();
+    let (rho, id) = (check(0), check(1));
+    assert_eq!((rho.blocks, rho.in_hz_order, rho.raw_len_bytes, rho.bad.len()), (all, 0, (all * 4) << 9, 0));
+    assert_eq!((id.blocks, id.in_hz_order, id.compressed, id.stored_len_bytes), (all, all, 0, all << 9));
+    assert!(rho.compressed > 0 && rho.stored_len_bytes < rho.raw_len_bytes);
+    assert_eq!((rho.levels[0].levels, rho.levels[0].blocks), ((0, 9), 1));
+    assert_eq!(rho.levels.iter().map(|level| level.blocks).sum::<u64>(), all);
+    assert_eq!(rho.levels.last().unwrap().levels, (16, 16));
+    std::fs::remove_file(folder.path().join("small/0010.bin")).unwrap();
+    let damaged = check(0);
+    assert!(damaged.bad.len() > 3 && damaged.blocks + damaged.bad.len() as u64 == all);
+    assert_eq!((damaged.bad[0].block, damaged.bad[0].why.as_str()), (16, "the file does not exist"));
+    cancel.cancel();
+    assert!(matches!(dataset.check(0, None, &cancel), Err(IdxError::Core(_))));
+}
+
+#[test]
+fn time_steps_appear_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.idx");
+    let mut header = Header::new("t", &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
+    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    let mut writer = Writer::new(&path, header, WriteOptions::default()).unwrap();
+    let steps = [3u64, 0, 4].map(|step| (step, bytes(60, 11 + step)));
+    for (step, array) in &steps {
+        writer.write(Some(*step), &[array]).unwrap();
+    }
+    assert!(matches!(writer.write(Some(3), &[&steps[0].1]), Err(IdxError::Exists { .. })));
+    assert!(matches!(writer.write(None, &[&steps[0].1]), Err(IdxError::NoTime { .. })));
+    assert!(folder.path().join("t/time_0003/0000.bin").exists());
+    let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(dataset.steps().unwrap(), [Some(0), Some(3), Some(4)]);
+    assert_eq!(dataset.header().time.as_ref().unwrap().range, Some((0, 4)));
+    for (step, array) in &steps {
+        assert_eq!(dataset.read(&Query { time: Some(*step), ..dataset.whole(0) }).unwrap(), *array);
+    }
+    assert!(matches!(dataset.read(&Query { time: Some(5), ..dataset.whole(0) }), Err(IdxError::NoTime { .. })));
+    let missing = dataset.read(&Query { time: Some(1), ..dataset.whole(0) });
+    assert!(matches!(missing, Err(IdxError::Block { source: BlockFault::NoFile, .. })));
+}
+
+#[test]
+fn what_is_there_is_replaced_only_when_asked_and_only_if_it_is_a_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = small(vec![field("rho", "uint16", "", "lz4")]);
+    let (path, arrays) = write_small(folder.path(), &header);
+    let other = bytes(arrays[0].len(), 99);
+    let refused = Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &[&other]);
+    assert!(matches!(refused, Err(IdxError::Exists { .. })), "{refused:?}");
+    let read = || Dataset::open(&path).and_then(|dataset| dataset.read(&dataset.whole(0))).unwrap();
+    assert_eq!(read(), arrays[0]);
+    let mut replacing = Writer::new(&path, header, replacing()).unwrap();
+    replacing.write(None, &[&other]).unwrap();
+    assert_eq!(read(), other);
+    std::fs::write(folder.path().join("small/diary.txt"), b"mine").unwrap();
+    assert!(matches!(replacing.write(None, &[&arrays[0]]), Err(IdxError::Foreign { .. })));
+    assert_eq!(std::fs::read(folder.path().join("small/diary.txt")).unwrap(), b"mine");
+    assert_eq!(read(), other);
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = write_small(folder.path(), &small(vec![field("rho", "uint8", "", "")]));
+    let dataset = Dataset::open(&path).unwrap();
+    let whole = dataset.whole(0);
+    assert!(matches!(dataset.read(&Query { field: 1, ..whole }), Err(IdxError::NoField { .. })));
+    assert!(matches!(dataset.read(&Query { resolution: 17, ..whole }), Err(IdxError::NoResolution { .. })));
+    assert!(matches!(dataset.read(&Query { end: [23, 36, 22, 1, 1], ..whole }), Err(IdxError::EmptyBox { .. })));
+    let between = Query { start: [1, 1, 1, 0, 0], end: [2, 2, 2, 1, 1], resolution: 3, ..whole };
+    assert!(matches!(dataset.read(&between), Err(IdxError::EmptyBox { .. })));
+    assert!(matches!(dataset.read_into(&whole, &mut [0; 5]), Err(IdxError::Buffer { .. })));
+    assert!(matches!(Dataset::open(folder.path().join("none.idx").as_path()), Err(IdxError::Read { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn any_dataset_comes_back(
+        counts in prop::collection::vec(1u64..12, 1..6),
+        sample in prop::sample::select(vec!["uint8", "int16", "float32", "float64[3]", "float64[11]", "uint8[3]"]),
+        layout in prop::sample::select(vec!["hzorder", ""]),
+        compression in prop::sample::select(vec!["", "zip", "lz4"]),
+        (bits, blocks_per_file, low, high, cut) in any::<(u32, u8, u64, u64, u32)>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.idx");
+        let mut header = Header::new("d", &counts, vec![field("a", sample, layout, compression)]).unwrap();
+        let levels = header.bitmask.max_level() + 1;
+        header.bits_per_block = bits % levels;
+        header.blocks_per_file = u64::from(blocks_per_file) % 40 + 1;
+        header.files = FileTemplate::parse("./d/%01x.bin").unwrap();
+        let sample_len_bytes = header.fields[0].sample.len_bytes();
+        let array = bytes(counts.iter().product::<u64>() as usize * sample_len_bytes, low);
+        Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();
+        let dataset = Dataset::open(&path).unwrap();
+        let inside = |seed: u64| -> Point {
+            std::array::from_fn(|axis| (seed >> (axis * 11)) % header.end[axis])
+        };
+        let (a, b) = (inside(low), inside(high));
+        let query = Query {
+            start: std::array::from_fn(|axis| a[axis].min(b[axis])),
+            end: std::array::from_fn(|axis| a[axis].max(b[axis]) + 1),
+            resolution: cut % levels,
+            ..dataset.whole(0)
+        };
+        match dataset.grid(&query) {
+            Ok(grid) => prop_assert_eq!(dataset.read(&query).unwrap(), picked(&header, &array, sample_len_bytes, &grid)),
+            Err(error) => assert!(matches!(error, IdxError::EmptyBox { .. })),
+        }
+        prop_assert_eq!(dataset.read(&dataset.whole(0)).unwrap(), array);
+    }
+}
+
+/// PIDX breaks where offsets need more than 32 bits: a file whose table lies beyond 4 GiB of holes.
+#[test]
+fn offsets_beyond_4_gib() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("far.idx");
+    let mut header = Header::new("far", &[4, 4], vec![Field::new("a", "uint16".parse().unwrap())]).unwrap();
+    header.bitmask = Bitmask::parse("V0101").unwrap();
+    header.bits_per_block = 2;
+    // 40 bytes of record per block: the blocks themselves come behind 8 GiB.
+    header.blocks_per_file = 8 * (1 << 30) / 40;
+    let array = bytes(32, 5);
+    Writer::new(&path, header, WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();
+    assert!(std::fs::metadata(folder.path().join("far/0000.bin")).unwrap().len() > 1 << 33);
+    let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(dataset.read(&dataset.whole(0)).unwrap(), array);
+}

@@ -1,0 +1,98 @@
+//! A communicator of Python, as mpi4py has them, as one of core's.
+//!
+//! Invariants: every collective of core is one of Python's, whatever else fails, so that no rank waits for one that gave
+//! up; the first exception that is raised is kept for the caller, and cancels the work.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::error::{CoreError, Result};
+use std::sync::{Mutex, PoisonError};
+
+/// The ranks of a communicator with `Get_rank`, `Get_size`, `allgather` and `alltoall` of objects.
+#[derive(Debug)]
+pub struct PythonRanks<'a> {
+    communicator: Py<PyAny>,
+    rank: Rank,
+    size: usize,
+    cancel: &'a CancelToken,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a> PythonRanks<'a> {
+    /// Asks for number and count of the ranks; exceptions and signals will be told to `cancel`.
+    ///
+    /// # Errors
+    /// What these raise.
+    pub fn new(py: Python<'_>, communicator: Py<PyAny>, cancel: &'a CancelToken) -> PyResult<Self> {
+        let rank = communicator.call_method0(py, "Get_rank")?.extract(py)?;
+        let size = communicator.call_method0(py, "Get_size")?.extract(py)?;
+        Ok(Self { communicator, rank, size, cancel, raised: Mutex::default() })
+    }
+
+    /// What was raised first.
+    pub fn into_raised(self) -> Option<PyErr> {
+        self.raised.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, error: PyErr) {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.cancel.cancel();
+    }
+
+    /// Calls a collective of Python that gives one `bytes` per rank.
+    fn collective<'py, A: pyo3::call::PyCallArgs<'py>>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        arguments: A,
+    ) -> Result<Vec<Vec<u8>>> {
+        let called = self.communicator.bind(py).call_method1(name, arguments);
+        let received = called.and_then(|all| {
+            let all: Vec<Bound<'_, PyBytes>> = all.extract()?;
+            Ok(all.iter().map(|bytes| bytes.as_bytes().to_vec()).collect::<Vec<_>>())
+        });
+        // Behind the collective: the others are in it as well.
+        if let Err(error) = py.check_signals() {
+            self.keep(error);
+        }
+        let received = received.map_err(|error| {
+            let message = error.to_string();
+            self.keep(error);
+            CoreError::RankFailed { operation: name, rank: self.rank, message }
+        })?;
+        match received.len() == self.size {
+            true => Ok(received),
+            false => Err(CoreError::MessageCount { operation: name, got: received.len(), size: self.size }),
+        }
+    }
+}
+
+impl Communicator for PythonRanks<'_> {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn barrier(&self) -> Result<()> {
+        self.all_gather_bytes(&[]).map(drop)
+    }
+
+    fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>> {
+        Python::attach(|py| self.collective(py, "allgather", (PyBytes::new(py, send),)))
+    }
+
+    fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if send.len() != self.size {
+            return Err(CoreError::MessageCount { operation: "exchange_bytes", got: send.len(), size: self.size });
+        }
+        Python::attach(|py| {
+            let messages: Vec<_> = send.into_iter().map(|message| PyBytes::new(py, &message)).collect();
+            self.collective(py, "alltoall", (messages,))
+        })
+    }
+}

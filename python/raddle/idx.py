@@ -1,0 +1,434 @@
+"""IDX datasets: arrays that can be read at any resolution, written and read from memory.
+
+`raddle.idx.write` makes a dataset of numpy arrays, in one process or with the ranks of an MPI communicator that each hold
+boxes of it. `raddle.idx.read` gives a box at a resolution, `raddle.idx.refine` one resolution after the other, from coarse
+to fine. Axes are in numpy's order: ``a[z, y, x]``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle import _core
+from raddle._reports import Fields, _Report, size
+from raddle.errors import UsageError
+
+__all__ = ["Box", "Info", "WriteReport", "info", "read", "refine", "write"]
+
+Path = str | os.PathLike[str]
+_T = TypeVar("_T")
+
+# Names of axes, the fastest first.
+_AXES = "xyzuv"
+
+
+class Communicator(Protocol):
+    """What is asked of a communicator; mpi4py's have it."""
+
+    def Get_rank(self) -> int:
+        """Number of this process, from 0."""
+
+    def Get_size(self) -> int:
+        """Number of processes."""
+
+    def allgather(self, sendobj: Any) -> Any:
+        """The objects of all processes."""
+
+    def alltoall(self, sendobj: Any) -> Any:
+        """One object from each process to each."""
+
+
+class Box(NamedTuple):
+    """Samples that a process holds: a box of the dataset."""
+
+    start: Sequence[int]
+    """Its first sample along each axis."""
+    samples: Mapping[str, npt.ArrayLike]
+    """An array for each field."""
+
+
+class WriteReport(_Report):
+    """What writing a dataset, or a time step of one, took."""
+
+    __slots__ = ()
+
+    output: str
+    time: int | None
+    ranks: int
+    phases: str
+    files: int
+    blocks: int
+    sample_len_bytes: int
+    stored_len_bytes: int
+    elapsed_s: float
+    restructure_s: float
+    encode_s: float
+    publish_s: float
+    restructure_messages: list[Fields]
+    """What each rank sent to bring samples into power-of-two boxes: ``messages``, ``len_bytes``, ``by_log2_len``."""
+    aggregate_messages: list[Fields]
+    """What each rank sent to bring samples to those that make their blocks."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("output", self.output if self.time is None else f"{self.output}, step {self.time:,}"),
+            ("samples", size(self.sample_len_bytes)),
+            ("stored", f"{size(self.stored_len_bytes)} in {self.files:,} files of {self.blocks:,} blocks"),
+            ("ranks", f"{self.ranks:,}"),
+            ("time", f"{self.elapsed_s:.2f} s"),
+        ]
+
+
+class Info(_Report):
+    """What a dataset holds."""
+
+    __slots__ = ()
+
+    path: str
+    version: int
+    shape: list[int]
+    """Samples along each axis."""
+    start: list[int]
+    """The first sample along each axis, 0 in most datasets."""
+    bitmask: str
+    bits_per_block: int
+    blocks_per_file: int
+    files: str
+    steps: list[int]
+    """Time steps, if it has any."""
+    fields: list[Fields]
+    """Fields: ``name``, ``sample`` (its type), ``compression``, ``order``, ``len_bytes``."""
+    resolutions: list[Fields]
+    """Resolutions, the coarsest first: ``resolution``, ``shape``."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("dataset", self.path),
+            ("shape", " x ".join(f"{count:,}" for count in self.shape)),
+            ("fields", ", ".join(f"{field.name} ({field.sample})" for field in self.fields)),
+            ("time steps", f"{len(self.steps):,}"),
+            ("resolutions", f"0 to {self.resolutions[-1].resolution}"),
+        ]
+
+
+def write(
+    path: Path,
+    samples: Mapping[str, npt.ArrayLike] | Sequence[Box],
+    *,
+    shape: Sequence[int] | None = None,
+    start: Sequence[int] | None = None,
+    step: int | None = None,
+    communicator: Communicator | None = None,
+    compress: Literal["zip", "lz4", "none"] = "zip",
+    order: Literal["rows", "hz"] = "rows",
+    bits_per_block: int | None = None,
+    blocks_per_file: int | None = None,
+    force: bool = False,
+    append: bool = False,
+    phases: Literal["one", "two", "three"] = "three",
+    box: str | Sequence[int] = "default",
+    aggregators: int | None = None,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+) -> WriteReport:
+    """Write arrays as the fields of a dataset, or of a time step of one, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The ``.idx`` file; blocks lie in a folder of that name beside it.
+    samples
+        An array for each field, or several boxes with such arrays. The boxes of all ranks are disjoint and together the
+        dataset. A rank that holds nothing gives arrays with an axis of length 0.
+    shape
+        Samples along each axis of the whole dataset; an array with an axis more holds the components of its samples
+        there. Default: the shape of the arrays.
+    start
+        The first sample of ``samples`` along each axis. Default: 0.
+    step
+        The time step, for a dataset that has some.
+    communicator
+        The ranks that write together, each its boxes: mpi4py's communicators or what has their ``Get_rank``,
+        ``Get_size``, ``allgather`` and ``alltoall``. All ranks call with the same other arguments.
+    compress, order, bits_per_block, blocks_per_file
+        Layout, as the options of ``raddle idx write``.
+    force
+        Replace the dataset if there is one.
+    append
+        Add a time step to the dataset that is there.
+    phases, box, aggregators
+        How ranks write, as the options of ``raddle idx write``; the files are the same.
+    jobs
+        Threads. Default: the cores that this process may use, by the number of ranks.
+    memory
+        Bytes for what is made of the samples, or a text such as ``"512MiB"``. Default: 1 GiB.
+
+    Returns
+    -------
+    WriteReport
+        What was done, on every rank.
+
+    Raises
+    ------
+    raddle.errors.UsageError
+        If arrays, boxes or options do not fit together.
+    raddle.errors.OutputError
+        If the output exists or cannot be written.
+    raddle.errors.InputError
+        If the dataset to append to is not there, is another, or boxes overlap or leave samples out.
+
+    Examples
+    --------
+    >>> raddle.idx.write("flow.idx", {"rho": rho, "v": v}, shape=rho.shape)  # doctest: +SKIP
+    >>> raddle.idx.write("flow.idx", {"rho": part}, start=(0, 0, 64 * rank), shape=(128, 128, 256),
+    ...                  communicator=MPI.COMM_WORLD)  # doctest: +SKIP
+    """
+    options = {
+        "output": os.fspath(path),
+        "compress": compress,
+        "order": order,
+        "bits-per-block": bits_per_block,
+        "blocks-per-file": blocks_per_file,
+        "phases": phases,
+        "box": box if isinstance(box, str) else "x".join(str(count) for count in box),
+        "aggregators": aggregators,
+    }
+    own = {"jobs": jobs, "memory": memory}
+    flags = [f"--{name}" for name, wanted in (("force", force), ("append", append)) if wanted]
+    line = [f"--{name}={value}" for name, value in options.items() if value is not None] + flags
+    held = _agreed(communicator, lambda: _held(samples, shape, start), lambda held: (line, held.shape, held.fields, step))
+    line += [f"--{name}={value}" for name, value in own.items() if value is not None]
+    report = _core.idx_write(line, held.shape, held.fields, held.boxes, step, communicator)
+    return WriteReport(json.loads(report))
+
+
+def read(
+    path: Path,
+    field: str | None = None,
+    *,
+    step: int | None = None,
+    box: Sequence[slice] | None = None,
+    resolution: int | None = None,
+    missing: Literal["error", "default"] = "error",
+) -> npt.NDArray[Any]:
+    """Read a box of a field at a resolution.
+
+    Parameters
+    ----------
+    path
+        The ``.idx`` file.
+    field
+        Name of the field. Default: the first.
+    step
+        The time step. Default: the first.
+    box
+        A slice without step for each axis, of samples at full resolution: ``np.s_[:, 10:20, 64:]``. Default: all.
+    resolution
+        The highest level to read, as `info` lists them. Default: all of them.
+    missing
+        What to do about blocks that are not stored: an error, or the field's default value. Damaged blocks are an error.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the samples in the box those of the resolution; components are the last axis.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If the dataset or a block cannot be read, or has no such field, step or samples.
+
+    Examples
+    --------
+    >>> raddle.idx.read("flow.idx", "rho", resolution=12)  # doctest: +SKIP
+    """
+    return _read(path, field, step, None if box is None else _ranges(info(path), box), resolution, missing)
+
+
+def refine(
+    path: Path,
+    field: str | None = None,
+    *,
+    step: int | None = None,
+    box: Sequence[slice] | None = None,
+    resolution: int | None = None,
+    every: int | None = None,
+    missing: Literal["error", "default"] = "error",
+) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Read a box again and again, from the coarsest resolution at which it holds samples to the finest.
+
+    Parameters
+    ----------
+    path, field, step, box, missing
+        As in `read`.
+    resolution
+        The last resolution. Default: the highest.
+    every
+        How many resolutions from one to the next. Default: as many as there are axes, which doubles the samples along
+        each axis.
+
+    Yields
+    ------
+    tuple
+        Resolution, and the array as `read` gives it.
+
+    Examples
+    --------
+    >>> for resolution, array in raddle.idx.refine("flow.idx", "rho"):  # doctest: +SKIP
+    ...     show(array)
+    """
+    described = info(path)
+    ranges = _ranges(described, box if box is not None else [slice(None)] * len(described.shape))
+    last = described.resolutions[-1].resolution if resolution is None else resolution
+    between = len(ranges) if every is None else every
+    if between < 1:
+        raise UsageError(f"every={every}: at least one resolution from one to the next")
+    for number in reversed(range(last, -1, -between)):
+        if number == last or _holds_samples(described.bitmask, ranges, number):
+            yield number, _read(path, field, step, ranges, number, missing)
+
+
+def info(path: Path) -> Info:
+    """Say what a dataset holds; reads the ``.idx`` file and looks which time steps are there.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If it cannot be read.
+    """
+    return Info(json.loads(_core.idx_info(os.fspath(path))))
+
+
+class _Held(NamedTuple):
+    """What this process holds, as the compiled part takes it."""
+
+    shape: list[int]
+    fields: list[tuple[str, str]]
+    boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]]
+
+
+def _held(
+    samples: Mapping[str, npt.ArrayLike] | Sequence[Box], shape: Sequence[int] | None, start: Sequence[int] | None
+) -> _Held:
+    if isinstance(samples, Mapping):
+        given = [Box(() if start is None else start, samples)]
+    elif start is not None:
+        raise UsageError("start is that of one box; several boxes have their own")
+    else:
+        given = [Box(*box) for box in samples]
+    if not given or not given[0].samples:
+        raise UsageError("no arrays; a process that holds no samples gives arrays with an axis of length 0")
+    fields: list[tuple[str, str]] = []
+    boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]] = []
+    whole: list[int] | None = None if shape is None else [int(count) for count in shape]
+    for box in given:
+        arrays = {name: np.asarray(array) for name, array in box.samples.items()}
+        if whole is None:
+            if len(given) > 1:
+                raise UsageError("several boxes: give the shape of the whole dataset")
+            whole = list(min(arrays.values(), key=np.ndim).shape)
+        counts = list(next(iter(arrays.values())).shape[: len(whole)])
+        described = [(name, _sample_type(name, array, counts)) for name, array in arrays.items()]
+        if fields and described != fields:
+            raise UsageError(f"boxes have different fields: {described} and {fields}")
+        fields = described
+        first = [int(at) for at in box.start] or [0] * len(whole)
+        if len(first) != len(whole) or any(at < 0 for at in first):
+            raise UsageError(f"a box starts at {first}; the dataset has {len(whole)} axes, from 0 on")
+        if 0 not in counts:
+            boxes.append((first, counts, [_bytes(array) for array in arrays.values()]))
+    assert whole is not None
+    return _Held(whole, fields, boxes)
+
+
+def _sample_type(name: str, array: npt.NDArray[Any], counts: list[int]) -> str:
+    """The type of samples as IDX names it: ``float32``, ``uint8[3]``."""
+    if list(array.shape[: len(counts)]) != counts or array.ndim > len(counts) + 1:
+        raise UsageError(f"field {name!r} has shape {array.shape}, which are not {counts} samples, with components or not")
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8 or array.dtype == np.float16:
+        raise UsageError(f"field {name!r} is of type {array.dtype}; IDX has integers, float32 and float64")
+    # The name does not tell the byte order.
+    number = array.dtype.newbyteorder("=").name
+    return number if array.ndim == len(counts) else f"{number}[{array.shape[-1]}]"
+
+
+def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return little.reshape(-1).view(np.uint8)
+
+
+def _agreed(
+    communicator: Communicator | None, prepare: Callable[[], _T], told_alike: Callable[[_T], object]
+) -> _T:
+    """What ``prepare`` gives, on all ranks or on none; an error where they were told different things."""
+    prepared: list[_T] = []
+    problem: Exception | None = None
+    try:
+        prepared.append(prepare())
+    except Exception as error:  # the other ranks wait for this one
+        problem = error
+    if communicator is not None:
+        told = repr(told_alike(prepared[0])) if prepared else None
+        all_told = communicator.allgather((str(problem), told))
+        if problem is None:
+            for rank, (words, other) in enumerate(all_told):
+                if other is None:
+                    raise UsageError(f"rank {rank}: {words}")
+                if other != all_told[0][1]:
+                    raise UsageError(f"rank {rank} was given another dataset or other options than rank 0: {other}")
+    if problem is not None:
+        raise problem
+    return prepared[0]
+
+
+def _read(
+    path: Path,
+    field: str | None,
+    step: int | None,
+    ranges: list[tuple[int, int]] | None,
+    resolution: int | None,
+    missing: str,
+) -> npt.NDArray[Any]:
+    if missing not in ("error", "default"):
+        raise UsageError(f"missing={missing!r}: 'error' or 'default'")
+    options = {"field": field, "step": step, "resolution": resolution}
+    line = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    if ranges is not None:
+        along = zip(_AXES, reversed(ranges), strict=False)
+        line.append("--box=" + ",".join(f"{axis}={first}:{end}" for axis, (first, end) in along))
+    if missing == "default":
+        line.append("--missing-as-default")
+    values, shape, number = _core.idx_read(os.fspath(path), line)
+    return values.view(np.dtype(number).newbyteorder("<")).reshape(shape)
+
+
+def _ranges(described: Info, box: Sequence[slice]) -> list[tuple[int, int]]:
+    """First sample and one past the last along each axis."""
+    if len(box) != len(described.shape):
+        raise UsageError(f"a box of {len(box)} axes; the dataset has {len(described.shape)}")
+    ranges = []
+    for along, first, count in zip(box, described.start, described.shape, strict=True):
+        if not isinstance(along, slice) or along.step not in (None, 1):
+            raise UsageError(f"{along!r} in a box: a slice without step")
+        begin = first if along.start is None else int(along.start)
+        end = first + count if along.stop is None else int(along.stop)
+        if not first <= begin < end <= first + count:
+            raise UsageError(f"{begin}:{end} in a box: the dataset has samples {first} to {first + count}")
+        ranges.append((begin, end))
+    return ranges
+
+
+def _holds_samples(bitmask: str, ranges: list[tuple[int, int]], resolution: int) -> bool:
+    """Whether a box holds samples of a resolution."""
+    finer = bitmask[1 + resolution :]
+    for axis, (first, end) in enumerate(reversed(ranges)):
+        spacing = 1 << finer.count(str(axis))
+        if -(-first // spacing) * spacing >= end:
+            return False
+    return True

@@ -1,0 +1,294 @@
+"""Datasets that can be read at any resolution, from memory and into memory."""
+
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import raddle
+from hypothesis import given
+from hypothesis import strategies as st
+from raddle import errors
+
+TYPES = ["u1", "i1", "u2", ">i2", "u4", "<i4", "u8", "i8", "f4", ">f8"]
+SMALL = {"bits_per_block": 5, "blocks_per_file": 8}
+
+
+def numbers(shape, dtype="f4", seed=1):
+    return (np.random.default_rng(seed).random(shape) * 100).astype(dtype)
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def at_resolution(array, bitmask, resolution, axes):
+    """The samples of a resolution by its definition; the letters of the bitmask count axes from the last one."""
+    spacing = [2 ** bitmask[1 + resolution :].count(str(axis)) for axis in reversed(range(axes))]
+    return array[tuple(slice(None, None, step) for step in spacing)]
+
+
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    dtype=st.sampled_from(TYPES),
+    components=st.integers(0, 12),
+    order=st.sampled_from(["rows", "hz"]),
+    compress=st.sampled_from(["zip", "lz4", "none"]),
+    bits=st.integers(0, 9),
+)
+def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, components, order, compress, bits):
+    path = tmp_path_factory.mktemp("idx") / "a.idx"
+    array = numbers((*shape, components) if components else shape, dtype)
+    raddle.idx.write(path, {"a": array}, shape=shape, order=order, compress=compress, bits_per_block=bits)
+    info = raddle.idx.info(path)
+    assert info.shape == shape and [field.name for field in info.fields] == ["a"]
+    for resolution in info.resolutions:
+        got = raddle.idx.read(path, resolution=resolution.resolution)
+        want = at_resolution(array, info.bitmask, resolution.resolution, len(shape))
+        if components == 1:  # one component is none: IDX tells no difference
+            want = want[..., 0]
+        assert got.dtype == array.dtype.newbyteorder("<") and np.array_equal(got, want)
+
+
+def test_the_files_are_those_of_the_command(environment, tmp_path):
+    rho, velocity = numbers((11, 20, 7)), numbers((11, 20, 7, 3), "i2")
+    for name, array in (("rho", rho), ("velocity", velocity)):
+        np.save(tmp_path / f"{name}.npy", array)
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+    report = raddle.idx.write(tmp_path / "ours/d.idx", {"velocity": velocity}, shape=(11, 20, 7), **SMALL)
+    command = [sys.executable, "-m", "raddle", "idx", "write", str(tmp_path / "velocity.npy"), "--vector"]
+    line = [*command, "-o", str(tmp_path / "theirs/d.idx"), "--bits-per-block=5", "--blocks-per-file=8", "-q"]
+    subprocess.run(line, check=True, env=environment)
+    assert files_of(tmp_path / "ours") == files_of(tmp_path / "theirs")
+    assert report.sample_len_bytes == velocity.nbytes and report.ranks == 1 and "d.idx" in repr(report)
+    both = tmp_path / "both.idx"
+    raddle.idx.write(both, {"velocity": velocity, "rho": rho})
+    assert np.array_equal(raddle.idx.read(both, "rho"), rho)
+    assert np.array_equal(raddle.idx.read(both), velocity)
+
+
+def test_boxes_are_the_whole(tmp_path):
+    array = numbers((13, 9, 21))
+    for folder in ("whole", "boxes"):
+        (tmp_path / folder).mkdir()
+    raddle.idx.write(tmp_path / "whole/d.idx", {"a": array}, **SMALL)
+    cuts = [(0, 5), (5, 13)]
+    boxes = [raddle.idx.Box((0, 0, 0), {"a": array[:, :, :8]})]
+    boxes += [raddle.idx.Box((first, 0, 8), {"a": array[first:end, :, 8:]}) for first, end in cuts]
+    raddle.idx.write(tmp_path / "boxes/d.idx", boxes, shape=array.shape, **SMALL)
+    assert files_of(tmp_path / "whole") == files_of(tmp_path / "boxes")
+    with pytest.raises(errors.InputError):
+        raddle.idx.write(tmp_path / "less.idx", boxes[:2], shape=array.shape)
+    assert not (tmp_path / "less.idx").exists()
+
+
+def test_parts_and_refinement(tmp_path):
+    array = numbers((30, 17, 23))
+    path = tmp_path / "a.idx"
+    raddle.idx.write(path, {"a": array}, bits_per_block=6)
+    part = np.s_[3:20, :, 5:]
+    assert np.array_equal(raddle.idx.read(path, box=part), array[part])
+    info = raddle.idx.info(path)
+    last = info.resolutions[-1].resolution
+    seen = list(raddle.idx.refine(path))
+    assert [resolution for resolution, _ in seen] == list(range(last % 3, last + 1, 3))
+    for resolution, got in seen:
+        assert np.array_equal(got, at_resolution(array, info.bitmask, resolution, 3))
+    # One sample, which is of the finest level: coarser ones have nothing of it.
+    odd = np.s_[3:4, 5:6, 7:8]
+    assert [(resolution, got.item()) for resolution, got in raddle.idx.refine(path, box=odd)] == [(last, array[3, 5, 7])]
+
+
+def test_time_steps(tmp_path):
+    path = tmp_path / "t.idx"
+    steps = {step: numbers((8, 9), seed=step) for step in (2, 3, 7)}
+    for step, array in steps.items():
+        raddle.idx.write(path, {"a": array}, step=step, append=step != 2)
+    assert raddle.idx.info(path).steps == [2, 3, 7]
+    for step, array in steps.items():
+        assert np.array_equal(raddle.idx.read(path, step=step), array)
+    with pytest.raises(errors.InputError, match="time step"):
+        raddle.idx.read(path, step=9)
+    with pytest.raises(errors.InputError, match="set of fields"):
+        raddle.idx.write(path, {"b": steps[2]}, step=8, append=True)
+
+
+def test_what_cannot_be_done_is_said(tmp_path):
+    path, array = tmp_path / "a.idx", numbers((40, 40), "u2") + 1
+    raddle.idx.write(path, {"a": array}, bits_per_block=6, blocks_per_file=4)
+    with pytest.raises(errors.OutputError, match="exists"):
+        raddle.idx.write(path, {"a": array})
+    raddle.idx.write(path, {"a": array}, force=True, bits_per_block=6, blocks_per_file=4)
+    for samples, more in [
+        ({}, {}),
+        ([], {"shape": (3, 3)}),
+        ({"a": array, "b": array[1:]}, {}),
+        ({"a": array.astype("c8")}, {}),
+        ({"a": array.astype("f2")}, {}),
+        ({"a": array}, {"start": (0,)}),
+        ({"a": array}, {"start": (-1, 0)}),
+        ({"a": array}, {"compress": "bzip2"}),
+        ({"a": array}, {"box": (4, 4, 4)}),
+        ({"a b": array}, {}),
+        ([raddle.idx.Box((0, 0), {"a": array}), raddle.idx.Box((0, 0), {"b": array})], {"shape": (40, 40)}),
+        ([raddle.idx.Box((0, 0), {"a": array})] * 2, {}),
+    ]:
+        with pytest.raises(errors.UsageError):
+            raddle.idx.write(tmp_path / "no.idx", samples, **more)
+    with pytest.raises(errors.UsageError, match="NAME.idx"):
+        raddle.idx.write(tmp_path / "no.dat", {"a": array})
+    for wrong in [np.s_[:], np.s_[::2, :], np.s_[3, :], np.s_[5:5, :], np.s_[:, 0:41]]:
+        with pytest.raises(errors.UsageError):
+            raddle.idx.read(path, box=wrong if isinstance(wrong, tuple) else (wrong,))
+    for more in [{"field": "b"}, {"step": 1}, {"resolution": 99}]:
+        with pytest.raises(errors.InputError):
+            raddle.idx.read(path, **more)
+    with pytest.raises(errors.InputError):
+        raddle.idx.info(tmp_path / "none.idx")
+    (gone,) = [file for file in (tmp_path / "a").glob("*") if file.name == "0004.bin"]
+    gone.unlink()
+    with pytest.raises(errors.InputError, match="block 4 of field"):
+        raddle.idx.read(path)
+    assert (raddle.idx.read(path, missing="default") == 0).any()
+
+
+class Ranks:
+    """Threads as the ranks of a communicator; each has an instance."""
+
+    def __init__(self, rank, shared):
+        self.rank, self.shared = rank, shared
+
+    def Get_rank(self):
+        return self.rank
+
+    def Get_size(self):
+        return self.shared["size"]
+
+    def allgather(self, item):
+        self.shared["items"][self.rank] = item
+        self.shared["barrier"].wait()
+        items = list(self.shared["items"])
+        self.shared["barrier"].wait()
+        return items
+
+    def alltoall(self, items):
+        return [sent[self.rank] for sent in self.allgather(items)]
+
+
+def on_ranks(size, work):
+    """What ``work(communicator)`` gives, or raises, on each rank."""
+    shared = {"size": size, "items": [None] * size, "barrier": threading.Barrier(size, timeout=60)}
+    outcomes = [None] * size
+
+    def run(rank):
+        try:
+            outcomes[rank] = work(Ranks(rank, shared))
+        except Exception as error:
+            outcomes[rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def slab(array, rank, size):
+    """The share of a rank: columns, the first rank's none where there are more ranks than columns."""
+    bounds = [array.shape[2] * number // size for number in range(size + 1)]
+    return (0, 0, bounds[rank]), array[:, :, bounds[rank] : bounds[rank + 1]]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("options", [{}, {"phases": "two"}, {"phases": "one", "compress": "none"}, {"aggregators": 1}])
+def test_ranks_write_the_files_of_one_process(tmp_path, size, options):
+    array = numbers((12, 10, 4))
+    (tmp_path / "one").mkdir()
+    (tmp_path / "all").mkdir()
+    raddle.idx.write(tmp_path / "one/d.idx", {"a": array}, **SMALL, **options)
+
+    def write(communicator):
+        start, part = slab(array, communicator.rank, size)
+        return raddle.idx.write(
+            tmp_path / "all/d.idx", {"a": part}, start=start, shape=array.shape, communicator=communicator, **SMALL,
+            **options,
+        )
+
+    reports = on_ranks(size, write)
+    assert all(isinstance(report, raddle.idx.WriteReport) and report.ranks == size for report in reports), reports
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "all")
+
+
+def test_no_rank_waits_for_one_that_cannot(tmp_path):
+    array = numbers((12, 10, 4))
+
+    def outcomes(changed):
+        """What the ranks raise where rank 1 is given something else."""
+
+        def write(communicator):
+            start, part = slab(array, communicator.rank, 3)
+            given = {"samples": {"a": part}, "start": start, "shape": array.shape, "bits_per_block": 5}
+            if communicator.rank == 1:
+                given |= changed
+            return raddle.idx.write(tmp_path / "d.idx", communicator=communicator, **given)
+
+        raised = on_ranks(3, write)
+        assert not list(tmp_path.iterdir()), raised
+        return raised
+
+    for changed in [{"samples": {"a": array.astype("c8")}}, {"bits_per_block": 4}, {"samples": {"b": array}}, {"step": 3}]:
+        assert [type(error) for error in outcomes(changed)] == [errors.UsageError] * 3
+    assert [type(error) for error in outcomes({"start": (0, 0, 0)})] == [errors.InputError] * 3
+    raised = outcomes({"memory": "1KiB"})
+    assert [error.kind for error in raised] == ["rank_failed", "limit", "rank_failed"]
+    assert "rank 1" in str(raised[0]) and "memory" in str(raised[0])
+
+
+def test_an_exception_of_the_communicator_is_that_of_the_call(tmp_path):
+    class Broken(Ranks):
+        def alltoall(self, items):
+            super().alltoall(items)
+            raise ConnectionResetError("cable")
+
+    array = numbers((12, 10, 4))
+
+    def write(communicator):
+        start, part = slab(array, communicator.rank, 2)
+        broken = Broken(communicator.rank, communicator.shared)
+        return raddle.idx.write(
+            tmp_path / "d.idx", {"a": part}, start=start, shape=array.shape, communicator=broken, bits_per_block=5
+        )
+
+    assert [type(error) for error in on_ranks(2, write)] == [ConnectionResetError] * 2
+    assert not list(tmp_path.iterdir())
+
+
+RANKS = """
+import sys
+import numpy as np, raddle
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+array = np.arange(12 * 10 * 14, dtype="f4").reshape(12, 10, 14)
+first, end = (14 * number // world.size for number in (world.rank, world.rank + 1))
+raddle.idx.write(sys.argv[1], {"a": array[:, :, first:end]}, start=(0, 0, first), shape=array.shape, communicator=world)
+world.Barrier()
+if world.rank == 0:
+    assert world.size == 3 and np.array_equal(raddle.idx.read(sys.argv[1]), array)
+    print("equal")
+"""
+
+
+def test_ranks_of_mpi(environment, tmp_path):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun")
+    if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
+        pytest.skip("mpi4py finds no library of MPI")
+    path = tmp_path / "d.idx"
+    command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(path)]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.stdout == "equal\n", finished.stderr
