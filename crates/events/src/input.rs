@@ -1,0 +1,86 @@
+//! An input file as bytes at offsets.
+//!
+//! Read with `pread`, not mapped: a file cut short while it is read must be an error, not a SIGBUS. Invariant: nothing is
+//! allocated or read beyond the length that the file had when it was opened.
+
+use crate::error::{EventsError, Fault, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// An open input file.
+#[derive(Debug)]
+pub(crate) struct InputFile {
+    path: PathBuf,
+    file: File,
+    len_bytes: u64,
+}
+
+impl InputFile {
+    /// Opens a regular file; others are refused.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let io = |source| EventsError::Io { path: path.to_path_buf(), operation: "open", source };
+        // A FIFO would block in open: look first.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        let file = File::open(path).map_err(io)?;
+        let len_bytes = file.metadata().map_err(io)?.len();
+        Ok(Self { path: path.to_path_buf(), file, len_bytes })
+    }
+
+    /// Path as given.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length when it was opened.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Fails if the range is not in the file.
+    pub(crate) fn check_range(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<(), Fault> {
+        let end = address.saturating_add(len_bytes);
+        if end > self.len_bytes || end == u64::MAX {
+            return Err(Fault::BeyondEnd { structure, end, file_len_bytes: self.len_bytes });
+        }
+        Ok(())
+    }
+
+    /// Replaces what is in `out` by the bytes of the range.
+    pub(crate) fn read_into(
+        &self,
+        address: u64,
+        len_bytes: u64,
+        structure: &'static str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.check_range(address, len_bytes, structure)?;
+        out.clear();
+        out.resize(len_bytes as usize, 0);
+        self.file.read_exact_at(out, address).map_err(|error| Fault::Unread {
+            address,
+            len_bytes,
+            structure,
+            message: error.to_string(),
+        })
+    }
+
+    /// The bytes of the range.
+    pub(crate) fn read(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<Vec<u8>, Fault> {
+        let mut out = Vec::new();
+        self.read_into(address, len_bytes, structure, &mut out)?;
+        Ok(out)
+    }
+
+    /// The error for a file that is of another kind.
+    pub(crate) fn other_format(&self, expected: &'static str) -> EventsError {
+        let first = self.read(0, self.len_bytes.min(8), "the first bytes").unwrap_or_default();
+        let found = match first.is_empty() {
+            true => "nothing, it is empty".to_owned(),
+            false => format!("\"{}\"", first.escape_ascii()),
+        };
+        EventsError::OtherFormat { path: self.path.clone(), expected, found }
+    }
+}
