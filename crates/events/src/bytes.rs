@@ -77,6 +77,12 @@ impl<'b> Bytes<'b> {
         }
     }
 
+    /// The next `len_bytes` bytes, to be read by themselves.
+    pub(crate) fn part(&mut self, len_bytes: usize) -> Result<Self, Fault> {
+        let (address, structure) = (self.address(), self.structure);
+        Ok(Self { bytes: self.take(len_bytes)?, position: 0, address, structure })
+    }
+
     #[cold]
     fn ends_early(&self, len_bytes: usize) -> Fault {
         self.damaged(format!("{len_bytes} bytes are needed, {} are left", self.remaining()))

@@ -4,6 +4,7 @@
 //! between the two, with a pool of threads and one memory budget. The unit of work is a range of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (paper 003), both ways.
+//! - [`root`]: trees of ROOT files, by a reader of our own.
 //! - [`generated`]: events made here, and events of another source repeated from memory.
 //! - [`sinks`]: nothing, a text, a comparison with another source.
 //!
@@ -19,6 +20,7 @@ pub mod generated;
 mod input;
 mod output;
 pub mod pds;
+pub mod root;
 pub mod schema;
 pub mod sink;
 pub mod sinks;

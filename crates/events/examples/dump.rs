@@ -1,0 +1,81 @@
+//! Writes what raddle reads of a file as plain arrays, for comparison with other readers: `dump FILE OUT [TREE] [--raw]`
+//! makes `OUT/schema.json`, and a file for each buffer of each column.
+//!
+//! The entries are read in several ranges of odd lengths, as a conversion with threads would.
+
+use raddle_events::pds::PdsSource;
+use raddle_events::root::{RootFile, RootOptions, TreeSource};
+use raddle_events::{Block, Buffer, BufferKind, Source};
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match dump() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dump() -> Result<(), Box<dyn Error>> {
+    let (flags, arguments): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let [file, out, tree @ ..] = arguments.as_slice() else {
+        return Err("usage: dump FILE OUT [TREE] [--raw]".into());
+    };
+    let source = open(Path::new(file), tree.first().map(String::as_str), flags.iter().any(|flag| flag == "--raw"))?;
+    let out = Path::new(out);
+    std::fs::create_dir_all(out)?;
+    let schema = source.schema();
+    let products: Vec<usize> = (0..schema.products.len()).collect();
+    let mut reader = source.reader(&products)?;
+    let mut block = Block::new(schema, 0);
+    let (mut start, mut target_len_bytes) = (0, 1000);
+    while start < source.len_entries() {
+        let end = source.unit_end(start, target_len_bytes);
+        let next = reader.read(start..end)?;
+        block.ids.extend(next.ids);
+        for (column, next) in block.columns.iter_mut().zip(&next.columns) {
+            column.append(next)?;
+        }
+        (start, target_len_bytes) = (end, target_len_bytes * 2 + 7);
+    }
+    block.entries.end = start;
+    block.check(schema).map_err(|(_, fault)| fault)?;
+    for (number, (column, product)) in block.columns.iter().zip(&schema.products).enumerate() {
+        for (part, (buffer, form)) in column.buffers.iter().zip(product.form.buffers()).enumerate() {
+            let name = match form.kind {
+                BufferKind::Offsets => "uint64",
+                BufferKind::Values(number) => number.name(),
+            };
+            let bytes = match buffer {
+                Buffer::Offsets(offsets) => offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect(),
+                Buffer::Values(values) => values.clone(),
+            };
+            std::fs::write(out.join(format!("{number}.{part}.{name}")), bytes)?;
+        }
+    }
+    let about = serde_json::json!({ "entries": start, "products": schema.products, "ids": block.ids });
+    std::fs::write(out.join("schema.json"), serde_json::to_string(&about)?)?;
+    Ok(())
+}
+
+fn open(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source>, Box<dyn Error>> {
+    if let Ok(stream) = PdsSource::open(path) {
+        return Ok(Box::new(stream));
+    }
+    let file = RootFile::open(path)?;
+    let trees = file.trees();
+    let tree = tree.or_else(|| trees.first().map(|tree| tree.path.as_str())).unwrap_or_default();
+    let source = TreeSource::open(file, tree, RootOptions { raw })?;
+    for (product, why) in source.unknown() {
+        eprintln!("{}: read as bytes: {why}", product.name);
+    }
+    for path in source.unread() {
+        eprintln!("{path}: not read");
+    }
+    Ok(Box::new(source))
+}
