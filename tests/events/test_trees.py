@@ -1,5 +1,7 @@
 """Trees that uproot writes: raddle's columns and bytes are uproot's."""
 
+from pathlib import Path
+
 import awkward as ak
 import numpy as np
 import pytest
@@ -89,21 +91,37 @@ def test_columns_of_every_kind(tmp_path, dump, compression):
         assert ak.array_equal(as_bits(ak.Array(dumped[name])), as_bits(expected), dtype_exact=False), name
 
 
+def entry_bytes(branch):
+    """The bytes of each entry of a branch, as uproot sees them."""
+    entries = []
+    for number in range(branch.num_baskets):
+        basket = branch.basket(number)
+        data, offsets = bytes(basket.data), basket.byte_offsets
+        if offsets is None:
+            step = len(data) // basket.num_entries
+            offsets = range(0, len(data) + 1, step)
+        entries += [data[start:end] for start, end in zip(offsets[:-1], offsets[1:])]
+    return entries
+
+
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_bytes_of_entries(tmp_path, dump, compression):
     path = write(tmp_path / "made.root", [columns(1, 100), columns(2, 30)], COMPRESSIONS[compression])
     dumped = dump(path, raw=True)
     with uproot.open(path) as file:
         for name, branch in file["events"].items():
-            expected = []
-            for number in range(branch.num_baskets):
-                basket = branch.basket(number)
-                data, offsets = bytes(basket.data), basket.byte_offsets
-                if offsets is None:
-                    step = len(data) // basket.num_entries
-                    offsets = range(0, len(data) + 1, step)
-                expected += [data[start:end] for start, end in zip(offsets[:-1], offsets[1:])]
-            assert dumped.raw(name) == expected, name
+            assert dumped.raw(name) == entry_bytes(branch), name
+
+
+@pytest.mark.parametrize("name", ["unsplit", "objectwise", "split", "embedded"])
+def test_bytes_of_what_root_wrote(dump, name):
+    """Every branch with baskets, objects and collections of all kinds among them, under whatever name."""
+    path = Path(__file__).parents[2] / f"crates/events/tests/samples/{name}.root"
+    dumped = dump(path, raw=True)
+    with uproot.open(path) as file:
+        branches = [branch for _, branch in file["events"].items(recursive=True) if branch.num_baskets > 0]
+        assert sorted(map(dumped.raw, dumped.products)) == sorted(map(entry_bytes, branches))
+        assert len(branches) >= 21
 
 
 def test_trees_in_folders_and_cycles(tmp_path, dump):

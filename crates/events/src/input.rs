@@ -1,4 +1,4 @@
-//! An input file as bytes at offsets.
+//! An input file as bytes at offsets, or bytes in memory as if they were one.
 //!
 //! Read with `pread`, not mapped: a file cut short while it is read must be an error, not a SIGBUS. Invariant: nothing is
 //! allocated or read beyond the length that the file had when it was opened.
@@ -12,8 +12,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct InputFile {
     path: PathBuf,
-    file: File,
+    content: Content,
     len_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Memory(Vec<u8>),
 }
 
 impl InputFile {
@@ -26,7 +32,12 @@ impl InputFile {
         }
         let file = File::open(path).map_err(io)?;
         let len_bytes = file.metadata().map_err(io)?.len();
-        Ok(Self { path: path.to_path_buf(), file, len_bytes })
+        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
+    }
+
+    /// Takes bytes for a file. `path` is what messages call it.
+    pub(crate) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Self {
+        Self { path: path.to_path_buf(), len_bytes: bytes.len() as u64, content: Content::Memory(bytes) }
     }
 
     /// Path as given.
@@ -58,13 +69,22 @@ impl InputFile {
     ) -> Result<(), Fault> {
         self.check_range(address, len_bytes, structure)?;
         out.clear();
-        out.resize(len_bytes as usize, 0);
-        self.file.read_exact_at(out, address).map_err(|error| Fault::Unread {
-            address,
-            len_bytes,
-            structure,
-            message: error.to_string(),
-        })
+        match &self.content {
+            Content::File(file) => {
+                out.resize(len_bytes as usize, 0);
+                file.read_exact_at(out, address).map_err(|error| Fault::Unread {
+                    address,
+                    len_bytes,
+                    structure,
+                    message: error.to_string(),
+                })
+            }
+            Content::Memory(bytes) => {
+                // The range was checked.
+                out.extend_from_slice(&bytes[address as usize..(address + len_bytes) as usize]);
+                Ok(())
+            }
+        }
     }
 
     /// The bytes of the range.

@@ -40,8 +40,19 @@ impl PdsSource {
     /// # Errors
     /// It is no packed data stream, of a version or codec that is not known, damaged or cut.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = InputFile::open(path)?;
-        let place = Place::file(path);
+        Self::of_input(InputFile::open(path)?)
+    }
+
+    /// The same of bytes, which messages call `path`.
+    ///
+    /// # Errors
+    /// As [`PdsSource::open`].
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::of_input(InputFile::of_bytes(path, bytes))
+    }
+
+    fn of_input(file: InputFile) -> Result<Self> {
+        let place = Place::file(file.path());
         let first = file.read(0, file.len_bytes().min(4), "stream header").map_err(|fault| fault.at(&place))?;
         if !header::is_pds(&first) {
             return Err(file.other_format("a packed data stream"));

@@ -15,6 +15,9 @@ use std::path::Path;
 /// Versions of files above this have 64-bit addresses.
 const LONG_ADDRESSES: u32 = 1_000_000;
 
+/// Shortest key: lengths, version, times, addresses and three empty names.
+const SHORTEST_KEY_LEN_BYTES: u64 = 29;
+
 /// Deepest folder that is looked into.
 const DEEPEST_FOLDER: usize = 64;
 
@@ -59,8 +62,19 @@ impl RootFile {
     /// # Errors
     /// It is no ROOT file, damaged, or cut.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = InputFile::open(path)?;
-        let place = Place::file(path);
+        Self::of_input(InputFile::open(path)?)
+    }
+
+    /// The same of bytes, which messages call `path`.
+    ///
+    /// # Errors
+    /// As [`RootFile::open`].
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::of_input(InputFile::of_bytes(path, bytes))
+    }
+
+    fn of_input(file: InputFile) -> Result<Self> {
+        let place = Place::file(file.path());
         let first = file.read(0, file.len_bytes().min(4), "file header").map_err(|fault| fault.at(&place))?;
         if first != b"root" {
             return Err(file.other_format("a ROOT file"));
@@ -86,6 +100,10 @@ impl RootFile {
                     folders.push((record, path.clone(), depth + 1));
                 }
                 keys.push(NamedKey { path, key });
+            }
+            if keys.len() as u64 > self.file.len_bytes() / SHORTEST_KEY_LEN_BYTES {
+                let what = "folders share their lists of keys".to_owned();
+                return Err(Fault::Damaged { address, structure: "folder", what });
             }
         }
         keys.sort_by(|a, b| (&a.path, b.key.cycle).cmp(&(&b.path, a.key.cycle)));

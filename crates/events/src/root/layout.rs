@@ -45,6 +45,17 @@ pub(super) enum Item {
         class: Class,
         fields: Vec<Item>,
     },
+    /// The members of a base class: as an object by itself, or among the members where all objects' members come together.
+    Base {
+        class: Class,
+        fields: Vec<Item>,
+    },
+    /// A pair: two values in a map; an object with members where it is one of a list or of a map stored member by member.
+    Pair {
+        in_map: bool,
+        values: Vec<Item>,
+        members: Vec<Item>,
+    },
     /// As many as fill the entry.
     Rest {
         buffer: usize,
@@ -106,12 +117,15 @@ pub enum Unknown {
     #[error("a branch of kind {0} is not known")]
     Kind(i64),
     /// Classes in classes without end.
-    #[error("its classes are nested too deep")]
+    #[error("its classes are nested too deep, or too many")]
     Depth,
 }
 
 /// Deepest class in a class.
 const DEEPEST: usize = 24;
+
+/// Most classes in one branch, each counted as often as it is used: those of a few descriptions can be used without end.
+const MOST_CLASSES: usize = 4096;
 
 /// Item, form and type of a branch.
 pub(super) struct Layout {
@@ -121,7 +135,7 @@ pub(super) struct Layout {
 
 /// Understands a branch.
 pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unknown> {
-    let mut compiler = Compiler { infos, buffers: 0, depth: 0 };
+    let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0 };
     let (item, form) = match &branch.element {
         None => compiler.leaves(&branch.leaves)?,
         Some(element) => compiler.element_branch(element)?,
@@ -153,6 +167,8 @@ struct Compiler<'i> {
     /// Buffers numbered so far.
     buffers: usize,
     depth: usize,
+    /// Classes used so far.
+    classes: usize,
 }
 
 impl Compiler<'_> {
@@ -262,8 +278,8 @@ impl Compiler<'_> {
             TypeName::String => Ok(self.text()),
             TypeName::Class(name) => self.class(name),
             TypeName::List(content) => self.list(|compiler| compiler.value(content)),
-            TypeName::Map(key, value) => self.list(|compiler| compiler.pair(key, value)),
-            TypeName::Pair(first, second) => self.pair(first, second),
+            TypeName::Map(key, value) => self.list(|compiler| compiler.pair(true, key, value)),
+            TypeName::Pair(first, second) => self.pair(false, first, second),
         }
     }
 
@@ -276,29 +292,57 @@ impl Compiler<'_> {
         Ok((Item::List { buffer, content: Box::new(content) }, Form::list(form)))
     }
 
-    fn pair(&mut self, first: &TypeName, second: &TypeName) -> Result<(Item, Form), Unknown> {
-        let (first, first_form) = self.value(first)?;
-        let (second, second_form) = self.value(second)?;
+    fn pair(&mut self, in_map: bool, first: &TypeName, second: &TypeName) -> Result<(Item, Form), Unknown> {
+        let start = self.buffers;
+        let (first_value, first_form) = self.value(first)?;
+        let (second_value, second_form) = self.value(second)?;
+        // The same buffers, whichever way it is stored.
+        self.buffers = start;
+        let members = vec![self.pair_member(first)?, self.pair_member(second)?];
         let field = |name: &str, form| Field { name: name.to_owned(), form };
         let form = Form::Record(vec![field("first", first_form), field("second", second_form)]);
-        Ok((Item::Record { fields: vec![first, second] }, form))
+        Ok((Item::Pair { in_map, values: vec![first_value, second_value], members }, form))
+    }
+
+    /// A member of a pair, as a member of any class.
+    fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unknown> {
+        let (item, _form) = self.value(type_name)?;
+        Ok(match type_name {
+            TypeName::String => Item::Headed { content: Box::new(item) },
+            TypeName::List(_) | TypeName::Map(..) => Item::Collection { list: Box::new(item) },
+            TypeName::Number(_) | TypeName::Class(_) | TypeName::Pair(..) => item,
+        })
     }
 
     /// An object with its front.
     fn class(&mut self, name: &str) -> Result<(Item, Form), Unknown> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        self.classes += 1;
+        if self.depth > DEEPEST || self.classes > MOST_CLASSES {
             return Err(Unknown::Depth);
         }
         let [info] = self.infos.versions(name) else { return Err(Unknown::Class(name.to_owned())) };
         let (mut items, mut fields) = (Vec::new(), Vec::<Field>::new());
         for element in &info.elements {
-            let (item, form) = self.member(name, element)?;
-            if fields.iter().any(|field| field.name == element.name) {
+            let of_element = match &element.kind {
+                ElementKind::Base { .. } => {
+                    let (base, form) = self.class(&element.name)?;
+                    let (Item::Object { class, fields: inner }, Form::Record(inherited)) = (base, form) else {
+                        return Err(Unknown::Class(element.name.clone()));
+                    };
+                    items.push(Item::Base { class, fields: inner });
+                    inherited
+                }
+                _ => {
+                    let (item, form) = self.member(name, element)?;
+                    items.push(item);
+                    vec![Field { name: element.name.clone(), form }]
+                }
+            };
+            if of_element.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
                 return Err(Unknown::TwoMembers(name.to_owned()));
             }
-            items.push(item);
-            fields.push(Field { name: element.name.clone(), form });
+            fields.extend(of_element);
         }
         self.depth -= 1;
         let version = u16::try_from(info.version).unwrap_or(0);

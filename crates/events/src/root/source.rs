@@ -51,8 +51,8 @@ impl TreeSource {
     /// There is no such tree, or its metadata are damaged or of an unknown version.
     pub fn open(file: RootFile, path: &str, options: RootOptions) -> Result<Self> {
         let tree = Tree::read(&file, path)?;
-        let mut uses = HashMap::<&str, usize>::new();
-        tree.branches.iter().for_each(|branch| *uses.entry(&branch.name).or_default() += 1);
+        let mut uses = HashMap::<String, usize>::new();
+        tree.branches.iter().for_each(|branch| *uses.entry(branch.product_name()).or_default() += 1);
         let (mut schema, mut plans, mut unread) = (Schema::default(), Vec::new(), Vec::new());
         for (number, branch) in tree.branches.iter().enumerate() {
             let has_data = !branch.baskets.is_empty() || (tree.len_entries == 0 && !branch.has_branches);
@@ -69,8 +69,9 @@ impl TreeSource {
                 Some(Ok(layout)) => (Some(layout.item), layout.form, None),
                 Some(Err(unknown)) => (None, Form::Blob(Serialization::Basket), Some(unknown)),
             };
-            let is_unique = uses.get(branch.name.as_str()) == Some(&1);
-            let name = if is_unique { branch.name.clone() } else { branch.path.clone() };
+            let name = branch.product_name();
+            let is_unique = uses.get(&name) == Some(&1);
+            let name = if is_unique { name } else { branch.path.clone() };
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
             plans.push(Plan { branch: number, item, unknown });
         }

@@ -5,7 +5,10 @@
 use super::file::RootFile;
 use super::object::{Object, ObjectId, Objects, Value, read_object};
 use crate::error::{Fault, Place, Result};
-use std::collections::HashMap;
+use std::collections::HashSet;
+
+/// Deepest branch below a branch. Where branches are references, nothing else bounds it.
+const DEEPEST: usize = 64;
 
 /// A tree.
 #[derive(Debug)]
@@ -77,6 +80,19 @@ pub(super) enum StoredBasket {
     Embedded(Vec<u8>),
 }
 
+impl Branch {
+    /// A name that says what it belongs to: its own, after that of the top-level branch unless it begins with that.
+    pub(super) fn product_name(&self) -> String {
+        let top = self.path.split('/').next().unwrap_or_default();
+        match self.name.strip_prefix(top) {
+            Some(rest) if rest.is_empty() || top.ends_with('.') || rest.starts_with(['.', '[', '_']) => {
+                self.name.clone()
+            }
+            _ => format!("{}.{}", top.trim_end_matches('.'), self.name),
+        }
+    }
+}
+
 impl Tree {
     /// Reads the metadata of a tree.
     pub(super) fn read(file: &RootFile, path: &str) -> Result<Self> {
@@ -89,9 +105,9 @@ impl Tree {
         let len_entries = tree.integer("fEntries").and_then(|entries| u64::try_from(entries).ok());
         let len_entries = len_entries.ok_or_else(|| missing("number of entries").at(&place))?;
         let mut branches = Vec::new();
-        let mut seen = HashMap::new();
+        let mut seen = HashSet::new();
         for branch in objects.array(tree, "fBranches").iter().flatten() {
-            add_branches(&objects, *branch, "", &mut seen, &mut branches, &place)?;
+            add_branches(&objects, *branch, "", 0, &mut seen, &mut branches, &place)?;
         }
         Ok(Self { len_entries, branches })
     }
@@ -106,13 +122,18 @@ fn add_branches(
     objects: &Objects,
     id: ObjectId,
     parent: &str,
-    seen: &mut HashMap<ObjectId, ()>,
+    depth: usize,
+    seen: &mut HashSet<ObjectId>,
     branches: &mut Vec<Branch>,
     place: &Place,
 ) -> Result<()> {
     let Some(object) = objects.get(id) else { return Ok(()) };
-    if seen.insert(id, ()).is_some() {
+    if !seen.insert(id) {
         return Ok(());
+    }
+    if depth > DEEPEST {
+        let what = "branches are nested too deep".to_owned();
+        return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
     let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
@@ -132,7 +153,7 @@ fn add_branches(
         path: path.clone(),
     });
     for branch in inner.iter().flatten() {
-        add_branches(objects, *branch, &path, seen, branches, place)?;
+        add_branches(objects, *branch, &path, depth + 1, seen, branches, place)?;
     }
     Ok(())
 }

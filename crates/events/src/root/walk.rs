@@ -94,7 +94,13 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
             Ok(())
         }),
         Item::Record { fields } => repeat(count, bytes, |bytes| read_fields(fields, bytes, buffers)),
-        Item::Object { class, fields } => repeat(count, bytes, |bytes| {
+        Item::Pair { in_map: true, values, .. } => repeat(count, bytes, |bytes| read_fields(values, bytes, buffers)),
+        Item::Pair { in_map: false, members, .. } => repeat(count, bytes, |bytes| {
+            // Its members say all there is to say: the version of a pair is a checksum of their types.
+            let header = Header::read(bytes)?;
+            within(&header, bytes, |bytes| read_fields(members, bytes, buffers).map(|()| 0)).map(|_| ())
+        }),
+        Item::Object { class, fields } | Item::Base { class, fields } => repeat(count, bytes, |bytes| {
             let header = Header::read(bytes)?;
             check_class(class, header.version, header.checksum, bytes)?;
             within(&header, bytes, |bytes| read_fields(fields, bytes, buffers).map(|()| 0)).map(|_| ())
@@ -128,7 +134,7 @@ fn read_memberwise(
     let Item::List { buffer, content } = list else {
         return Err(bytes.unsupported("something stored member by member that is no list"));
     };
-    let (Item::Object { fields, .. } | Item::Record { fields }) = content.as_ref() else {
+    let (Item::Object { fields, .. } | Item::Pair { members: fields, .. }) = content.as_ref() else {
         return Err(bytes.damaged("values without members are stored member by member"));
     };
     if version >= STATES_CLASS_VERSION {
@@ -141,12 +147,18 @@ fn read_memberwise(
     repeat(count, bytes, |bytes| {
         let inner = read_count(bytes)?;
         if inner > 0 {
-            for field in fields {
-                read(field, Count::Exactly(inner), bytes, buffers)?;
-            }
+            read_members(fields, inner, bytes, buffers)?;
         }
         push_offset(&mut buffers[*buffer], inner);
         Ok(())
+    })
+}
+
+/// Each member of so many objects by itself.
+fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+    fields.iter().try_for_each(|field| match field {
+        Item::Base { fields, .. } => read_members(fields, objects, bytes, buffers),
+        field => read(field, Count::Exactly(objects), bytes, buffers).map(|_| ()),
     })
 }
 
