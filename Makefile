@@ -1,14 +1,18 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make test-mpi  only what needs MPI, if there is one
-#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; make judge
+#   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/
+#   make test-mpich  the same as test-mpi with MPICH, where that is installed beside another MPI; builds everything once more
+#   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
+#                planned for 1,600 ranks; make judge
 #   make judge   merges of CASES random sets of files compared with them by h5py
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
+#   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
+#   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
 
 PYTHON ?= python3
 VENV := .venv
@@ -18,6 +22,7 @@ export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
+BENCH_PYTHON ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol texts
@@ -29,9 +34,10 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-mpi soak judge fuzz loom check build bench docs setup setup-tests clean
+.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python docs setup \
+	setup-tests clean
 
-demo: build
+demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
 
 build: setup
@@ -42,7 +48,20 @@ build: setup
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	$(MAKE) test-python
 	$(MAKE) test-mpi
+
+test-python: setup-tests python
+	$(BIN)/python -m pytest tests/python
+
+# Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
+# so cargo takes HDF5 and everything else from what `cargo test --workspace` has built: with `--lib --examples` the same
+# features meet, those of development dependencies among them. A copy, not a link: cargo may replace its own while a test
+# has it mapped.
+python: setup
+	$(CARGO) build --locked --workspace --lib --examples
+	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
+	mv python/raddle/_core.abi3.so.new python/raddle/_core.abi3.so
 
 # The command is built with MPI in place of the one without; nothing below it is built anew.
 test-mpi: setup-tests
@@ -52,10 +71,17 @@ test-mpi: setup-tests
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
+# A folder of its own: cargo does not see that MPICC names another MPI.
+test-mpich: setup-tests
+	MPICC=mpicc.mpich RADDLE_MPIRUN=mpirun.mpich \
+		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
+	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle/mpi --target-dir target/mpich --bin raddle
+	RADDLE=target/mpich/debug/raddle MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/mpi
+
 soak: judge
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
-	$(CARGO) test --locked --workspace --test faults --test mutated -- --ignored --test-threads 1
+	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --ignored --test-threads 1
 
 judge: setup-tests
 	$(CARGO) build --locked --workspace --bin raddle --example cases
@@ -86,6 +112,11 @@ bench: build setup-tests
 	$(CARGO) build --release --locked --package raddle-hdf5 --example scan_with_libhdf5
 	$(BIN)/python benches/run.py --workloads $(BENCH_WORKLOADS) $(if $(CONTENDER),--contender '$(CONTENDER)')
 
+# Both packages in one build: each for itself would have the dependencies with other features, built anew.
+bench-python: setup-tests
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/python.py $(BENCH_PYTHON)
+
 docs: setup-tests
 	$(BIN)/mkdocs serve
 
@@ -99,7 +130,11 @@ $(VENV)/.build-ready: requirements/build.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/build.txt
 	touch $@
 
-$(VENV)/.tests-ready: requirements/tests.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
+$(VENV)/.demo-ready: requirements/demo.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/demo.txt
+	touch $@
+
+$(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/tests.txt
 	sh scripts/install-system-packages.sh
 	touch $@

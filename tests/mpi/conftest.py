@@ -196,10 +196,10 @@ def command_of(large, output):
     return ["merge", large, "-o", output, "-f", "-j", "1", "-c", "small", "--progress", "never", *memory]
 
 
-def run_again(folder, large, output, size, right, context, launcher=(MPIRUN,)):
-    """The same command by so many ranks, or by one process without a launcher (0): the right bytes and nothing beside
-    them. Whether it went on from what was there."""
-    code, out, err = Ranks(folder, size, command_of(large, output), launcher=launcher).end()
+def run_again(folder, large, output, size, right, context, launcher=(MPIRUN,), more=()):
+    """The same command, with some options ``more``, by so many ranks, or by one process without a launcher (0): the right
+    bytes and nothing beside them. Whether it went on from what was there."""
+    code, out, err = Ranks(folder, size, [*command_of(large, output), *more], launcher=launcher).end()
     assert code == 0, f"{context}: {out}{err}"
     assert output.read_bytes() == right, f"{context}: other bytes"
     assert [path.name for path in folder.iterdir()] == ["out.h5"], context

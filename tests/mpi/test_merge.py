@@ -5,6 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+from conftest import write_tables
 
 SIZES = [1, 2, 3, 4, 7]
 
@@ -27,6 +28,24 @@ def test_any_number_of_ranks_makes_the_bytes_of_one_process(ranks, alone, inputs
     reports = [json.loads((tmp_path / name).read_text()) for name in ("one.json", "all.json")]
     assert reports[0]["digest"] == reports[1]["digest"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "all.json", "in", "one.h5", "one.json"]
+
+
+def test_ranks_share_the_join_of_long_tables(ranks, alone, tmp_path):
+    inputs = [write_tables(tmp_path / f"in{seed}.h5", seed, rows=30_000, tables=3) for seed in (5, 6)]
+    options = ["--keys", "/spill/run,/spill/evt", "-q", "-f"]
+    alone("merge", *inputs, "-o", "one.h5", *options)
+    for size in (2, 4):
+        ranks(size, "merge", *inputs, "-o", "all.h5", *options)
+        assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5"), f"{size} ranks"
+    with h5py.File(tmp_path / "all.h5") as merged:
+        run, evt = merged["table2/run"][()], merged["table2/evt"][()]
+        assert np.array_equal(merged["table2/evt.seq"][()], (run - 5) * 30_000 + evt)
+    # Two rows, far from each other, of events that are not there.
+    with h5py.File(inputs[1], "r+") as file:
+        file["table2/evt"][7] = file["table2/evt"][-1] = 99_999
+    _, err = ranks(3, "merge", *inputs, "-o", "refused.h5", *options, expect=3)
+    assert err.count("error:") == 1 and err.count("/table2") == 1 and "2" in err, err
+    assert not (tmp_path / "refused.h5").exists()
 
 
 def test_values_and_objects_without_order(ranks, alone, inputs, tmp_path):

@@ -74,6 +74,16 @@ impl Failure {
         self
     }
 
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.what
+    }
+
+    /// The lines below the message, which may hold escape sequences, and the advice.
+    pub fn explanation(&self) -> (Option<&str>, Option<&str>) {
+        (self.details.as_deref(), self.hint.as_deref())
+    }
+
     /// A file of ours (report, log, manual page) could not be written.
     pub fn writing(path: &Path, cause: &std::io::Error) -> Self {
         Self::new(Exit::Output, &format!("{}: cannot be written: {cause}", escape::path(path)))

@@ -8,5 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    raddle_cli::run(std::env::args_os())
+    raddle_cli::run(std::env::args_os()).into()
 }

@@ -9,10 +9,9 @@ use crate::team::{Team, tell_once};
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
@@ -27,7 +26,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => tell_usage(&error),
     })
     .unwrap_or(Exit::Internal)
-    .into()
 }
 
 /// What `work` gives; `None` is a panic, an internal error that the hook has told.
@@ -51,9 +49,9 @@ fn carry_out(command: Command) -> Exit {
 }
 
 /// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
-fn serve_reader() -> ExitCode {
+fn serve_reader() -> Exit {
     // The parent hears of a failure by the closed socket and says what there is to say.
-    child::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+    child::serve().map_or(Exit::Internal, |()| Exit::Done)
 }
 
 fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {

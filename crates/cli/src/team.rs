@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::machine;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
-use raddle_core::engine::default_jobs;
+use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_mpi::launcher::{self, Launched};
 use raddle_mpi::{MpiError, World};
 use std::ffi::OsString;
@@ -80,6 +80,20 @@ impl Team {
     /// The ranks.
     pub fn ranks(&self) -> &dyn Communicator {
         self.world.as_ref().map_or(&SingleProcess, World::communicator)
+    }
+
+    /// Files that the ranks write together, with these hints.
+    ///
+    /// # Errors
+    /// If there is no MPI to do that, or it does not take the hints.
+    pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Failure> {
+        match &self.world {
+            Some(world) => world.files(hints).map_err(|error| Failure::usage(&error.to_string())),
+            None => Err(Failure::usage("--io mpiio writes through MPI, and no launcher of MPI started this process")
+                .hint(
+                    "start it with mpirun or srun, with a raddle that was built with `--features mpi`; or leave it out",
+                )),
+        }
     }
 
     /// Whether this rank speaks for all.

@@ -1,11 +1,10 @@
 //! Claims: address ranges of the output taken before its metadata exists, and their way into arrays in plan order.
 //!
-//! Not for where addresses come from (the engine's window decides). Invariant of `Collector`: every array is committed
+//! Not for where addresses come from (`addresses`). Invariant of `Collector`: every array is committed
 //! exactly once, in plan order, with the claims of all its tiles in tile order; arrays without tiles in their turn.
 
 use crate::plan::{Tile, TileIndex};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Where a tile lies in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,38 +29,6 @@ pub enum Placement {
     /// As tiles get done: no tile waits for another; values are the same, addresses differ from run to run. Between
     /// ranks, where addresses come from an exchange of sizes anyway, it means the same as `Ordered`.
     Unordered,
-}
-
-/// The next free address of each output file.
-#[derive(Debug, Clone)]
-pub(crate) struct Addresses {
-    start: u64,
-    next: BTreeMap<u32, u64>,
-}
-
-impl Addresses {
-    /// Every file starts at `start`.
-    pub(crate) fn new(start: u64) -> Self {
-        Self { start, next: BTreeMap::new() }
-    }
-
-    /// Takes the next `len_bytes` of `file`; `None` if the file's addresses end before.
-    pub(crate) fn take(&mut self, file: u32, len_bytes: u64) -> Option<u64> {
-        let next = self.next.entry(file).or_insert(self.start);
-        let address = *next;
-        *next = address.checked_add(len_bytes)?;
-        Some(address)
-    }
-
-    /// First address behind what was taken of the last file.
-    pub(crate) fn end_address(&self) -> u64 {
-        self.next.last_key_value().map_or(self.start, |(_, next)| *next)
-    }
-
-    /// What was taken of all files.
-    pub(crate) fn len_bytes(&self) -> u64 {
-        self.next.values().map(|next| next - self.start).fold(0, u64::saturating_add)
-    }
 }
 
 /// The claims of an array, all of whose tiles are placed.
@@ -183,17 +150,6 @@ mod tests {
                 ]
             );
         }
-    }
-
-    #[test]
-    fn files_have_their_own_addresses() {
-        let mut addresses = Addresses::new(100);
-        assert_eq!(addresses.end_address(), 100);
-        assert_eq!(addresses.take(0, 5), Some(100));
-        assert_eq!(addresses.take(1, 7), Some(100));
-        assert_eq!(addresses.take(0, 1), Some(105));
-        assert_eq!((addresses.end_address(), addresses.len_bytes()), (107, 13));
-        assert_eq!(addresses.take(1, u64::MAX), None);
     }
 
     #[test]

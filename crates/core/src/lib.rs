@@ -7,6 +7,8 @@
 //! Nothing here knows HDF5, MPI or a terminal.
 #![forbid(unsafe_code)]
 
+mod addresses;
+pub mod arenas;
 pub mod cancel;
 pub mod claims;
 pub mod communicator;
@@ -24,9 +26,11 @@ mod models;
 pub mod owners;
 pub mod plan;
 pub mod progress;
+pub mod read_back;
 pub mod regroup;
 pub mod report;
 mod segments;
+pub mod stripes;
 mod sync;
 pub mod threads;
 

@@ -4,7 +4,9 @@
 //! reader does not know goes to libhdf5 in a [`child`] process, so that a hostile file cannot take the program down.
 //! Outputs are made by libhdf5 through the planning driver of [`write`]: raw bytes never enter the library.
 
+pub mod bulk;
 pub mod child;
+pub mod dimensions;
 pub mod error;
 pub mod ffi;
 pub mod heap;
@@ -15,6 +17,7 @@ pub mod model;
 pub mod native;
 pub mod ranges;
 pub mod read;
+pub mod references;
 pub mod sent_error;
 pub mod source;
 pub mod stock;

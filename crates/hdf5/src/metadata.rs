@@ -59,6 +59,11 @@ impl Reader {
     pub fn child(&self) -> &ChildReader {
         &self.child
     }
+
+    /// The reader over libhdf5 alone.
+    pub fn into_child(self) -> ChildReader {
+        self.child
+    }
 }
 
 impl MetadataReader for Reader {

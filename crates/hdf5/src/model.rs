@@ -7,6 +7,7 @@
 
 pub mod form;
 mod nesting;
+mod number;
 
 pub use raddle_codec::Filter;
 use serde::{Deserialize, Serialize};
@@ -535,6 +536,16 @@ impl InlineData {
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
+        }
+    }
+}
+
+impl Object {
+    /// The attributes, wherever they are kept.
+    pub fn all_attributes(&self) -> &[Attribute] {
+        match &self.kind {
+            ObjectKind::Formed(formed) => &formed.form.attributes,
+            _ => &self.attributes,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: nothing appears under the output's name unless every tile was placed, every object was created, and no
 //! input changed meanwhile.
 
+use crate::alignment::Alignment;
 use crate::commit::{Committer, output_options};
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
@@ -16,14 +17,15 @@ use crate::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::engine::{
-    Committed, Context, EngineOptions, EngineReport, Kept, Placement, execute, execute_recorded,
+    Committed, Context, EngineOptions, EngineReport, Kept, Placement, Recorder, SharedFiles, SharedIo, SharedSink,
+    execute, execute_recorded, execute_together,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::{OutputOptions, WrittenFile};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ pub struct MergeReport {
     pub input_len_bytes: u64,
     /// Bytes of the output file.
     pub output_len_bytes: u64,
-    /// Bytes of the output that are not chunk data.
+    /// Bytes of the output that are neither chunk data nor left unused between arenas.
     pub metadata_len_bytes: u64,
     /// Uncompressed bytes of the datasets.
     pub logical_len_bytes: u64,
@@ -69,6 +71,10 @@ pub struct MergeReport {
     pub resumed_tiles: u64,
     /// Their stored bytes.
     pub resumed_len_bytes: u64,
+    /// The arenas that chunks were placed in, if they were.
+    pub alignment: Option<Alignment>,
+    /// What ranks wrote chunks through together, if they did.
+    pub shared_io: Option<SharedIo>,
     /// What the engine did.
     pub engine: EngineReport,
     /// Stages outside of the engine.
@@ -111,6 +117,29 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 /// # Errors
 /// As [`merge`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
 pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
+    merge_through(plan, watch, ranks, Io::Posix)
+}
+
+/// Through what chunks are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Io<'a> {
+    /// The file system's own calls, by each thread of each rank.
+    #[default]
+    Posix,
+    /// Files that all ranks write together.
+    Shared(&'a dyn SharedFiles),
+}
+
+/// Collective. As [`merge_among`], with chunks written through `io`: the same bytes.
+///
+/// # Errors
+/// As [`merge_among`].
+pub fn merge_through(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    io: Io<'_>,
+) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let begin = || {
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
@@ -119,12 +148,12 @@ pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = agree(ranks, "begin the output", publication)?;
-    carry_out(plan, watch, ranks, publication, Source::Interrupted)
+    carry_out(plan, watch, ranks, io, publication, Source::Interrupted)
 }
 
 /// As [`merge`], for an output whose lock is held, and whose parts are joined.
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
-    let report = carry_out(plan, watch, &SingleProcess, Some(publication), Source::Parts)?;
+    let report = carry_out(plan, watch, &SingleProcess, Io::Posix, Some(publication), Source::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
@@ -133,16 +162,17 @@ fn carry_out(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
+    io: Io<'_>,
     publication: Option<Publication>,
     source: Source,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let mut recorded = None;
-    let made = make(plan, watch, ranks, publication.as_ref(), source, &mut recorded);
+    let made = make(plan, watch, ranks, io, publication.as_ref(), source, &mut recorded);
     let worth_keeping = |publication: &Publication| match recorded {
         Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
         // Stopped while what an earlier run had left was looked at.
-        None => (options.ordered && options.resume && publication.journal().exists()).then(Kept::default),
+        None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Kept::default),
     };
     let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
     let Some(kept) = kept else { return made };
@@ -161,6 +191,7 @@ fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
+    io: Io<'_>,
     publication: Option<&Publication>,
     source: Source,
     recorded: &mut Option<Kept>,
@@ -179,10 +210,10 @@ fn make(
     let beginning = Beginning { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
     let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
-    let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples };
+    let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
     let written = write(plan, &work, target, &budget, watch, ranks);
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
-    let (engine, led) = written?;
+    let Written { engine, led, shared } = written?;
     let mut own = share(ranks, plan.inputs.len());
     let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
     agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
@@ -203,7 +234,7 @@ fn make(
         skipped: skipped(plan),
         input_len_bytes: plan.input_len_bytes(),
         output_len_bytes: file.file_len_bytes,
-        metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes),
+        metadata_len_bytes: file.file_len_bytes.saturating_sub(engine.stored_len_bytes + engine.unused_len_bytes),
         logical_len_bytes: plan.logical_len_bytes(),
         datasets: columns.len() as u64,
         linked: plan.linked(),
@@ -214,13 +245,23 @@ fn make(
         resumed_tiles: resumed.tiles,
         resumed_len_bytes: resumed.stored_len_bytes,
         stages: late_stages.reports(0),
+        alignment: plan.alignment,
+        shared_io: shared,
         engine,
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),
     }))
 }
 
-/// What the rank that leads has of an output that is complete but for its name.
+/// An output that is complete but for its name.
+struct Written {
+    engine: EngineReport,
+    /// On the rank that leads.
+    led: Option<Led>,
+    shared: Option<SharedIo>,
+}
+
+/// What the rank that leads has of it.
 struct Led {
     file: WrittenFile,
     digests: Digests,
@@ -234,6 +275,13 @@ struct Target<'a, 'j> {
     begun: Option<&'a mut Begun<'j>>,
     options: &'a OutputOptions,
     samples: &'a [u64],
+    io: Io<'a>,
+}
+
+/// Where chunks go.
+enum Sink<'a> {
+    Own(File),
+    Shared(Box<dyn SharedSink + 'a>),
 }
 
 /// Collective. Makes the tiles and, on the rank that leads, the objects.
@@ -244,15 +292,16 @@ fn write(
     budget: &MemoryBudget,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-) -> Result<(EngineReport, Option<Led>)> {
-    let Target { path, begun, options, samples } = target;
+) -> Result<Written> {
+    let Target { path, begun, options, samples, io } = target;
     let failed = |operation| {
         let path = path.to_path_buf();
         move |source| MergeError::Write { path, operation, source }
     };
-    let sink = match &begun {
-        Some(begun) => begun.data.try_clone(),
-        None => OpenOptions::new().write(true).open(path),
+    let sink = match (io, &begun) {
+        (Io::Shared(files), _) => files.open(path).map(Sink::Shared),
+        (Io::Posix, Some(begun)) => begun.data.try_clone().map(Sink::Own),
+        (Io::Posix, None) => OpenOptions::new().write(true).open(path).map(Sink::Own),
     };
     let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
     let create = |begun: &Begun<'_>| {
@@ -265,6 +314,7 @@ fn write(
         jobs: plan.options.jobs,
         placement: if plan.options.ordered { Placement::Ordered } else { Placement::Unordered },
         start_address: ranks.all_gather_u64(raw_start)?[0],
+        arenas: plan.alignment.map(|alignment| alignment.arenas),
         ..EngineOptions::default()
     };
     let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
@@ -272,27 +322,38 @@ fn write(
         Some(committer) => committer.commit(done.array, done.claims),
         None => Ok(()),
     };
-    let engine = match begun {
-        Some(begun) => {
-            execute_recorded(&plan.tiles, work, &sink, commit, &mut begun.journal, &engine_options, &context)
+    let engine = match (&sink, begun) {
+        (Sink::Shared(sink), begun) => {
+            let recorder = begun.map(|begun| &mut begun.journal as &mut dyn Recorder);
+            execute_together(&plan.tiles, work, sink.as_ref(), commit, recorder, &engine_options, &context)
         }
-        None => execute(&plan.tiles, work, &sink, commit, &engine_options, &context),
+        (Sink::Own(sink), Some(begun)) => {
+            execute_recorded(&plan.tiles, work, sink, commit, &mut begun.journal, &engine_options, &context)
+        }
+        (Sink::Own(sink), None) => execute(&plan.tiles, work, sink, commit, &engine_options, &context),
     };
     let engine = engine.map_err(|error| MergeError::from_engine(error, path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();
+    let shared = match &sink {
+        Sink::Shared(sink) => Some(sink.describe()),
+        Sink::Own(_) => None,
+    };
+    // The rank that leads makes durable what its machine has written, and no other's.
+    let synced = match sink {
+        Sink::Shared(sink) => sink.finish(),
+        Sink::Own(file) if committer.is_none() => file.sync_data(),
+        Sink::Own(_) => Ok(()),
+    };
+    let synced = synced.map_err(failed("fsync"));
     let finish = |committer: Committer<'_>| {
         let mut digests = work.finish()?;
         let file = committer.finish(engine.end_address, &mut digests, samples)?;
         Ok(Led { file, digests, commit: timer.totals(0, 1) })
     };
-    let led = match committer {
-        Some(committer) => finish(committer).map(Some),
-        // The rank that leads makes durable what its machine has written, and no other's.
-        None => sink.sync_data().map_err(failed("fsync")).map(|()| None),
-    };
+    let led = synced.and_then(|()| committer.map(finish).transpose());
     let led = agree(ranks, "complete the output", led)?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
-    Ok((engine, led))
+    Ok(Written { engine, led, shared })
 }

@@ -4,6 +4,8 @@
 //! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
 #![forbid(unsafe_code)]
 
+mod ahead;
+pub mod alignment;
 pub mod append;
 mod commit;
 mod cost;
@@ -30,7 +32,6 @@ pub mod ranks;
 mod readers;
 mod resume;
 mod scan;
-mod scan_ahead;
 mod scan_exchange;
 pub mod schema;
 pub mod selection;
@@ -41,8 +42,9 @@ mod tiles;
 mod values;
 pub mod verify;
 
+pub use alignment::{Align, Alignment};
 pub use error::{BadInput, MergeError, MissingKey, Result};
-pub use execute::{MergeReport, merge, merge_among};
+pub use execute::{Io, MergeReport, merge, merge_among, merge_through};
 pub use inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 pub use layout::LayoutPolicy;

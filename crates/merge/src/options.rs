@@ -1,5 +1,6 @@
 //! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
 
+use crate::alignment::Align;
 use crate::join::JoinOptions;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
@@ -8,7 +9,7 @@ use crate::selection::Selection;
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Observer;
-use raddle_hdf5::child::ChildOptions;
+use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -88,13 +89,16 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// The same bytes for any number of threads (else tiles are placed as they are ready).
     pub ordered: bool,
+    /// Chunks are placed so that ranks share no stripe of the file system; nothing is recorded then, and an interrupted run
+    /// starts over.
+    pub align: Option<Align>,
     /// Go on behind what an interrupted run of the same merge left.
     pub resume: bool,
     /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
     /// whichever is more (deflate gains at most 1,032 times: more than that is a sparse or hostile file).
     pub max_output_len_bytes: Option<u64>,
-    /// Executable that runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
-    pub reader_executable: Option<PathBuf>,
+    /// What runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
+    pub reader: Option<ReaderCommand>,
     /// Longest wait for one answer of that process.
     pub reader_timeout: Duration,
     /// Virtual datasets and external storage may lead to files outside of the input's folder.
@@ -124,9 +128,10 @@ impl MergeOptions {
             made: Vec::new(),
             skip_bad: false,
             ordered: true,
+            align: None,
             resume: true,
             max_output_len_bytes: None,
-            reader_executable: None,
+            reader: None,
             reader_timeout: ChildOptions::default().timeout,
             follow_foreign_files: false,
         }

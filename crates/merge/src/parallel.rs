@@ -1,4 +1,4 @@
-//! Doing a list of jobs on several threads, outside of the engine: comparing, digesting, joining keys.
+//! Doing a list of jobs on several threads, outside of the engine: comparing, digesting.
 //!
 //! Invariant: after an error or a cancellation no further job is begun, and the first error is the one returned.
 

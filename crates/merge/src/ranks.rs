@@ -70,6 +70,39 @@ pub fn agree_what_is_kept(
     Ok((is_recorded != 0).then_some(Kept { tiles, stored_len_bytes }))
 }
 
+/// Collective. Tells all ranks `own`, and hands what each tells to `hear`, in the order of ranks and each message whole.
+/// No more than `under_way_len_bytes` of all messages are under way at once, however long they are.
+pub fn tell_all(
+    ranks: &dyn Communicator,
+    own: &[u8],
+    under_way_len_bytes: u64,
+    mut hear: impl FnMut(usize, &[u8]),
+) -> Result<()> {
+    if ranks.size() == 1 {
+        hear(0, own);
+        return Ok(());
+    }
+    let lens = ranks.all_gather_u64(own.len() as u64)?;
+    let before: u64 = lens[..ranks.rank()].iter().sum();
+    let total = lens.iter().sum();
+    // Messages lie one behind the other, so that only one at a time is not whole.
+    let (mut message, mut start) = (Vec::new(), 0_u64);
+    while start < total {
+        let end = start.saturating_add(under_way_len_bytes.max(1)).min(total);
+        let within = |place: u64| place.saturating_sub(before).min(own.len() as u64) as usize;
+        let told = ranks.all_gather_bytes(&own[within(start)..within(end)])?;
+        for (rank, part) in told.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            message.extend_from_slice(part);
+            if message.len() as u64 == lens[rank] {
+                hear(rank, &message);
+                message.clear();
+            }
+        }
+        start = end;
+    }
+    Ok(())
+}
+
 /// Which of `count` things this rank does: every `size`-th, so that neighbours are on different ranks.
 pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usize> + use<> {
     (ranks.rank()..count).step_by(ranks.size())
@@ -116,6 +149,24 @@ mod tests {
         assert_eq!(told([Some(&stopped); 3], None), None);
         assert_eq!(told([Some(&stopped), Some(&bad), Some(&echo)], Some(kept)), None);
         assert_eq!(told([None; 3], Some(kept)), None);
+    }
+
+    #[test]
+    fn messages_of_any_length_arrive_whole_and_in_order() {
+        let message =
+            |rank: usize, lens: &[usize]| -> Vec<u8> { (0..lens[rank]).map(|at| (at * 7 + rank) as u8).collect() };
+        for lens in [[0, 0, 0], [5, 0, 1], [0, 300, 7], [64, 64, 64], [1, 2, 1000]] {
+            for under_way in [1, 7, 64, 1 << 20] {
+                Threads::run(3, |ranks| {
+                    let mut heard = Vec::new();
+                    let hear = |rank: usize, told: &[u8]| heard.push((rank, told.to_vec()));
+                    tell_all(ranks, &message(ranks.rank(), &lens), under_way, hear).unwrap();
+                    let told = (0..3).map(|rank| (rank, message(rank, &lens)));
+                    let told: Vec<_> = told.filter(|(_, told)| !told.is_empty()).collect();
+                    assert_eq!(heard, told, "{lens:?} by {under_way}");
+                });
+            }
+        }
     }
 
     #[test]

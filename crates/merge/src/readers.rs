@@ -4,7 +4,7 @@
 
 use crate::options::MergeOptions;
 use crate::selection::Selection;
-use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName, READER_ARGUMENT};
+use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{FileTree, Object};
 use raddle_hdf5::native::{self, Forms, ReadLimits};
@@ -29,12 +29,12 @@ impl InputReader {
     /// The readers that `options` allow.
     pub fn new(options: &MergeOptions) -> Self {
         let native = NativeReader { limits: ReadLimits { depth: DEEPEST_GROUP, ..ReadLimits::default() } };
-        let composed = options.reader_executable.as_ref().map(|executable| {
+        let composed = options.reader.as_ref().map(|command| {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
             let timeout = options.reader_timeout;
             let child_options = ChildOptions { foreign_files, timeout, ..ChildOptions::default() };
-            let child = ChildReader::with_options(executable.clone(), vec![READER_ARGUMENT.into()], child_options);
+            let child = ChildReader::with_options(command.clone(), child_options);
             Reader::new(native, child)
         });
         Self { native, composed, selection: options.selection.clone() }

@@ -18,15 +18,12 @@ use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
 use raddle_core::plan::TileIndex;
 use raddle_core::progress::{Event, Severity};
+use raddle_core::read_back::Written;
 use raddle_hdf5::source::{InputFile, InputPool};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Seek};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Stored bytes are read back in pieces of this length.
-const READ_LEN_BYTES: usize = 1 << 20;
 
 /// Bytes of an input that each of its three samples (begin, middle, end) has: what a program that rewrites a file and
 /// puts its time stamps back is most likely to touch.
@@ -276,18 +273,8 @@ impl<'a> Beginning<'a> {
 
 /// Whether the device gives back what the batch placed.
 fn is_placed(data: &File, batch: &PlacedBatch) -> bool {
-    let mut digest = Digest::default();
-    let mut piece = vec![0; READ_LEN_BYTES.min(usize::try_from(batch.stored_len_bytes).unwrap_or(READ_LEN_BYTES))];
-    let (mut at, mut left) = (batch.address, batch.stored_len_bytes);
-    while left > 0 {
-        let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        if data.read_exact_at(&mut piece[..len], at).is_err() {
-            return false;
-        }
-        digest = digest.then(Digest::of(&piece[..len]));
-        (at, left) = (at + len as u64, left - len as u64);
-    }
-    digest.crc64_nvme() == batch.checksum
+    let &PlacedBatch { address, stored_len_bytes, checksum, .. } = batch;
+    Written { address, len_bytes: stored_len_bytes, checksum }.is_in(data).unwrap_or(false)
 }
 
 pub fn open_new(path: &Path) -> Result<File> {
@@ -309,7 +296,7 @@ pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
         jobs: 0,
         memory_limit_bytes: 0,
         resume: true,
-        reader_executable: None,
+        reader: None,
         ..plan.options.clone()
     };
     binding.bind("the options", of_text(&format!("{options:?}")));

@@ -4,19 +4,18 @@
 //! chunk lies in the file and none overlaps, and forgotten.
 //! Invariant: results are in input order, whatever the number of threads.
 
+use crate::ahead::Ahead;
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
-use crate::scan_ahead::{ScanAhead, StopOnPanic};
 use crate::scan_exchange;
 use crate::schema::{
     AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split,
 };
 use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
-use raddle_core::CoreError;
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::fragment;
 use raddle_core::progress::{Event, Stage};
@@ -112,9 +111,8 @@ pub fn scan(
     let mut bad = Vec::new();
     let forms = Forms::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
-    let ahead = ScanAhead::new(own.len(), options.jobs * 4);
+    let ahead = Ahead::new(own.len(), options.jobs * 4);
     let work = || {
-        let _stop = StopOnPanic(&ahead);
         let mut scanner = InputScanner {
             reader: InputReader::new(options),
             forms: &forms,
@@ -134,22 +132,10 @@ pub fn scan(
             ahead.put(place, scanned);
         }
     };
-    let mut no_thread = None;
-    let taken = std::thread::scope(|scope| {
-        for number in 0..options.jobs.min(own.len()) {
-            if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
-                // Where no more threads can be had, those that there are do it.
-                if number == 0 {
-                    no_thread = Some(source);
-                    ahead.stop();
-                }
-                break;
-            }
-        }
-        // Joined on this thread while the others scan on.
+    // Joined on this thread while the others scan on.
+    ahead.run(options.jobs, work, || {
         if !is_alone {
-            let taken = scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
-            return taken.inspect_err(|_| ahead.stop());
+            return scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
         }
         for (place, path) in inputs.iter().enumerate() {
             match ahead.take(place) {
@@ -159,11 +145,7 @@ pub fn scan(
             }
         }
         Ok(())
-    });
-    if let Some(source) = no_thread {
-        return Err(CoreError::Threads { source }.into());
-    }
-    taken?;
+    })?;
     if is_alone && watch.cancel.is_cancelled() {
         return Err(MergeError::Cancelled);
     }

@@ -5,12 +5,12 @@
 //! last input's. Inputs are told in windows of so many that messages stay small. Invariant: all ranks hear the same
 //! inputs in the same order, this rank's own too.
 
+use crate::ahead::Ahead;
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::Watch;
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
-use crate::scan_ahead::ScanAhead;
 use crate::schema::{AttributeValue, ColumnFact, Role};
 use foldhash::HashMap;
 use raddle_core::CoreError;
@@ -254,7 +254,7 @@ fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
 /// Collective. Hands all inputs to `take`, in order: those that this rank scans, the `ahead` of its share, and those of
 /// the others. Inputs that cannot be read are added to `bad`. After an error `ahead` is to be stopped.
 pub(crate) fn take_all(
-    ahead: &ScanAhead,
+    ahead: &Ahead<raddle_hdf5::Result<ScannedInput>>,
     inputs: &[PathBuf],
     watch: &Watch<'_>,
     ranks: &dyn Communicator,

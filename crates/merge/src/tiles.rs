@@ -61,7 +61,7 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let (costs, is_recorded) = (TileCosts::of(plan), plan.options.ordered);
+        let (costs, is_recorded) = (TileCosts::of(plan), plan.is_recordable());
         Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
     }
 
@@ -188,6 +188,25 @@ impl<'p> MergeWork<'p> {
         Ok(())
     }
 
+    /// Length of the note of tiles that are made one after the other.
+    pub fn note_len_bytes(&self, tiles: impl Iterator<Item = Tile>) -> u64 {
+        let (mut parts, mut last) = (0, None);
+        for tile in tiles.filter(|_| self.is_recorded) {
+            let (column, array) = self.array(tile);
+            let blocks = match &self.digests[column as usize] {
+                Some(Gathering::Values { block_rows, .. }) => {
+                    let rows = array.tile_extent(tile.index);
+                    rows.start[0] / block_rows..rows.end(0).div_ceil(*block_rows)
+                }
+                Some(Gathering::Stored(_)) => tile.index..tile.index + 1,
+                None => continue,
+            };
+            parts += blocks.end.saturating_sub(blocks.start) - u64::from(last == Some((column, blocks.start)));
+            last = blocks.end.checked_sub(1).map(|block| (column, block));
+        }
+        parts * NOTE_PART_LEN_BYTES
+    }
+
     fn array(&self, tile: Tile) -> (u32, &ArrayPlan) {
         (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
     }
@@ -195,6 +214,8 @@ impl<'p> MergeWork<'p> {
 
 /// Words per part of a digest in a note: column, block, CRC, length.
 const NOTE_WORDS: usize = 4;
+/// Bytes per part.
+const NOTE_PART_LEN_BYTES: u64 = NOTE_WORDS as u64 * size_of::<u64>() as u64;
 
 /// Joins a part with the last one where both belong to one block, as those of neighbouring tiles do.
 fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
@@ -272,7 +293,8 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {
         for (column, BlockPart { block, linear, len_bytes }) in worker.parts.drain(..) {
-            for word in [u64::from(column), block, linear, len_bytes] {
+            let words: [u64; NOTE_WORDS] = [u64::from(column), block, linear, len_bytes];
+            for word in words {
                 note.extend_from_slice(&word.to_le_bytes());
             }
         }

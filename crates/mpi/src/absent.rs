@@ -3,6 +3,7 @@
 use crate::error::{MpiError, Result};
 use crate::launcher::Launched;
 use raddle_core::communicator::Communicator;
+use raddle_core::engine::SharedFiles;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -21,6 +22,14 @@ impl World {
 
     /// The ranks.
     pub fn communicator(&self) -> &dyn Communicator {
+        match self.0 {}
+    }
+
+    /// Files that the ranks write together.
+    ///
+    /// # Errors
+    /// Never: there is no such world.
+    pub fn files(&self, _hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         match self.0 {}
     }
 

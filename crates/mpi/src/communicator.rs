@@ -67,6 +67,16 @@ impl MpiCommunicator {
         }
     }
 
+    /// The communicator as rsmpi has it, for files of its ranks.
+    pub(crate) fn raw(&self) -> &SimpleCommunicator {
+        &self.ranks
+    }
+
+    /// Collective. The most that any rank says, of each word.
+    pub(crate) fn most<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
+        own.map(|word| self.all_gather_words(word).into_iter().max().unwrap_or(word))
+    }
+
     /// Bytes of each message that a piece has room for.
     fn step_len_bytes(&self) -> usize {
         (self.piece_limit_bytes / self.size()).max(1)

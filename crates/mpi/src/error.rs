@@ -21,6 +21,14 @@ pub enum MpiError {
     /// MPI does not bear other threads in the process.
     #[error("the MPI library does not support processes with several threads (MPI_THREAD_FUNNELED)")]
     NoThreads,
+    /// A hint that MPI-IO cannot be given.
+    #[error("{key:?} is no hint for this MPI: keys have 1 to {} bytes, values up to {}", limits.0, limits.1)]
+    Hint {
+        /// Its key.
+        key: String,
+        /// Longest key and value.
+        limits: (usize, usize),
+    },
     /// Every process was alone in its MPI world: the launcher is another MPI's.
     #[error("{launcher} started {started} ranks, but the MPI that raddle was built with sees {found}")]
     OtherLauncher {

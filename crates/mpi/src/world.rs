@@ -5,12 +5,14 @@
 
 use crate::communicator::MpiCommunicator;
 use crate::error::{MpiError, Result};
+use crate::file::MpiFiles;
 use crate::launcher::Launched;
 use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator as _;
 use raddle_core::communicator::Communicator;
+use raddle_core::engine::SharedFiles;
 use std::time::Duration;
 
 /// The ranks that were started together. Only the thread that joined may use it.
@@ -51,6 +53,14 @@ impl World {
     /// The ranks.
     pub fn communicator(&self) -> &dyn Communicator {
         &self.ranks
+    }
+
+    /// Files that the ranks write together through MPI-IO, with these hints.
+    ///
+    /// # Errors
+    /// If a hint is longer than MPI takes.
+    pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
+        Ok(Box::new(MpiFiles::new(&self.ranks, hints)?))
     }
 
     /// Collective. Gathers the last words of all ranks; then [`World::close`]. A rank that failed has `patience`: if the

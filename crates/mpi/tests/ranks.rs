@@ -3,7 +3,9 @@
 
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::conformance;
-use raddle_mpi::{MpiCommunicator, World, launcher};
+use raddle_core::engine::{Run, SharedFiles};
+use raddle_mpi::{MpiCommunicator, MpiError, MpiFiles, World, launcher};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,7 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
     match part().as_str() {
         "conform" => conformance::all(ranks),
         "pieces" => pieces(),
+        "files" => files(),
         // The last rank fails while the others wait for it in a collective.
         "early" if last => (code, patience) = (5, Some(Duration::from_millis(500))),
         "early" => ranks.barrier().expect("never"),
@@ -75,11 +78,80 @@ fn pieces() {
     }
 }
 
+/// Runs that ranks write together arrive whole; also where they are cut into steps of a few bytes, in any order, with gaps
+/// and by some ranks only.
+fn files() {
+    let all = mpi::topology::SimpleCommunicator::world();
+    let ranks = MpiCommunicator::among(&all);
+    let (rank, size) = (ranks.rank(), ranks.size());
+    let path = std::env::args().nth(2).map(PathBuf::from).expect("a path");
+    let hints = [("romio_cb_write", "enable"), ("cb_buffer_size", "4096"), ("no_such_hint", "at all")];
+    let hints = hints.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let long = [("k".repeat(1000), "1".to_owned())];
+    assert!(matches!(MpiFiles::new(&ranks, &long), Err(MpiError::Hint { .. })));
+    let content: Vec<u8> = (0..40_000_u32).map(|at| (at % 251) as u8).collect();
+    for limit in [1 << 20, 1000, 50_000] {
+        if rank == 0 {
+            // What lies between the runs must stay, within the file and behind its end.
+            std::fs::write(&path, [9; 15_000]).expect("the file");
+        }
+        ranks.barrier().expect("barrier");
+        let files = MpiFiles::new(&ranks, &hints).expect("hints").with_step_limit(limit);
+        let sink = files.open(&path).expect("open");
+        for round in 0..4_usize {
+            // Of the third round the first rank has nothing.
+            let is_own = |number: usize| match size {
+                1 => round != 2,
+                _ if round == 2 => 1 + number % (size - 1) == rank,
+                _ => number * 5 % size == rank,
+            };
+            let own = (0..50).rev().filter(|number| is_own(*number));
+            let runs = own.map(|number| {
+                let (start, end) = (round * 10_000 + number * 200, round * 10_000 + number * 200 + 50 + number * 3);
+                Run { file: 0, address: 5 + start as u64, bytes: &content[start..end] }
+            });
+            sink.write_together(&runs.collect::<Vec<_>>()).expect("write");
+        }
+        assert_eq!(sink.describe().interface, "MPI-IO");
+        sink.finish().expect("finish");
+        ranks.barrier().expect("barrier");
+        let mut right = vec![9; 5];
+        let before = |at: usize| if 5 + at < 15_000 { 9 } else { 0 };
+        for (at, byte) in content.iter().enumerate() {
+            let (round, number, within) = (at / 10_000, at % 10_000 / 200, at % 200);
+            let is_written = within < 50 + number * 3 && !(size == 1 && round == 2);
+            right.push(if is_written { *byte } else { before(at) });
+        }
+        let mut got = std::fs::read(&path).expect("the file");
+        got.resize(right.len(), 0);
+        let differs = got.iter().zip(&right).position(|(got, right)| got != right);
+        assert_eq!((differs, got.len()), (None, right.len()), "limit {limit}");
+        // The first rank makes the file anew when all have read it.
+        ranks.barrier().expect("barrier");
+    }
+    // What got lost on the way is told by the rank that had it written.
+    let sink = MpiFiles::new(&ranks, &[]).expect("hints");
+    let sink = sink.open(&path).expect("open");
+    let bytes = [rank as u8; 100];
+    sink.write_together(&[Run { file: 0, address: 100 * rank as u64, bytes: &bytes }]).expect("write");
+    ranks.barrier().expect("barrier");
+    if rank == 0 {
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[77], 100 * size as u64 - 1).expect("damage");
+    }
+    ranks.barrier().expect("barrier");
+    assert_eq!(sink.finish().is_err(), rank + 1 == size);
+    // Nothing is there to be opened.
+    let nothing = MpiFiles::new(&ranks, &[]).expect("hints").open(&path.with_extension("none")).map(|_| ());
+    assert_eq!(nothing.expect_err("no such file").kind(), std::io::ErrorKind::NotFound);
+}
+
 /// Runs this program on `size` ranks; `None` where there is no `mpirun`.
 fn start(size: usize, part: &str) -> Option<Output> {
     let mpirun = std::env::var_os("RADDLE_MPIRUN").unwrap_or_else(|| "mpirun".into());
     let mut command = Command::new(mpirun);
     command.arg("-n").arg(size.to_string()).arg(std::env::current_exe().expect("own path")).arg(part);
+    command.arg(scratch());
     // What Open MPI asks for to run as root and with more ranks than cores; others do not look.
     for (name, value) in [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -91,13 +163,18 @@ fn start(size: usize, part: &str) -> Option<Output> {
     command.stdin(Stdio::null()).output().ok()
 }
 
+/// A file of this run's own.
+fn scratch() -> PathBuf {
+    std::env::temp_dir().join(format!("raddle-mpi-{}", std::process::id()))
+}
+
 fn start_all() {
     if start(1, "conform").is_none() {
         println!("skipped: no mpirun");
         return;
     }
     for size in [1, 2, 3, 4, 7] {
-        for part in ["conform", "pieces"] {
+        for part in ["conform", "pieces", "files"] {
             let output = start(size, part).expect("mpirun");
             assert!(output.status.success(), "{part} on {size} ranks: {output:?}");
         }
@@ -115,4 +192,6 @@ fn start_all() {
         assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         println!("{size} ranks: well");
     }
+    // Only a run that failed leaves anything else behind.
+    let _ = std::fs::remove_file(scratch());
 }

@@ -23,17 +23,19 @@ use std::path::PathBuf;
 pub struct AppendArgs {
     /// HDF5 file to append to; it is the old or the new one at any time
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    pub file: PathBuf,
 
+    /// Which files' rows.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
 
+    /// In which order.
     #[command(flatten)]
-    sorting: SortingArgs,
+    pub sorting: SortingArgs,
 
     /// Append inputs also if the file has their rows already
     #[arg(long, help_heading = "Inputs")]
-    again: bool,
+    pub again: bool,
 
     /// What to do where an input lacks a dataset of the file
     #[arg(long, value_enum, default_value_t = Join::Exact, help_heading = "Where inputs differ")]
@@ -81,6 +83,43 @@ Datasets grow along their first axis in the chunks and with the filters that the
 files in which all can. Until the last moment readers see the old file. If the run is interrupted, the next raddle that
 opens the file completes the append or takes it back.";
 
+impl AppendArgs {
+    /// The options of the append.
+    ///
+    /// # Errors
+    /// If a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new(&self.file);
+        options.selection = Selection::new(&[], &[], &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
+        options.join.join = match self.join {
+            Join::Exact => JoinPolicy::Exact,
+            Join::Outer => JoinPolicy::Outer,
+        };
+        options.join.scalars = match self.scalars {
+            Scalars::Equal => ScalarPolicy::Equal,
+            Scalars::First => ScalarPolicy::First,
+        };
+        options.join.attributes = match self.attributes {
+            Attributes::First => AttributePolicy::First,
+            Attributes::Error => AttributePolicy::Error,
+        };
+        options.skip_bad = self.skip_bad;
+        options.follow_foreign_files = self.follow_foreign_files;
+        self.compress.apply(&mut options);
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+
+    /// The failure of an append; differences are told with the file as the first of the inputs.
+    pub fn failure(&self, error: &MergeError, inputs: &[PathBuf]) -> Failure {
+        let all: Vec<PathBuf> = std::iter::once(&self.file).chain(inputs).cloned().collect();
+        match error {
+            MergeError::Differences { .. } => Failure::of_merge(error, &all),
+            _ => Failure::of_merge(error, inputs),
+        }
+    }
+}
+
 /// Whether every dataset must be in every input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Join {
@@ -111,11 +150,11 @@ enum Attributes {
 /// Appends the inputs.
 pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let options = options(arguments)?;
+    let options = arguments.options()?;
     let watching = Watching::start(&arguments.running, "append")?;
     watching.conclude(|watch| {
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-        let failed = |error: MergeError| failure(arguments, &error, &inputs);
+        let failed = |error: MergeError| arguments.failure(&error, &inputs);
         let held = hold(&arguments.file).map_err(failed)?;
         tell_settled(&held, &watching);
         let plan = match plan(&held, &inputs, arguments.again, &options, watch) {
@@ -163,37 +202,6 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
         print(&report::appended(&arguments.file, &done)).map_err(Stopped::Told)?;
     }
     Ok(())
-}
-
-fn options(arguments: &AppendArgs) -> Result<MergeOptions, Failure> {
-    let mut options = MergeOptions::new(&arguments.file);
-    options.selection = Selection::new(&[], &[], &arguments.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
-    options.join.join = match arguments.join {
-        Join::Exact => JoinPolicy::Exact,
-        Join::Outer => JoinPolicy::Outer,
-    };
-    options.join.scalars = match arguments.scalars {
-        Scalars::Equal => ScalarPolicy::Equal,
-        Scalars::First => ScalarPolicy::First,
-    };
-    options.join.attributes = match arguments.attributes {
-        Attributes::First => AttributePolicy::First,
-        Attributes::Error => AttributePolicy::Error,
-    };
-    options.skip_bad = arguments.skip_bad;
-    options.follow_foreign_files = arguments.follow_foreign_files;
-    arguments.compress.apply(&mut options);
-    arguments.running.apply(&mut options);
-    Ok(options)
-}
-
-/// The failure of an append; differences are told with the file as the first of the inputs.
-fn failure(arguments: &AppendArgs, error: &MergeError, inputs: &[PathBuf]) -> Failure {
-    let all: Vec<PathBuf> = std::iter::once(&arguments.file).chain(inputs).cloned().collect();
-    match error {
-        MergeError::Differences { .. } => Failure::of_merge(error, &all),
-        _ => Failure::of_merge(error, inputs),
-    }
 }
 
 fn tell_settled(held: &Held, watching: &Watching) {

@@ -4,12 +4,18 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
+use crate::render::escape;
 use crate::render::inspection::{self, Detail};
+use crate::render::references::Entries;
+use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, inspect};
 use raddle_hdf5::native::ReadLimits;
+use raddle_hdf5::references::{LeftOut, for_each_reference};
 use raddle_hdf5::source::InputFile;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 /// Options of `raddle inspect`.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,6 +33,14 @@ pub struct InspectArgs {
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
+    /// Write where every chunk lies, as references for readers of Zarr (kerchunk's JSON)
+    #[arg(long, value_name = "JSON", conflicts_with = "json")]
+    refs: Option<PathBuf>,
+
+    /// How references name the file, by its absolute path if not given: a URL, for example
+    #[arg(long, value_name = "URL", requires = "refs")]
+    refs_url: Option<String>,
+
     #[command(flatten)]
     reader: ReaderArgs,
 }
@@ -36,6 +50,7 @@ Examples:
   raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
   raddle inspect run11981.h5 --top 1000   longer lists
   raddle inspect *.h5 --json | jq .space.metadata_len_bytes
+  raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
 Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
 
@@ -48,6 +63,9 @@ struct Named<'a> {
 
 /// Inspects each file; a file that cannot be read does not hide the others.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
+    if let Some(output) = &arguments.refs {
+        return write_references_file(arguments, output);
+    }
     let mut exit = Exit::Done;
     // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
     let library = arguments.reader.child();
@@ -76,4 +94,60 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {
+    let [path] = arguments.files.as_slice() else {
+        return Err(Failure::usage(
+            "--refs takes one file: references of several are to be combined by who reads them",
+        ));
+    };
+    if output.extension().is_some_and(|extension| extension == "parquet") {
+        return Err(Failure::usage("--refs writes JSON")
+            .hint("in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json"));
+    }
+    let own = std::path::absolute(path).map_err(|cause| Failure::writing(output, &cause))?;
+    let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
+    let file = std::fs::File::create_new(output).map_err(|cause| Failure::writing(output, &cause))?;
+    let written = write_references(path, &url, arguments.reader.child().as_ref(), &mut BufWriter::new(file));
+    let left_out = written.inspect_err(|_| {
+        // Half of it is no JSON, and of no use to anyone.
+        let _ = std::fs::remove_file(output);
+    })?;
+    for LeftOut { path, reason } in &left_out {
+        anstream::eprintln!(
+            "note: {} is left out: {}",
+            escape::text(&String::from_utf8_lossy(path)),
+            escape::text(reason)
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes where each chunk of the file at `path` lies to `out`, as references that name the file `url`; returns what has
+/// none.
+pub fn write_references(
+    path: &Path,
+    url: &str,
+    library: Option<&ChildReader>,
+    out: &mut dyn Write,
+) -> Result<Vec<LeftOut>, Failure> {
+    raddle_merge::append::redo::settle(path)
+        .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&path.to_path_buf())))?;
+    let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
+    let (mut entries, mut failed) = (Entries::begin(out, url), None);
+    let left_out = for_each_reference(&file, &ReadLimits::default(), library, &mut |key, reference| match entries
+        .write(key, reference)
+    {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(cause) => {
+            failed = Some(cause);
+            ControlFlow::Break(())
+        }
+    });
+    let left_out = left_out.map_err(|error| Failure::of_input(&error))?;
+    match failed.map_or_else(|| entries.end(), Err) {
+        Ok(()) => Ok(left_out),
+        Err(cause) => Err(Failure::writing(Path::new("references"), &cause)),
+    }
 }

@@ -5,17 +5,20 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
     inputs::{InputArgs, SortingArgs},
+    io::IoArgs,
     keys::KeyMakingArgs,
     layout::LayoutArgs,
     output::OutputArgs,
     placing::PlacingArgs,
     running::RunningArgs,
     schema::SchemaArgs,
+    stripes::StripesArgs,
 };
 use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, keys, quantity, report};
 use crate::team::Team;
 use crate::watching::Watching;
+use raddle_merge::Io;
 use raddle_merge::check_output;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
@@ -29,12 +32,18 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
+    /// Which files.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
+    /// In which order.
     #[command(flatten)]
-    sorting: SortingArgs,
+    pub sorting: SortingArgs,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    stripes: StripesArgs,
+    #[command(flatten)]
+    io: IoArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -59,8 +68,8 @@ pub struct MergeArgs {
     ///
     /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
     /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
-    #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered"], help_heading = "Running")]
-    part: Option<Part>,
+    #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered", "align"], help_heading = "Running")]
+    pub part: Option<Part>,
     #[command(flatten)]
     running: RunningArgs,
 }
@@ -79,35 +88,50 @@ Examples:
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
 path, never by position. The output appears under its name only when it is complete.";
 
+impl MergeArgs {
+    /// The options of the merge.
+    ///
+    /// # Errors
+    /// If options contradict one another or a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new(&self.output.output);
+        self.output.apply(&mut options);
+        self.stripes.apply(&mut options);
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options);
+        if !self.keys.is_empty() {
+            options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
+        }
+        self.placing.apply(&mut options);
+        if options.link == Link::External && !options.made.is_empty() {
+            return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
+        }
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+}
+
 /// Collective. Merges the inputs.
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
-    let mut options = MergeOptions::new(&arguments.output.output);
-    arguments.output.apply(&mut options);
-    arguments.schema.apply(&mut options)?;
-    arguments.layout.apply(&mut options);
-    if !arguments.keys.is_empty() {
-        options.made.push(MadeSpec::Keys(arguments.making.spec(&arguments.keys, true)));
-    }
-    arguments.placing.apply(&mut options);
-    if options.link == Link::External && !options.made.is_empty() {
-        return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
-    }
+    let mut options = arguments.options()?;
     if arguments.part.is_some() && team.ranks().size() > 1 {
         return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
     }
     arguments.running.apply_among(team, &mut options);
-    let how = How { dry_run: arguments.output.dry_run, part: arguments.part };
+    let how = How { dry_run: arguments.output.dry_run, part: arguments.part, io: &arguments.io };
     merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
 }
 
 /// How a merge is carried out.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct How {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
     /// Not at all.
     pub dry_run: bool,
     /// By several processes, of which this is one.
     pub part: Option<Part>,
+    /// Through what.
+    pub io: &'a IoArgs,
 }
 
 /// A part as the user writes it: 2/3.
@@ -123,10 +147,16 @@ pub(super) fn merge(
     inputs: Vec<PathBuf>,
     sorting: &SortingArgs,
     options: &MergeOptions,
-    how: How,
+    how: How<'_>,
     running: &RunningArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
+    let hints = team.agree("read the hints", how.io.hints())?;
+    if hints.is_some() && how.part.is_some() {
+        return Err(Failure::usage("--io mpiio is for ranks, not for --part"));
+    }
+    let files = hints.map(|hints| team.files(&hints)).transpose()?;
+    let io = files.as_deref().map_or(Io::Posix, Io::Shared);
     let watching = Watching::start_among(team, running, command)?;
     watching.conclude(|watch| {
         if !how.dry_run {
@@ -164,7 +194,7 @@ pub(super) fn merge(
             }
             return Ok(exit);
         }
-        let done = raddle_merge::merge_among(&plan, watch, team.ranks()).map_err(failed)?;
+        let done = raddle_merge::merge_through(&plan, watch, team.ranks(), io).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         running.write_report(&done)?;
         if !running.quiet {

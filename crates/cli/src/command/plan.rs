@@ -10,6 +10,7 @@ use crate::options::{
     running::RunningArgs,
     schema::SchemaArgs,
     simulation::SimulationArgs,
+    stripes::StripesArgs,
 };
 use crate::render::plan::{Detail, Summary};
 use crate::team::Team;
@@ -21,14 +22,18 @@ use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
+    /// Which files.
     #[command(flatten)]
-    pub(super) inputs: InputArgs,
+    pub inputs: InputArgs,
+    /// In which order.
     #[command(flatten)]
-    pub(super) sorting: SortingArgs,
+    pub sorting: SortingArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    #[command(flatten)]
+    stripes: StripesArgs,
     #[command(flatten)]
     placing: PlacingArgs,
     #[command(flatten)]
@@ -55,12 +60,25 @@ Examples:
   raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
   raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
 
+impl PlanArgs {
+    /// The options of the merge that is planned.
+    ///
+    /// # Errors
+    /// If a pattern is none.
+    pub fn options(&self) -> Result<MergeOptions, Failure> {
+        let mut options = MergeOptions::new("");
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options);
+        self.stripes.apply(&mut options);
+        self.placing.apply(&mut options);
+        self.running.apply(&mut options);
+        Ok(options)
+    }
+}
+
 /// Collective. Plans and prints the plan.
 pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
-    let mut options = MergeOptions::new("");
-    arguments.schema.apply(&mut options)?;
-    arguments.layout.apply(&mut options);
-    arguments.placing.apply(&mut options);
+    let mut options = arguments.options()?;
     arguments.running.apply_among(team, &mut options);
     if !arguments.simulation.simulate.is_empty() {
         // One rank imagines all the others.

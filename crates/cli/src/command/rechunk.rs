@@ -3,7 +3,9 @@
 use super::merge::{How, merge};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::SortingArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs};
+use crate::options::{
+    inputs::SortingArgs, io::IoArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, stripes::StripesArgs,
+};
 use crate::team::Team;
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
@@ -17,6 +19,10 @@ pub struct RechunkArgs {
     input: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    stripes: StripesArgs,
+    #[command(flatten)]
+    io: IoArgs,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
@@ -33,9 +39,10 @@ Examples:
 pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
+    arguments.stripes.apply(&mut options);
     arguments.layout.apply(&mut options);
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
-    let how = How { dry_run: arguments.output.dry_run, part: None };
+    let how = How { dry_run: arguments.output.dry_run, part: None, io: &arguments.io };
     merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
 }

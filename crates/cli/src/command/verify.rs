@@ -10,8 +10,10 @@ use crate::options::{
 };
 use crate::render::report;
 use crate::watching::Watching;
-use raddle_merge::options::MergeOptions;
+use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::verify::VerifyReport;
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// Options of `raddle verify`.
@@ -53,26 +55,44 @@ dataset, rows and the input that they came from. With inputs every object is com
 sides; give the same inputs in the same order, and the same --join, as for the merge.
 Exit code 0: equal, 8: not equal, 3: the file cannot be read or holds no digests.";
 
+impl VerifyArgs {
+    /// The inputs that the file is compared with; `None` where it is compared with its digests. `standard_input` is read
+    /// where an input is `-`.
+    ///
+    /// # Errors
+    /// Inputs that are not there.
+    pub fn inputs(&self, standard_input: &mut dyn Read) -> Result<Option<Vec<PathBuf>>, Failure> {
+        if self.against.is_empty() && self.listing.lists.is_empty() {
+            return Ok(None);
+        }
+        self.listing.expand(&self.against, standard_input).map(Some)
+    }
+
+    /// Compares.
+    ///
+    /// # Errors
+    /// Files that cannot be read, inputs that do not fit together; a mismatch is part of the report.
+    pub fn verify(&self, inputs: Option<Vec<PathBuf>>, watch: &Watch<'_>) -> Result<VerifyReport, Failure> {
+        let mut options = MergeOptions::new(&self.output);
+        self.schema.apply(&mut options)?;
+        self.running.apply(&mut options);
+        let Some(inputs) = inputs else {
+            return raddle_merge::digests::check::check(&self.output, &options, watch)
+                .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
+        };
+        let inputs = self.sorting.sort(inputs, &options, watch)?;
+        raddle_merge::verify::verify(&self.output, &inputs, &options, watch)
+            .map_err(|error| Failure::of_merge(&error, &inputs))
+    }
+}
+
 /// Compares and prints the outcome.
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
-    let has_inputs = !arguments.against.is_empty() || !arguments.listing.lists.is_empty();
-    let inputs = match has_inputs {
-        true => arguments.listing.expand(&arguments.against, &mut std::io::stdin().lock())?,
-        false => vec![arguments.output.clone()],
-    };
-    let mut options = MergeOptions::new(&arguments.output);
-    arguments.schema.apply(&mut options)?;
-    arguments.running.apply(&mut options);
+    let inputs = arguments.inputs(&mut std::io::stdin().lock())?;
+    let has_inputs = inputs.is_some();
     let watching = Watching::start(&arguments.running, "verify")?;
     watching.conclude(|watch| {
-        let verified = if has_inputs {
-            let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-            raddle_merge::verify::verify(&arguments.output, &inputs, &options, watch)
-                .map_err(|error| Failure::of_merge(&error, &inputs))?
-        } else {
-            raddle_merge::digests::check::check(&arguments.output, &options, watch)
-                .map_err(|error| Failure::of_merge(&error, &inputs))?
-        };
+        let verified = arguments.verify(inputs, watch)?;
         arguments.running.write_report(&verified)?;
         if arguments.json {
             print(&crate::render::json(&verified))?;

@@ -4,6 +4,7 @@
 //! crates that do the work.
 
 pub mod inputs;
+pub mod io;
 pub mod keys;
 pub mod layout;
 pub mod output;
@@ -13,3 +14,4 @@ pub mod running;
 pub mod schema;
 pub mod simulation;
 pub mod size;
+pub mod stripes;

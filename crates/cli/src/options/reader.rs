@@ -1,6 +1,6 @@
 //! The process that runs libhdf5 on what the native reader does not know.
 
-use raddle_hdf5::child::ChildReader;
+use raddle_hdf5::child::{ChildReader, ReaderCommand};
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,18 +23,18 @@ pub struct ReaderArgs {
 impl ReaderArgs {
     /// Writes these options into those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
-        options.reader_executable = self.executable();
+        options.reader = self.command();
         options.reader_timeout = Duration::from_secs(self.reader_timeout);
     }
 
     /// The program. Without one, inputs that only libhdf5 can read are refused by name.
-    fn executable(&self) -> Option<PathBuf> {
-        self.reader.clone().or_else(|| std::env::current_exe().ok())
+    fn command(&self) -> Option<ReaderCommand> {
+        self.reader.clone().map(ReaderCommand::from).or_else(ReaderCommand::own)
     }
 
     /// A reader of its own for commands that do not merge.
     pub fn child(&self) -> Option<ChildReader> {
         let timeout = Duration::from_secs(self.reader_timeout);
-        self.executable().map(|executable| ChildReader::new(executable, timeout))
+        self.command().map(|command| ChildReader::new(command, timeout))
     }
 }

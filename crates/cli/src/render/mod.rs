@@ -7,6 +7,7 @@ pub mod inspection;
 pub mod keys;
 pub mod plan;
 pub mod quantity;
+pub mod references;
 pub mod report;
 pub mod simulation;
 pub mod table;

@@ -4,6 +4,8 @@
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
+use raddle_core::stripes::StripeSource;
+use raddle_merge::alignment::Alignment;
 use raddle_merge::join::{Difference, describe, parent_path};
 use raddle_merge::plan::{MergePlan, Route, Storage};
 use raddle_merge::prediction::Prediction;
@@ -71,6 +73,8 @@ pub struct Output {
     pub input_chunks: u64,
     /// Groups.
     pub groups: u64,
+    /// The arenas that chunks are placed in, if they are.
+    pub alignment: Option<Alignment>,
     /// Links that are not the first to an object: soft, external, further hard ones.
     pub links: u64,
     /// Datasets that are concatenated.
@@ -113,6 +117,28 @@ pub fn prediction(predicted: &Prediction) -> String {
     )
 }
 
+/// Arenas in a line.
+pub fn alignment(alignment: &Alignment) -> String {
+    let Alignment { stripes, arenas } = alignment;
+    let source = match stripes.source {
+        StripeSource::Asked => "as asked",
+        StripeSource::Lustre => "Lustre says",
+        StripeSource::LustreDefault => "Lustre's default, for the folder has no layout",
+        StripeSource::Gpfs => "GPFS says",
+        StripeSource::Block => "the blocks of the file system",
+    };
+    let targets = match stripes.count {
+        Some(count) => format!(", on {}", quantity::counted(count.into(), "target")),
+        None => String::new(),
+    };
+    format!(
+        "stripes of {} ({source}){targets}, arenas of {}, {}",
+        quantity::size(arenas.stripe_len_bytes),
+        quantity::size(arenas.arena_len_bytes),
+        quantity::counted(arenas.lanes.into(), "lane"),
+    )
+}
+
 impl Summary {
     /// The summary of `plan`.
     pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
@@ -127,6 +153,7 @@ impl Summary {
             logical_len_bytes: plan.logical_len_bytes(),
             chunks: plan.tiles.tile_count(),
             input_chunks: plan.input_chunk_count,
+            alignment: plan.alignment,
             groups: roles().filter(|role| matches!(role, Role::Group { .. })).count() as u64,
             links: roles().filter(|role| is_link(role)).count() as u64,
             datasets: datasets(plan),
@@ -166,6 +193,9 @@ impl Summary {
             Detail::Groups => self.groups_table(),
             Detail::Datasets => self.datasets_table(),
         });
+        if let Some(of_output) = &output.alignment {
+            text.push_str(&format!("\naligned: {}\n", alignment(of_output)));
+        }
         if let Some(predicted) = &self.predicted {
             text.push_str(&format!("\npredicted: {}\n", prediction(predicted)));
         }
@@ -368,6 +398,7 @@ mod tests {
                 chunks: 2,
                 input_chunks: 160,
                 groups: 3,
+                alignment: None,
                 links: 0,
                 datasets,
                 constants: Vec::new(),

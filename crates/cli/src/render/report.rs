@@ -1,5 +1,6 @@
 //! What a merge, rechunk or verification did, in a few lines.
 
+use super::plan::alignment;
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
@@ -37,8 +38,17 @@ pub fn merged(report: &MergeReport) -> String {
             quantity::counted(linked, "dataset")
         ),
     };
+    let aligned = match &report.alignment {
+        Some(of_output) => format!(
+            "\n  {}; {} unused",
+            alignment(of_output),
+            quantity::share(report.engine.unused_len_bytes, report.output_len_bytes)
+        ),
+        None => String::new(),
+    };
+    let through = report.shared_io.as_ref().map_or(String::new(), |io| format!("\n  written through {}", io.interface));
     format!(
-        "{}: {datasets}{empty} from {}\n  {}{compared}{linked}{resumed}\n  {} uncompressed in {} ({}){peak}\n",
+        "{}: {datasets}{empty} from {}\n  {}{compared}{linked}{resumed}{aligned}{through}\n  {} uncompressed in {} ({}){peak}\n",
         escape::path(&report.output),
         quantity::counted(report.inputs, "file"),
         quantity::size(stored),

@@ -1,5 +1,6 @@
 //! A simulated merge as text.
 
+use super::plan::alignment;
 use super::quantity::{count, counted, seconds, size};
 use super::table::{Align, Columns};
 use raddle_merge::simulate::{Simulation, Spread};
@@ -27,6 +28,9 @@ pub fn text(simulation: &Simulation) -> String {
         if simulation.batches == 1 { "1 batch".to_owned() } else { format!("{} batches", count(simulation.batches)) },
         counted(simulation.rounds, "round"),
     ));
+    if let Some(of_output) = &simulation.alignment {
+        text.push_str(&format!("{}\n\n", alignment(of_output)));
+    }
     text.push_str(&spreads(simulation));
     text.push_str(&format!(
         "\nimbalance of encode cost: {:.1} % by the rates, {:.1} % as dealt\n",

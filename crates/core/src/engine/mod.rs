@@ -1,6 +1,7 @@
 //! The engine: executes a plan. Tiles are assembled, encoded and placed by worker threads; the calling thread commits.
 //!
-//! The engine knows nothing of files or codecs: [`TileWork`] assembles and encodes, [`Sink`] takes bytes at addresses,
+//! The engine knows nothing of files or codecs: [`TileWork`] assembles and encodes, [`Sink`] (or, of all ranks together,
+//! [`SharedSink`]) takes bytes at addresses,
 //! the caller's `commit` gets the claims of each finished array in plan order.
 //!
 //! Invariants:
@@ -14,13 +15,14 @@
 //! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
 //! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks, by a
 //! `schedule`;
-//! `record` is what a later run can go on from.
+//! `record` is what a later run can go on from; `sink` is where tiles go.
 
 mod record;
 mod rounds;
 mod run;
 mod schedule;
 mod setup;
+mod sink;
 mod window;
 #[cfg(all(test, loom))]
 mod window_models;
@@ -28,9 +30,12 @@ mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
 pub use record::{Kept, PlacedBatch, Recorder};
-pub use run::{execute, execute_part, execute_recorded};
+pub use rounds::told_len_bytes;
+pub use run::{execute, execute_part, execute_recorded, execute_together};
 pub use schedule::{Rehearsal, Schedule, costs, rehearse};
+pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
 
+use crate::arenas::Arenas;
 use crate::cancel::CancelToken;
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
@@ -160,24 +165,6 @@ impl Round<'_> {
     }
 }
 
-/// Where encoded tiles go.
-pub trait Sink: Sync {
-    /// Writes all of `bytes` at `address`. Called from any thread, for disjoint ranges.
-    fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()>;
-
-    /// The same for one of several output files (IDX has one per some hundred blocks); see [`TileWork::file`].
-    fn write_file_at(&self, file: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
-        let _ = file;
-        self.write_at(address, bytes)
-    }
-}
-
-impl Sink for std::fs::File {
-    fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(self, bytes, address)
-    }
-}
-
 /// Cores that this process may use, which on Linux heeds affinity and cgroup quotas.
 pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -196,6 +183,8 @@ pub struct EngineOptions {
     pub placement: Placement,
     /// Address of the first tile, in every output file.
     pub start_address: u64,
+    /// Arenas to place tiles in; else they lie one behind the other.
+    pub arenas: Option<Arenas>,
     /// Upper end of the raw bytes per batch; small plans are cut finer.
     pub batch_len_bytes: u64,
 }
@@ -206,6 +195,7 @@ impl Default for EngineOptions {
             jobs: default_jobs(),
             placement: Placement::Ordered,
             start_address: 0,
+            arenas: None,
             batch_len_bytes: DEFAULT_BATCH_LEN_BYTES,
         }
     }
@@ -245,6 +235,8 @@ pub struct EngineReport {
     pub stored_len_bytes: u64,
     /// First address behind the placed tiles; of several files, behind those of the last.
     pub end_address: u64,
+    /// Bytes between the first and the last tile that hold none, of all files: what arenas leave.
+    pub unused_len_bytes: u64,
     /// Worker threads used, of all ranks.
     pub jobs: usize,
     /// Wall time.

@@ -7,17 +7,32 @@
 
 use super::run::{Committer, commit_kept};
 use super::schedule::Schedule;
-use super::window::Window;
-use super::{Context, EngineError, PlacedBatch, Recorder, Round, TileWork};
-use crate::claims::{Addresses, Claim};
+use super::window::{Parcel, Window};
+use super::{Context, EngineError, PlacedBatch, Recorder, Round, SharedSink, TileWork};
+use crate::addresses::Addresses;
+use crate::claims::Claim;
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
 use crate::message::{Words, number};
 use crate::plan::TileIndex;
+use crate::progress::{Event, Stage};
+use crate::report::{StageTotals, elapsed_ns, thread_cpu_ns};
 use std::ops::Range;
+use std::time::Instant;
 
 /// Operation named in errors of other ranks.
 const OPERATION: &str = "execute the plan";
+
+/// What rank 0 is told of a batch: address, checksum, verbatim tiles, number of claims, length of the note.
+const BATCH_WORDS: usize = 5;
+/// What it is told of a tile that is not wholly fill: number, address, length, filter mask.
+const CLAIM_WORDS: usize = 4;
+
+/// Bytes that rank 0 is told of a batch of `claims` tiles that are not wholly fill, with a note of so many bytes.
+pub const fn told_len_bytes(claims: u64, note_len_bytes: u64) -> u64 {
+    let words = BATCH_WORDS as u64 + CLAIM_WORDS as u64 * claims;
+    words * size_of::<u64>() as u64 + note_len_bytes
+}
 
 /// What the calling thread of a rank knows.
 pub(super) struct Rounds<'a, W: TileWork> {
@@ -26,29 +41,39 @@ pub(super) struct Rounds<'a, W: TileWork> {
     pub work: &'a W,
     pub window: &'a Window<W::Error>,
     pub context: &'a Context<'a>,
-    pub start_address: u64,
+    /// None taken yet.
+    pub addresses: Addresses,
+    /// Where the calling threads of all ranks write together, if they do.
+    pub shared: Option<&'a dyn SharedSink>,
 }
 
 /// All ranks leave: the window holds this rank's error.
 pub(super) struct Leave;
 
 impl<W: TileWork> Rounds<'_, W> {
-    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error. Rank 0 alone may
-    /// have a recorder.
-    pub(super) fn run(&self, committer: &mut Committer<'_, '_, W::Error>, recorder: Option<&mut dyn Recorder>) {
+    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error. Tells what this
+    /// thread wrote. Rank 0 alone may have a recorder.
+    pub(super) fn run(
+        &self,
+        committer: &mut Committer<'_, '_, W::Error>,
+        recorder: Option<&mut dyn Recorder>,
+    ) -> StageTotals {
+        let mut written = StageTotals::default();
         // All ranks have agreed on the error that makes them leave, and the window holds it.
-        let (Ok(()) | Err(Leave)) = self.all_rounds(committer, recorder);
+        let (Ok(()) | Err(Leave)) = self.all_rounds(committer, recorder, &mut written);
+        written
     }
 
     fn all_rounds(
         &self,
         committer: &mut Committer<'_, '_, W::Error>,
         mut recorder: Option<&mut dyn Recorder>,
+        written_here: &mut StageTotals,
     ) -> Result<(), Leave> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
-        let mut taken = Addresses::new(self.start_address);
+        let mut taken = self.addresses.clone();
         let mut opened = 0;
         // Batches of this rank up to and with the round before, and the one before that.
         let (mut own_before, mut own_placed) = (0, 0);
@@ -68,15 +93,18 @@ impl<W: TileWork> Rounds<'_, W> {
             }
             let own = self.schedule.owned_by(rank, round.clone()).count();
             self.window.wait_encoded(own, || self.context.cancel.is_cancelled());
-            let sizes = self.agree(|| self.window.encoded_sizes(own))?;
+            let sizes = self.agree(|| self.window.encoded_sizes(own, taken.are_by_tile()))?;
             let addresses = self.addresses(round, &sizes, &mut taken);
             let claims = match addresses {
-                Ok(addresses) => self.window.settle(&addresses[rank], &taken, self.index),
+                Ok(addresses) => self.window.settle(own, &addresses[rank], &taken, self.index),
                 Err(error) => {
                     self.window.fail(0, error);
                     Vec::new()
                 }
             };
+            if let Some(shared) = self.shared {
+                written_here.add(&self.write_together(shared));
+            }
             let mut messages = vec![Vec::new(); communicator.size()];
             messages[0] = claims;
             match communicator.exchange_bytes(messages) {
@@ -141,6 +169,26 @@ impl<W: TileWork> Rounds<'_, W> {
         to
     }
 
+    /// Collective. Writes what this rank has to write of the round.
+    fn write_together(&self, shared: &dyn SharedSink) -> StageTotals {
+        let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
+        let parcels = self.window.take_gathered();
+        let runs: Vec<_> = parcels.iter().flat_map(Parcel::runs).collect();
+        let len_bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
+        if let Err(source) = shared.write_together(&runs) {
+            let address = runs.first().map_or(0, |run| run.address);
+            let ordinal = parcels.first().map_or(0, |parcel| parcel.batch.first);
+            self.window.fail(ordinal, EngineError::Write { address, len_bytes, source });
+        }
+        let items = parcels.iter().map(|parcel| parcel.batch.tiles).sum();
+        for parcel in parcels {
+            self.window.placed(parcel);
+        }
+        self.context.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items });
+        let wall_ns = elapsed_ns(started);
+        StageTotals { wall_ns, cpu_ns: thread_cpu_ns() - cpu_before_ns, bytes: len_bytes, calls: 1 }
+    }
+
     /// Brings the pieces of a round and lets the workers begin it.
     fn open(&self, round: &Range<usize>) {
         let communicator = self.context.communicator;
@@ -155,7 +203,7 @@ impl<W: TileWork> Rounds<'_, W> {
         self.window.open(own);
     }
 
-    /// The address of each batch of the round, by owner in plan order.
+    /// The address of each batch of the round, or of each tile, by owner in plan order.
     fn addresses(
         &self,
         round: &Range<usize>,
@@ -166,8 +214,11 @@ impl<W: TileWork> Rounds<'_, W> {
         let mut addresses = vec![Vec::new(); sizes.len()];
         for at in round.clone() {
             let owner = self.schedule.owners[at] as usize;
-            let address = taken.take(self.schedule.files[at], sizes[owner].word()?);
-            addresses[owner].push(address.ok_or(EngineError::AddressOverflow)?);
+            let count = if taken.are_by_tile() { sizes[owner].word()? } else { 1 };
+            for _ in 0..count {
+                let address = taken.take(self.schedule.files[at], self.schedule.lanes[at], sizes[owner].word()?);
+                addresses[owner].push(address.ok_or(EngineError::AddressOverflow)?);
+            }
         }
         Ok(addresses)
     }
@@ -178,10 +229,10 @@ impl<W: TileWork> Rounds<'_, W> {
         let of_batch = |at: usize| {
             let batch = &self.schedule.batches[at];
             let reader = &mut readers[self.schedule.owners[at] as usize];
-            let [address, checksum, verbatim_tiles, count, note_len_bytes] = reader.words()?;
+            let [address, checksum, verbatim_tiles, count, note_len_bytes] = reader.words::<BATCH_WORDS>()?;
             let (mut claims, mut stored_len_bytes) = (Vec::new(), 0);
             for _ in 0..count {
-                let [ordinal, address, len_bytes, mask] = reader.words()?;
+                let [ordinal, address, len_bytes, mask] = reader.words::<CLAIM_WORDS>()?;
                 let tile = self.index.tile(ordinal);
                 let within = (batch.first..batch.first + batch.tiles).contains(&ordinal);
                 let (Some(tile), true, Ok(filter_mask)) = (tile, within, u32::try_from(mask)) else {

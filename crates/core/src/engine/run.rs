@@ -4,7 +4,10 @@ use super::rounds::Rounds;
 use super::setup::Setup;
 use super::window::{Addressing, Window};
 use super::worker::Shop;
-use super::{Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, Sink, TileWork};
+use super::{
+    Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork,
+};
+use crate::addresses::Addresses;
 use crate::claims::{Claim, Collector};
 use crate::communicator::SingleProcess;
 use crate::error::CoreError;
@@ -82,12 +85,33 @@ pub fn execute<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None }, options, context)
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None };
+    execute_with(plan, work, Target::Each(sink), duty, options, context)
+}
+
+/// The same, but what the ranks have encoded in a round they write together, on the calling thread of each, while their
+/// workers encode the next round. Rank 0 may have a recorder, as of [`execute_recorded`].
+///
+/// # Errors
+/// As [`execute`]; what was recorded stays true as far as [`SharedSink::write_together`] tells the truth.
+pub fn execute_together<W: TileWork>(
+    plan: &Plan,
+    work: &W,
+    sink: &dyn SharedSink,
+    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
+    recorder: Option<&mut dyn Recorder>,
+    options: &EngineOptions,
+    context: &Context<'_>,
+) -> Result<EngineReport, EngineError<W::Error>> {
+    let recorder = recorder.filter(|_| is_recordable(options, context));
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
+    execute_with(plan, work, Target::Together(sink), duty, options, context)
 }
 
 /// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
 /// claims are committed like those of new ones. Collective, with [`execute`] on the other ranks: rank 0 alone is told,
-/// of the batches of all. For tiles that are placed in order, in one file; otherwise the recorder is not asked.
+/// of the batches of all. For tiles that are placed in order, in one file and without arenas; otherwise the recorder is
+/// not asked.
 ///
 /// # Errors
 /// As [`execute`]; what was recorded stays true.
@@ -100,9 +124,9 @@ pub fn execute_recorded<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let is_recordable = context.communicator.rank() == 0 && options.placement == Placement::Ordered;
-    let recorder = is_recordable.then_some(recorder);
-    execute_with(plan, work, sink, Duty { tiles: ALL_TILES, commit: Some(commit), recorder }, options, context)
+    let recorder = is_recordable(options, context).then_some(recorder);
+    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
+    execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
 /// Makes and places only `tiles` of `plan`, from the start address on, for someone else to commit: what was placed is
@@ -120,9 +144,24 @@ pub fn execute_part<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let options = EngineOptions { placement: Placement::Ordered, ..options.clone() };
+    let options = EngineOptions { placement: Placement::Ordered, arenas: None, ..options.clone() };
     let context = Context { communicator: &SingleProcess, ..*context };
-    execute_with(plan, work, sink, Duty { tiles, commit: None, recorder: Some(recorder) }, &options, &context)
+    let duty = Duty { tiles, commit: None, recorder: Some(recorder) };
+    execute_with(plan, work, Target::Each(sink), duty, &options, &context)
+}
+
+/// Whether this rank is the one that is told what is placed, and there is something to tell.
+fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
+    context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
+}
+
+/// Who writes.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// Every worker, what it has taken up.
+    Each(&'a dyn Sink),
+    /// The calling threads of all ranks, round by round.
+    Together(&'a dyn SharedSink),
 }
 
 /// What an execution is to do.
@@ -143,29 +182,35 @@ const ALL_TILES: Range<u64> = 0..u64::MAX;
 fn execute_with<W: TileWork>(
     plan: &Plan,
     work: &W,
-    sink: &dyn Sink,
+    target: Target<'_>,
     duty: Duty<'_, '_, '_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
     let Duty { tiles, commit, recorder } = duty;
-    let valid = plan.validate();
     let index = plan.tile_index();
     let recorded = recorder.as_ref().map(|recorder| recorder.kept());
-    let setup = Setup::agree(plan, &index, valid, work, options, (tiles, recorded), context)?;
+    let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));
+    let setup = Setup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
     let kept = setup.recorded.unwrap_or_default();
-    let addressing = match (&setup.schedule, options.placement) {
-        (Some(_), _) => Addressing::ByRounds,
-        (None, Placement::Ordered) => Addressing::InOrder,
-        (None, Placement::Unordered) => Addressing::AtOnce,
+    let addressing = match (&setup.schedule, options.placement, target) {
+        (Some(_), _, Target::Each(_)) => Addressing::ByRounds,
+        (Some(_), _, Target::Together(_)) => Addressing::ByRoundsTogether,
+        (None, Placement::Ordered, _) => Addressing::InOrder,
+        (None, Placement::Unordered, _) => Addressing::AtOnce,
+    };
+    let (sink, shared) = match target {
+        Target::Each(sink) => (Some(sink), None),
+        Target::Together(shared) => (None, Some(shared)),
     };
     let has_batches = !setup.own.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
     // What this rank has to make.
     let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
-    let window = Window::new(setup.own, addressing, setup.limits, start_address);
+    let addresses = Addresses::new(start_address, options.arenas);
+    let window = Window::new(setup.own, addressing, setup.limits, addresses.clone());
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
@@ -207,8 +252,8 @@ fn execute_with<W: TileWork>(
         match &setup.schedule {
             None => commit_all(&window, &mut committer, recorder, context),
             Some(schedule) => {
-                let rounds = Rounds { schedule, index: &index, work, window: &window, context, start_address };
-                rounds.run(&mut committer, recorder);
+                let rounds = Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
+                counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder));
             }
         }
         // This thread commits or waits: its processor time is that of committing, without a look at the clock per
@@ -232,6 +277,7 @@ fn execute_with<W: TileWork>(
         raw_len_bytes,
         stored_len_bytes: kept.stored_len_bytes + addresses.len_bytes(),
         end_address: addresses.end_address(),
+        unused_len_bytes: addresses.unused_len_bytes(),
         elapsed_s: started.elapsed().as_secs_f64(),
         ..EngineReport::default()
     };

@@ -5,10 +5,11 @@
 
 use super::setup::{BatchNeed, Facts, Fitted};
 use super::{EngineOptions, TileWork};
+use crate::arenas::Arenas;
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Need, deal, overlaps, rounds};
+use crate::owners::{Item, Need, deal, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::ops::Range;
 
@@ -22,6 +23,8 @@ pub struct Schedule {
     pub batches: Vec<Batch>,
     /// Output file of each batch.
     pub files: Vec<u32>,
+    /// Lane of each batch, by which tiles get their places; see [`crate::arenas`].
+    pub lanes: Vec<u32>,
     /// Owner of each batch.
     pub owners: Vec<u32>,
     /// Batches that the ranks go through together.
@@ -33,19 +36,25 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Deals `batches` to ranks that have `quotas` of memory for a round. `needs` are those of the batches, whose buffers
-    /// take `buffer_len_bytes` each.
+    /// Deals `batches`, which have these `needs`, to ranks.
     pub(super) fn new<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
         work: &W,
         batches: Vec<Batch>,
         needs: &[BatchNeed],
-        buffer_len_bytes: u64,
-        quotas: &[u64],
+        terms: &Terms<'_>,
     ) -> Self {
-        let items = batches.iter().zip(needs).map(|(batch, need)| need.item(index, work, plan, batch));
-        let owners = deal(items, quotas.len());
+        let Terms { buffer_len_bytes, arenas, quotas } = *terms;
+        let items = batches.iter().map(|batch| BatchNeed::item(index, work, plan, batch));
+        let lanes = lanes(plan, index, work, &batches, arenas);
+        let owners = match arenas {
+            Some(Arenas { lanes: count, .. }) if count as usize >= quotas.len() => {
+                owners_of_lanes(items, &lanes, count, quotas.len())
+            }
+            // With fewer lanes than ranks some stripes are shared, which is better than ranks without work.
+            _ => deal(items, quotas.len()),
+        };
         let of_batch = |(batch, need): (&Batch, &BatchNeed)| Need {
             len_bytes: buffer_len_bytes.saturating_add(need.brought_len_bytes),
             tiles: batch.tiles,
@@ -55,13 +64,47 @@ impl Schedule {
         let overlaps = overlaps(&owners, &memory, quotas, &rounds);
         let files = needs.iter().map(|need| need.file).collect();
         let len_bytes = memory.iter().map(|need| need.len_bytes).collect();
-        Self { batches, files, owners, rounds, overlaps, len_bytes }
+        Self { batches, files, lanes, owners, rounds, overlaps, len_bytes }
     }
 
     /// Batches that `rank` owns in `round`.
     pub fn owned_by(&self, rank: Rank, round: Range<usize>) -> impl Iterator<Item = usize> {
         round.filter(move |at| self.owners[*at] as usize == rank)
     }
+}
+
+/// What batches are dealt by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// Length of the buffer of a batch.
+    pub buffer_len_bytes: u64,
+    pub arenas: Option<Arenas>,
+    /// Memory of each rank for a round.
+    pub quotas: &'a [u64],
+}
+
+/// The lane of each batch: the same for any number of ranks.
+pub(super) fn lanes<W: TileWork>(
+    plan: &Plan,
+    index: &TileIndex,
+    work: &W,
+    batches: &[Batch],
+    arenas: Option<Arenas>,
+) -> Vec<u32> {
+    let Some(Arenas { lanes, .. }) = arenas.filter(|arenas| arenas.lanes > 1) else { return vec![0; batches.len()] };
+    let items = batches.iter().map(|batch| Item { home: None, ..BatchNeed::item(index, work, plan, batch) });
+    deal(items, lanes as usize)
+}
+
+/// The owner of each item where ranks own whole lanes.
+fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32, ranks: usize) -> Vec<u32> {
+    let mut of_lanes = vec![Item { cost: 0, home: None }; count as usize];
+    for (item, lane) in items.zip(lanes) {
+        let cost = &mut of_lanes[*lane as usize].cost;
+        *cost = cost.saturating_add(item.cost);
+    }
+    let owners = deal(of_lanes, ranks);
+    lanes.iter().map(|lane| owners[*lane as usize]).collect()
 }
 
 /// What an execution by many ranks would agree on at its start.
@@ -89,12 +132,13 @@ pub fn rehearse<W: TileWork>(
     plan.validate()?;
     let (index, budget) = (plan.tile_index(), MemoryBudget::new(memory_limit_bytes));
     let all = vec![Facts::new(plan, &index, options, None, &budget); ranks.max(1)];
-    let batches = Facts::batches(&all, plan, &|array| work.file(array));
+    let batches = Facts::batches(&all, plan, options.arenas, &|array| work.file(array));
     let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(&index, work, batch)).collect();
     let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
-    let schedule = Schedule::new(plan, &index, work, batches, &needs, fitted.buffer_len_bytes(), &quotas);
+    let terms = Terms { buffer_len_bytes: fitted.buffer_len_bytes(), arenas: options.arenas, quotas: &quotas };
+    let schedule = Schedule::new(plan, &index, work, batches, &needs, &terms);
     Ok(Rehearsal { schedule, jobs, fixed_len_bytes })
 }
 

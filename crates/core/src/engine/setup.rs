@@ -4,9 +4,10 @@
 //! rank that cannot take part makes all fail.
 
 use super::rounds::agree_at_start;
-use super::schedule::{Schedule, WINDOW_TILES};
+use super::schedule::{Schedule, Terms, WINDOW_TILES, lanes};
 use super::window::{Limits, OwnBatch};
 use super::{Context, EngineError, EngineOptions, Kept, Placement, TileWork};
+use crate::arenas::Arenas;
 use crate::claims::Claim;
 use crate::communicator::Rank;
 use crate::error::CoreError;
@@ -25,6 +26,10 @@ const BATCHES_PER_JOB: u64 = 16;
 /// Batches in flight per worker, at most: enough for a batch that takes ten times as long as its neighbours not to make
 /// them wait, few enough to leave the budget to others.
 const WINDOW_BATCHES_PER_JOB: u64 = 16;
+
+/// With arenas batches decide which lane a tile is of, and so where it lies: nothing but the plan may decide on batches.
+/// That many leave even a lane of a few hundred some batches to be balanced by.
+const BATCHES_WITH_ARENAS: u64 = 1024;
 
 /// How a plan is executed within the budget.
 pub(super) struct Setup {
@@ -47,7 +52,7 @@ pub(super) struct Setup {
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     /// What must be the same everywhere.
-    common: [u64; 5],
+    common: [u64; 8],
     jobs: u64,
     batch_len_bytes: u64,
     available_bytes: u64,
@@ -69,6 +74,9 @@ impl Facts {
                 plan.raw_len_bytes(),
                 options.start_address,
                 u64::from(options.placement == Placement::Unordered),
+                options.arenas.map_or(0, |arenas| arenas.lanes.into()),
+                options.arenas.map_or(0, |arenas| arenas.stripe_len_bytes),
+                options.arenas.map_or(0, |arenas| arenas.arena_len_bytes),
             ],
             jobs: options.jobs.max(1) as u64,
             batch_len_bytes: options.batch_len_bytes.max(1),
@@ -78,14 +86,23 @@ impl Facts {
     }
 
     /// The batches that ranks with these facts cut the plan into.
-    pub(super) fn batches(all: &[Self], plan: &Plan, file_of: &dyn Fn(u32) -> u32) -> Vec<Batch> {
+    pub(super) fn batches(
+        all: &[Self],
+        plan: &Plan,
+        arenas: Option<Arenas>,
+        file_of: &dyn Fn(u32) -> u32,
+    ) -> Vec<Batch> {
         let all_jobs = all.iter().map(|facts| facts.jobs).fold(0, u64::saturating_add).max(1);
         let least = |value: fn(&Self) -> u64| all.iter().map(value).min().unwrap_or(0);
         let batch_len_bytes = least(|facts| facts.batch_len_bytes);
-        let target_len_bytes = batch_len_bytes
-            .min(plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs))
-            .min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
-            .max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
+        let target_len_bytes = match arenas {
+            Some(_) => plan.raw_len_bytes() / BATCHES_WITH_ARENAS,
+            None => {
+                let of_jobs = plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs);
+                of_jobs.min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
+            }
+        };
+        let target_len_bytes = target_len_bytes.min(batch_len_bytes).max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
         plan.batches_within(target_len_bytes, file_of)
     }
 
@@ -106,32 +123,35 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective. Only `tiles` are made, and of these only what is behind what rank 0 has `recorded`.
+    /// Collective. Only `tiles` are made, and of these only what is behind what rank 0 has `recorded`. With `has_rounds`
+    /// there is a schedule also for a rank that is alone.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
-        valid: Result<(), CoreError>,
         work: &W,
         options: &EngineOptions,
         (tiles, recorded): (Range<u64>, Option<Kept>),
+        has_rounds: bool,
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
-        let facts = valid.map(|()| Facts::new(plan, index, options, recorded, context.budget).to_bytes());
+        let facts = plan.validate().map(|()| Facts::new(plan, index, options, recorded, context.budget).to_bytes());
         let all = agree_at_start(context.communicator, facts)?;
         let all = all.iter().map(|bytes| Facts::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
         if let Some(rank) = all.iter().position(|facts| facts.common != all[0].common) {
             return Err(CoreError::PlansDiffer { rank }.into());
         }
 
-        let batches = Facts::batches(&all, plan, &|array| work.file(array));
+        let batches = Facts::batches(&all, plan, options.arenas, &|array| work.file(array));
         let recorded = all[0].recorded;
         let left = tiles.start.saturating_add(recorded.unwrap_or_default().tiles)..tiles.end;
         let batches = within(&left, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
 
         let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
-        if context.communicator.size() == 1 {
-            let own = batches.iter().zip(&needs).map(|(batch, need)| need.own(*batch)).collect();
+        if !has_rounds {
+            let lanes = lanes(plan, index, work, &batches, options.arenas);
+            let own = batches.iter().zip(&needs).zip(lanes).map(|((batch, need), lane)| need.own(*batch, lane));
+            let own = own.collect();
             return Ok(fitted?.into_setup(own, None, recorded));
         }
 
@@ -142,9 +162,10 @@ impl Setup {
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let schedule = Schedule::new(plan, index, work, batches, &needs, fitted.buffer_len_bytes(), &quotas);
+        let terms = Terms { buffer_len_bytes: fitted.buffer_len_bytes(), arenas: options.arenas, quotas: &quotas };
+        let schedule = Schedule::new(plan, index, work, batches, &needs, &terms);
         let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
-        let own = own.map(|at| needs[at].own(schedule.batches[at])).collect();
+        let own = own.map(|at| needs[at].own(schedule.batches[at], schedule.lanes[at])).collect();
         // Rounds bound the tiles in flight.
         fitted.limits.tiles = u64::MAX;
         Ok(fitted.into_setup(own, Some(schedule), recorded))
@@ -189,12 +210,12 @@ impl BatchNeed {
         need
     }
 
-    fn own(&self, batch: Batch) -> OwnBatch {
-        OwnBatch { batch, file: self.file, brought_len_bytes: self.brought_len_bytes }
+    fn own(&self, batch: Batch, lane: u32) -> OwnBatch {
+        OwnBatch { batch, file: self.file, lane, brought_len_bytes: self.brought_len_bytes }
     }
 
-    /// The batch as something to deal: its cost, and the home of most of it.
-    pub(super) fn item<W: TileWork>(&self, index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
+    /// A batch as something to deal: its cost, and the home of most of it.
+    pub(super) fn item<W: TileWork>(index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
         let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
         let home: Option<Rank> =
             largest_share(index.tiles_in(batch).filter_map(|tile| Some((work.home(tile)?, cost(tile)))));

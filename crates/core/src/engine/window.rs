@@ -7,10 +7,11 @@
 //! the first error in plan order is found.
 
 use super::rounds::Failure;
-use super::{EngineError, PlacedBatch};
-use crate::claims::{Addresses, Claim};
+use super::{EngineError, PlacedBatch, Run};
+use crate::addresses::Addresses;
+use crate::claims::Claim;
 use crate::error::CoreError;
-use crate::message::{of_words, put_words};
+use crate::message::put_words;
 use crate::plan::{Batch, TileIndex};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -27,6 +28,8 @@ pub(super) struct OwnBatch {
     pub batch: Batch,
     /// Output file.
     pub file: u32,
+    /// Whose arenas it is placed in; see [`crate::arenas`].
+    pub lane: u32,
     /// Pieces that other ranks send for it.
     pub brought_len_bytes: u64,
 }
@@ -39,9 +42,11 @@ pub(super) struct Parcel {
     pub batch: Batch,
     /// Stored tiles, one behind the other.
     pub stored: Vec<u8>,
-    /// Claims; addresses count from the start of the batch until the batch has its own.
+    /// Claims of the stored tiles; addresses count from the start of the batch until the batch has its own.
     pub claims: Vec<Claim>,
     pub file: u32,
+    pub lane: u32,
+    /// That of the first stored byte.
     pub address: u64,
     pub verbatim_tiles: u64,
     /// Length of the stored tiles, once they are written.
@@ -52,6 +57,38 @@ pub(super) struct Parcel {
 }
 
 impl Parcel {
+    /// Gives the stored tiles the addresses that `take` finds for a length: each its own if `by_tile`, else one for all.
+    fn place<R>(&mut self, by_tile: bool, mut take: impl FnMut(u64) -> Result<u64, R>) -> Result<(), R> {
+        if by_tile {
+            for claim in &mut self.claims {
+                claim.address = take(claim.len_bytes)?;
+            }
+            self.address = self.claims.first().map_or(0, |claim| claim.address);
+            return Ok(());
+        }
+        self.address = take(self.stored.len() as u64)?;
+        for claim in &mut self.claims {
+            claim.address += self.address;
+        }
+        Ok(())
+    }
+
+    /// The stored bytes, once they have addresses, in as few runs as these allow.
+    pub(super) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let (mut claims, mut rest) = (self.claims.iter().peekable(), self.stored.as_slice());
+        std::iter::from_fn(move || {
+            let first = claims.next()?;
+            let mut end = first.address + first.len_bytes;
+            while let Some(next) = claims.next_if(|next| next.address == end) {
+                end += next.len_bytes;
+            }
+            // Stored tiles lie one behind the other, in the order of their claims.
+            let (run, others) = rest.split_at((end - first.address) as usize);
+            rest = others;
+            Some(Run { file: self.file, address: first.address, bytes: run })
+        })
+    }
+
     /// The placed batch as a recorder sees it; takes claims and note.
     pub(super) fn take_placed(&mut self) -> PlacedBatch {
         PlacedBatch {
@@ -82,8 +119,10 @@ pub(super) enum Addressing {
     InOrder,
     /// The window, at once.
     AtOnce,
-    /// The calling thread, with the other ranks, round by round.
+    /// The calling thread, with the other ranks, round by round; workers write.
     ByRounds,
+    /// The same, and the calling thread writes too.
+    ByRoundsTogether,
 }
 
 /// Limits of a window.
@@ -116,6 +155,8 @@ struct State<E: std::error::Error + 'static> {
     encoded: VecDeque<Option<Parcel>>,
     first_encoded: usize,
     writable: VecDeque<Parcel>,
+    /// Batches with addresses that the calling thread writes.
+    gathered: Vec<Parcel>,
     /// Placed batches that the calling thread has not taken, from number `first_placed`.
     placed: VecDeque<Option<Parcel>>,
     first_placed: usize,
@@ -139,8 +180,9 @@ pub(super) struct Window<E: std::error::Error + 'static> {
 }
 
 impl<E: std::error::Error + 'static> Window<E> {
-    pub(super) fn new(batches: Vec<OwnBatch>, addressing: Addressing, limits: Limits, start_address: u64) -> Self {
-        let opened = if addressing == Addressing::ByRounds { 0 } else { batches.len() };
+    pub(super) fn new(batches: Vec<OwnBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
+        let by_rounds = matches!(addressing, Addressing::ByRounds | Addressing::ByRoundsTogether);
+        let opened = if by_rounds { 0 } else { batches.len() };
         let state = State {
             next: 0,
             opened,
@@ -150,10 +192,11 @@ impl<E: std::error::Error + 'static> Window<E> {
             free_buffers: Vec::new(),
             free_claims: Vec::new(),
             tiles_in_flight: 0,
-            addresses: Addresses::new(start_address),
+            addresses,
             encoded: VecDeque::new(),
             first_encoded: 0,
             writable: VecDeque::new(),
+            gathered: Vec::new(),
             placed: VecDeque::new(),
             first_placed: 0,
             placed_count: 0,
@@ -244,7 +287,7 @@ impl<E: std::error::Error + 'static> Window<E> {
     /// The next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
         let number = state.next;
-        let OwnBatch { batch, file, .. } = self.batches[number];
+        let OwnBatch { batch, file, lane, .. } = self.batches[number];
         let tiles = state.tiles_in_flight + batch.tiles;
         if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
             return None;
@@ -259,6 +302,7 @@ impl<E: std::error::Error + 'static> Window<E> {
             stored,
             claims,
             file,
+            lane,
             address: 0,
             verbatim_tiles: 0,
             stored_len_bytes: 0,
@@ -302,7 +346,7 @@ impl<E: std::error::Error + 'static> Window<E> {
                     self.make_writable(&mut state, parcel);
                 }
             }
-            Addressing::ByRounds => {
+            Addressing::ByRounds | Addressing::ByRoundsTogether => {
                 let at = parcel.number - state.first_encoded;
                 put_at(&mut state.encoded, at, parcel);
                 self.progress.notify_all();
@@ -311,21 +355,19 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     fn find_address(&self, state: &mut State<E>, parcel: &mut Parcel) -> bool {
-        match state.addresses.take(parcel.file, parcel.stored.len() as u64) {
-            Some(address) => {
-                parcel.address = address;
-                true
-            }
-            None => {
-                self.note_failure(state, parcel.batch.first, EngineError::AddressOverflow);
-                false
-            }
+        let (addresses, file, lane) = (&mut state.addresses, parcel.file, parcel.lane);
+        let placed = parcel.place(addresses.are_by_tile(), |len_bytes| addresses.take(file, lane, len_bytes).ok_or(()));
+        if placed.is_err() {
+            self.note_failure(state, parcel.batch.first, EngineError::AddressOverflow);
         }
+        placed.is_ok()
     }
 
     fn make_writable(&self, state: &mut State<E>, parcel: Parcel) {
         if parcel.stored.is_empty() {
             self.put_placed(state, parcel);
+        } else if self.addressing == Addressing::ByRoundsTogether {
+            state.gathered.push(parcel);
         } else {
             state.writable.push_back(parcel);
             self.work.notify_one();
@@ -338,9 +380,6 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     fn put_placed(&self, state: &mut State<E>, mut parcel: Parcel) {
-        for claim in &mut parcel.claims {
-            claim.address += parcel.address;
-        }
         let mut buffer = std::mem::take(&mut parcel.stored);
         parcel.stored_len_bytes = buffer.len() as u64;
         buffer.clear();
@@ -423,37 +462,53 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Stored lengths of the next `count` batches without address, as a message.
-    pub(super) fn encoded_sizes(&self, count: usize) -> Vec<u8> {
-        let state = self.lock();
-        of_words(state.encoded.iter().take(count).flatten().map(|parcel| parcel.stored.len() as u64))
+    /// Stored lengths of the next `count` batches without address, as a message: of the batch, or if `by_tile` the number
+    /// of its stored tiles and the length of each.
+    pub(super) fn encoded_sizes(&self, count: usize, by_tile: bool) -> Vec<u8> {
+        let (state, mut message) = (self.lock(), Vec::new());
+        for parcel in state.encoded.iter().take(count).flatten() {
+            if by_tile {
+                put_words(&mut message, [parcel.claims.len() as u64]);
+                put_words(&mut message, parcel.claims.iter().map(|claim| claim.len_bytes));
+            } else {
+                put_words(&mut message, [parcel.stored.len() as u64]);
+            }
+        }
+        message
     }
 
-    /// Gives the next batches their addresses, and returns what rank 0 commits and records of them as a message: per
-    /// batch its address, checksum, verbatim tiles, number of claims and length of the note; tile, address, length and
-    /// filter mask of each claim; the note. `taken` is what all ranks have taken by now.
-    pub(super) fn settle(&self, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
+    /// Gives the next `count` batches their addresses, which are as many as [`Window::encoded_sizes`] told lengths, and
+    /// returns what rank 0 commits and records of them as a message: per batch the address of its first stored byte,
+    /// checksum, verbatim tiles, number of claims and length of the note; tile, address, length and filter mask of each
+    /// claim; the note. `taken` is what all ranks have taken by now.
+    pub(super) fn settle(&self, count: usize, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
+        let mut addresses = addresses.iter();
         let mut state = self.lock();
         state.addresses = taken.clone();
-        for address in addresses {
+        for _ in 0..count {
             let Some(mut parcel) = state.encoded.pop_front().flatten() else { break };
             state.first_encoded += 1;
-            parcel.address = *address;
+            if parcel.place(taken.are_by_tile(), |_| addresses.next().copied().ok_or(())).is_err() {
+                break;
+            }
             let note = std::mem::take(&mut parcel.note);
-            let (claims, note_len_bytes) = (parcel.claims.len() as u64, note.len() as u64);
-            put_words(&mut message, [*address, parcel.checksum, parcel.verbatim_tiles, claims, note_len_bytes]);
+            let (address, checksum, verbatim_tiles) = (parcel.address, parcel.checksum, parcel.verbatim_tiles);
+            put_words(&mut message, [address, checksum, verbatim_tiles, parcel.claims.len() as u64, note.len() as u64]);
             for claim in &parcel.claims {
                 let ordinal = index.ordinal(claim.tile).unwrap_or(u64::MAX);
-                put_words(
-                    &mut message,
-                    [ordinal, address + claim.address, claim.len_bytes, u64::from(claim.filter_mask)],
-                );
+                put_words(&mut message, [ordinal, claim.address, claim.len_bytes, u64::from(claim.filter_mask)]);
             }
             message.extend_from_slice(&note);
             self.make_writable(&mut state, parcel);
         }
         message
+    }
+
+    /// The batches that got addresses and are for the calling thread to write; they are given back by
+    /// [`Window::placed`].
+    pub(super) fn take_gathered(&self) -> Vec<Parcel> {
+        std::mem::take(&mut self.lock().gathered)
     }
 
     /// This rank's failure, for the others.

@@ -6,8 +6,9 @@
 
 use super::EngineError;
 use super::window::{Addressing, Job, Limits, OwnBatch, Window};
+use crate::addresses::Addresses;
 use crate::cancel::CancelToken;
-use crate::claims::{Addresses, Claim};
+use crate::claims::Claim;
 use crate::error::CoreError;
 use crate::plan::{ArrayPlan, Batch, Plan, Tile};
 use crate::sync::Arc;
@@ -25,11 +26,12 @@ fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
     let own = |number| OwnBatch {
         batch: Batch { first: 2 * number, tiles: 2, raw_len_bytes: 2 },
         file: 0,
+        lane: 0,
         brought_len_bytes: 0,
     };
     let limits =
         Limits { buffers_bytes: buffers * STORED_LEN_BYTES, buffer_len_bytes: STORED_LEN_BYTES, tiles: 2 * buffers };
-    Arc::new(Window::new((0..batches).map(own).collect(), addressing, limits, START_ADDRESS))
+    Arc::new(Window::new((0..batches).map(own).collect(), addressing, limits, Addresses::new(START_ADDRESS, None)))
 }
 
 /// A worker that encodes and writes; `refuse` says whether the work at a tile fails.
@@ -131,15 +133,15 @@ fn rounds_are_opened_settled_and_placed() {
                 segments: vec![].into(),
             }],
         };
-        let (index, mut taken) = (plan.tile_index(), Addresses::new(START_ADDRESS));
+        let (index, mut taken) = (plan.tile_index(), Addresses::new(START_ADDRESS, None));
         let window = window(2, Addressing::ByRounds, 2);
         let workers = [worker(&window, never)];
         for round in 0..2 {
             window.reserve_brought(1);
             window.open(1);
             window.wait_encoded(1, || false);
-            let address = taken.take(0, STORED_LEN_BYTES).unwrap();
-            window.settle(&[address], &taken, &index);
+            let address = taken.take(0, 0, STORED_LEN_BYTES).unwrap();
+            window.settle(1, &[address], &taken, &index);
             assert_eq!(take(&window, round, 1), [address, address + 1]);
         }
         assert_eq!(finish(window, workers).unwrap().end_address(), 104);

@@ -4,7 +4,7 @@
 //! the work live as long as the thread.
 
 use super::window::{Job, Parcel, Window};
-use super::{EngineError, Sink, TileForm, TileWork};
+use super::{EngineError, Run, Sink, TileForm, TileWork};
 use crate::cancel::CancelToken;
 use crate::claims::Claim;
 use crate::digest::Digest;
@@ -20,7 +20,8 @@ pub(super) struct Shop<'a, W: TileWork> {
     pub plan: &'a Plan,
     pub index: &'a TileIndex,
     pub work: &'a W,
-    pub sink: &'a dyn Sink,
+    /// `None` where the calling thread writes.
+    pub sink: Option<&'a dyn Sink>,
     pub window: &'a Window<W::Error>,
     pub observer: &'a dyn Observer,
     pub cancel: &'a CancelToken,
@@ -148,15 +149,20 @@ impl<W: TileWork> Shop<'_, W> {
 
     fn write(&self, parcel: Parcel, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
-        let (address, len_bytes) = (parcel.address, parcel.stored.len() as u64);
-        if let Err(source) = self.sink.write_file_at(parcel.file, address, &parcel.stored) {
-            return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });
-        }
         let totals = stages.get_mut(Stage::Place);
+        for Run { file, address, bytes } in parcel.runs() {
+            let len_bytes = bytes.len() as u64;
+            // Without a sink no worker is given anything to write.
+            let Some(sink) = self.sink else { break };
+            if let Err(source) = sink.write_file_at(file, address, bytes) {
+                return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });
+            }
+            totals.calls += 1;
+        }
+        let len_bytes = parcel.stored.len() as u64;
         totals.wall_ns += elapsed_ns(started);
         totals.cpu_ns += thread_cpu_ns() - cpu_before_ns;
         totals.bytes += len_bytes;
-        totals.calls += 1;
         let items = parcel.batch.tiles;
         self.observer.event(&Event::Advanced { stage: Stage::Place, bytes: len_bytes, items });
         self.window.placed(parcel);

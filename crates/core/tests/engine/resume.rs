@@ -1,12 +1,13 @@
 //! Going on behind what an earlier run placed: the same bytes and claims, and nothing made twice.
 
 use crate::work::*;
+use raddle_core::arenas::Arenas;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
     Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute, execute_part,
-    execute_recorded,
+    execute_recorded, execute_together,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Plan;
@@ -48,9 +49,19 @@ impl Recorder for Recorded {
 
 type Stored = Result<u64, EngineError<Refused>>;
 
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Writes {
+    /// The workers, by themselves.
+    Each,
+    /// The ranks, round by round.
+    Together,
+}
+use Writes::{Each, Together};
+
 /// The outcomes of all ranks, what they wrote, and what the first committed.
 fn recorded_by(
-    ranks: usize,
+    (ranks, writes): (usize, Writes),
     plan: &Plan,
     work: &Pattern,
     recorder: &mut Recorded,
@@ -67,11 +78,12 @@ fn recorded_by(
             Ok(())
         };
         let options = options(jobs, Placement::Ordered, 1000);
-        let outcome = if communicator.rank() == 0 {
-            let mut recorder = recorder.lock().unwrap();
-            execute_recorded(plan, work, &sink, &mut commit, &mut **recorder, &options, &context)
-        } else {
-            execute(plan, work, &sink, &mut commit, &options, &context)
+        let mut recorder = (communicator.rank() == 0).then(|| recorder.lock().unwrap());
+        let recorder = recorder.as_mut().map(|recorder| &mut ***recorder as &mut dyn Recorder);
+        let outcome = match (writes, recorder) {
+            (Together, recorder) => execute_together(plan, work, &sink, &mut commit, recorder, &options, &context),
+            (Each, Some(recorder)) => execute_recorded(plan, work, &sink, &mut commit, recorder, &options, &context),
+            (Each, None) => execute(plan, work, &sink, &mut commit, &options, &context),
         };
         let stored = outcome.map(|report| {
             assert_eq!(report.end_address, START + report.stored_len_bytes);
@@ -88,7 +100,7 @@ fn recorded_by(
 
 /// The same by one process.
 fn recorded(plan: &Plan, work: &Pattern, recorder: &mut Recorded, jobs: usize) -> (Stored, Memory, Arrays) {
-    let (mut stored, sink, arrays) = recorded_by(1, plan, work, recorder, jobs);
+    let (mut stored, sink, arrays) = recorded_by((1, Each), plan, work, recorder, jobs);
     (stored.remove(0), sink, arrays)
 }
 
@@ -210,12 +222,12 @@ fn ranks_record_what_one_process_does_and_go_on_from_it() {
     recorded(&plan, &work, &mut whole, 2).0.unwrap();
     let all = whole.placed;
     let len_bytes = bytes.len() as u64;
-    for ranks in 2..=4 {
+    for ranks in [(2, Each), (3, Each), (4, Each), (1, Together), (2, Together), (3, Together)] {
         for keep in (0..=all.len()).step_by(5).chain([all.len()]) {
             let mut again = Recorded::of(&all[..keep]);
             let kept_len = again.kept().stored_len_bytes;
             let (stored, sink, committed) = recorded_by(ranks, &plan, &work, &mut again, 1 + keep % 3);
-            let case = format!("{keep} batches kept, {ranks} ranks");
+            let case = format!("{keep} batches kept, {ranks:?}");
             assert!(stored.into_iter().all(|stored| stored.unwrap() == len_bytes), "{case}");
             assert_eq!(committed, arrays, "{case}");
             assert_eq!(sink.bytes(START + kept_len), bytes[kept_len as usize..], "{case}");
@@ -229,10 +241,12 @@ fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_go_on() {
     let plan = mixed();
     let (bytes, arrays) = expected(&plan, &Pattern::of(&plan));
     let mut most = 0;
-    for (array, stage) in [(2, Stage::Encode), (17, Stage::Read), (30, Stage::Read), (59, Stage::Read)] {
+    let stops = [(2, Stage::Encode), (17, Stage::Read), (30, Stage::Read), (59, Stage::Read)];
+    for ((array, stage), writes) in stops.into_iter().flat_map(|stop| [(stop, Each), (stop, Together)]) {
         let refuse = Some(Refused { array, index: 2, stage });
         let mut first = Recorded::default();
-        let (stopped, sink, _) = recorded_by(3, &plan, &Pattern { refuse, ..Pattern::of(&plan) }, &mut first, 2);
+        let (stopped, sink, _) =
+            recorded_by((3, writes), &plan, &Pattern { refuse, ..Pattern::of(&plan) }, &mut first, 2);
         assert!(stopped.iter().all(Result::is_err));
         let mut second = Recorded::of(&first.placed);
         let kept_len = second.kept().stored_len_bytes as usize;
@@ -240,10 +254,32 @@ fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_go_on() {
         let written = sink.runs.into_inner().unwrap();
         let written: Vec<u8> = written.into_values().flatten().take(kept_len).collect();
         assert!(written == bytes[..kept_len], "what is recorded is written");
-        let (stored, sink, committed) = recorded_by(2, &plan, &Pattern::of(&plan), &mut second, 1);
+        // By the others, the other way.
+        let next = (2, if writes == Each { Together } else { Each });
+        let (stored, sink, committed) = recorded_by(next, &plan, &Pattern::of(&plan), &mut second, 1);
         assert!(stored.into_iter().all(|stored| stored.unwrap() == bytes.len() as u64));
         assert_eq!(committed, arrays);
         assert_eq!(sink.bytes(START + kept_len as u64), bytes[kept_len..]);
     }
     assert!(most > plan.tile_count() / 2, "{most} tiles were kept");
+}
+
+#[test]
+fn nothing_is_recorded_of_tiles_in_arenas() {
+    let plan = mixed();
+    let work = Pattern::of(&plan);
+    let arenas = Some(Arenas { stripe_len_bytes: 512, arena_len_bytes: 2048, lanes: 4 });
+    let options = EngineOptions { arenas, ..options(2, Placement::Ordered, 1000) };
+    let mut recorder = Recorded::default();
+    for writes in [Each, Together] {
+        let (sink, budget, cancel) = (Memory::default(), MemoryBudget::new(BUDGET), CancelToken::new());
+        let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
+        let commit = &mut |_: Committed<'_>| Ok(());
+        let outcome = match writes {
+            Each => execute_recorded(&plan, &work, &sink, commit, &mut recorder, &options, &context),
+            Together => execute_together(&plan, &work, &sink, commit, Some(&mut recorder), &options, &context),
+        };
+        assert!(outcome.unwrap().unused_len_bytes > 0);
+        assert_eq!((recorder.placed.len(), recorder.given), (0, 0));
+    }
 }

@@ -3,8 +3,8 @@
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::{
-    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Sink, TileForm, TileWork,
-    execute,
+    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Run, SharedIo, SharedSink,
+    Sink, TileForm, TileWork, execute,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
@@ -202,6 +202,20 @@ impl Sink for Memory {
     }
 }
 
+impl SharedSink for Memory {
+    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+        runs.iter().try_for_each(|run| self.write_file_at(run.file, run.address, run.bytes))
+    }
+
+    fn describe(&self) -> SharedIo {
+        SharedIo { interface: "memory".to_owned(), hints: BTreeMap::new() }
+    }
+
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Memory {
     /// All bytes of the only file.
     pub fn bytes(&self, start: u64) -> Vec<u8> {
@@ -268,7 +282,7 @@ pub fn run_on(
 }
 
 pub fn options(jobs: usize, placement: Placement, batch_len_bytes: u64) -> EngineOptions {
-    EngineOptions { jobs, placement, start_address: START, batch_len_bytes }
+    EngineOptions { jobs, placement, start_address: START, arenas: None, batch_len_bytes }
 }
 
 pub fn array(tiles: u64, tile_elements: u64) -> ArrayPlan {

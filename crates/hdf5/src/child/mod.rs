@@ -11,12 +11,14 @@
 
 #[doc(hidden)]
 pub mod arbitrary;
+mod command;
 mod inherited;
 mod library;
 mod process;
 mod protocol;
 mod serve;
 
+pub use command::ReaderCommand;
 pub use protocol::{ListedChunk, ObjectName};
 pub use serve::serve;
 
@@ -25,7 +27,6 @@ use crate::model::{FileTree, Link, LinkTarget, Object, ObjectKind};
 use crate::source::{FileIdentity, InputFile};
 use process::{Death, Process};
 use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
-use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -76,8 +77,7 @@ impl Default for ChildOptions {
 /// Reads files with libhdf5 in child processes. Questions may be asked from any thread.
 #[derive(Debug)]
 pub struct ChildReader {
-    executable: PathBuf,
-    arguments: Vec<OsString>,
+    command: ReaderCommand,
     options: ChildOptions,
     idle: Mutex<Vec<Idle>>,
 }
@@ -91,15 +91,14 @@ struct Idle {
 }
 
 impl ChildReader {
-    /// A reader whose children run `executable` with [`READER_ARGUMENT`] and must answer within `timeout`.
-    pub fn new(executable: PathBuf, timeout: Duration) -> Self {
-        let options = ChildOptions { timeout, ..ChildOptions::default() };
-        Self::with_options(executable, vec![READER_ARGUMENT.into()], options)
+    /// A reader whose children run `command` and must answer within `timeout`.
+    pub fn new(command: impl Into<ReaderCommand>, timeout: Duration) -> Self {
+        Self::with_options(command, ChildOptions { timeout, ..ChildOptions::default() })
     }
 
-    /// A reader whose children run `executable` with `arguments`.
-    pub fn with_options(executable: PathBuf, arguments: Vec<OsString>, options: ChildOptions) -> Self {
-        Self { executable, arguments, options, idle: Mutex::new(Vec::new()) }
+    /// A reader whose children run `command`.
+    pub fn with_options(command: impl Into<ReaderCommand>, options: ChildOptions) -> Self {
+        Self { command: command.into(), options, idle: Mutex::new(Vec::new()) }
     }
 
     /// The metadata of the whole file.
@@ -172,12 +171,12 @@ impl ChildReader {
     /// Starts a child and greets it.
     fn start(&self, path: &Path) -> Result<Process> {
         let start = |source| Hdf5Error::Io {
-            path: self.executable.clone(),
+            path: self.command.executable.clone(),
             operation: "start the reader process".to_owned(),
             source,
         };
         let absolute = std::path::absolute(path).map_err(start)?;
-        let mut process = Process::start(&self.executable, &self.arguments).map_err(start)?;
+        let mut process = Process::start(&self.command.executable, &self.command.arguments).map_err(start)?;
         let greeting = protocol::encode(&Greeting {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             path: absolute.as_os_str().as_bytes().to_vec(),
@@ -192,13 +191,13 @@ impl ChildReader {
                 Frame::Values(_) => Err(Death::Garbage("values for a greeting".to_owned())),
             })
             .map_err(|death| Hdf5Error::ReaderNotStarted {
-                executable: self.executable.clone(),
+                executable: self.command.executable.clone(),
                 status: death.to_string(),
             })?;
         match answer {
             Answer::Ready => Ok(process),
             _ => Err(Hdf5Error::ReaderNotStarted {
-                executable: self.executable.clone(),
+                executable: self.command.executable.clone(),
                 status: "it is of another version".to_owned(),
             }),
         }

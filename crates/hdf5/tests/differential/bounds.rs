@@ -139,9 +139,9 @@ fn an_executable_that_is_no_reader_is_not_the_file_s_fault() {
     let folder = tempfile::tempdir().unwrap();
     let path = make_huge(folder.path());
     let timeout = Duration::from_secs(10);
-    let error = ChildReader::new("/bin/true".into(), timeout).read_tree(&path).unwrap_err();
+    let error = ChildReader::new(PathBuf::from("/bin/true"), timeout).read_tree(&path).unwrap_err();
     assert!(matches!(error, Hdf5Error::ReaderNotStarted { .. }), "{error}");
-    let error = ChildReader::new("/no/such/program".into(), timeout).read_tree(&path).unwrap_err();
+    let error = ChildReader::new(PathBuf::from("/no/such/program"), timeout).read_tree(&path).unwrap_err();
     assert!(matches!(error, Hdf5Error::Io { .. }), "{error}");
     assert_eq!(READER_ARGUMENT, "__hdf5-reader");
 }

@@ -15,7 +15,7 @@ mod reach;
 mod samples;
 mod values;
 
-use raddle_hdf5::child::{ChildOptions, ChildReader, serve};
+use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand, serve};
 
 /// The child's side: not a test of its own.
 #[test]
@@ -42,5 +42,6 @@ fn files_from_elsewhere() {
 /// A reader whose children are this executable.
 fn child_reader(options: ChildOptions) -> ChildReader {
     let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
-    ChildReader::with_options(std::env::current_exe().unwrap(), arguments, options)
+    let command = ReaderCommand { executable: std::env::current_exe().unwrap(), arguments };
+    ChildReader::with_options(command, options)
 }

@@ -307,7 +307,7 @@ fn fill_values_and_extents_are_kept() {
             assert_eq!(back.values("/0"), [0; 48]);
             assert_eq!(back.values("/3"), [1, 2, 3, 4].repeat(12));
             assert_eq!(back.values("/scalar"), [5; 4]);
-            assert_eq!(back.values("/empty"), []);
+            assert!(back.values("/empty").is_empty());
         },
     );
 }

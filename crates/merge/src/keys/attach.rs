@@ -2,33 +2,32 @@
 
 use super::first_value;
 use super::ids::{Domain, IdTable, Ids};
-use super::index::{Index, Lookup};
+use super::index::Index;
 use super::made::{KeyedTable, MadeColumn, Values};
-use super::runs::RunStore;
+use super::runs::{RunStore, TableRuns};
 use super::scratch::Scratch;
-use super::table::{self, Joined, KeyTable, fault_of};
+use super::shared_join::{JOIN, join_among};
+use super::table::{Join, KeyTable, fault_of};
 use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, last_name};
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::Watch;
-use crate::parallel;
 use crate::plan::{MergePlan, NewColumn};
+use crate::ranks::agree;
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
 use crate::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
 use raddle_hdf5::source::InputPool;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Deflate, the one filter that the readers of keys know, and its level.
 const DEFLATE: (u16, u32) = (1, 6);
-
-/// What a thread that joins may hold: a reader of columns (12 MiB), ids of one read and blocks of the index.
-const JOIN_LEN_BYTES: u64 = 32 << 20;
 
 /// Removes datasets that will be made anew; how many.
 ///
@@ -54,12 +53,14 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
     Ok(replaced)
 }
 
-/// Adds the columns that the plan's options ask for.
-pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>) -> Result<()> {
+/// Collective. Adds the columns that the plan's options ask for.
+pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
     for spec in plan.options.made.clone() {
         match spec {
-            MadeSpec::Keys(spec) => attach_keys(plan, &spec, watch)?,
-            MadeSpec::FirstValue(spec) => first_value::attach(plan, &spec, watch)?,
+            MadeSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
+            MadeSpec::FirstValue(spec) => {
+                agree(ranks, "find the first value", first_value::attach(plan, &spec, watch))?;
+            }
         }
     }
     Ok(())
@@ -71,80 +72,66 @@ struct Tables {
     without: Vec<String>,
 }
 
-fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>) -> Result<()> {
+fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
     let started = std::time::Instant::now();
-    let Tables { mut tables, without } = find_tables(plan, spec)?;
-    let mut ids: Vec<IdTable> = tables.iter().map(|table| table.ids.clone()).collect();
-    let domains = IdTable::set_domains(&mut ids);
-    tables.iter_mut().zip(ids).for_each(|(table, ids)| table.ids = ids);
-    let total_bytes = tables.iter().map(|table| table.ids.rows * table.ids.row_len_bytes()).sum();
-    watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(total_bytes) });
-
-    let store = RunStore::new(Scratch::create(&plan.options.output)?);
-    let by_input = spec.scope == KeyScope::Input;
-    let (joined, faults) = {
-        let plan: &MergePlan = plan;
-        let pool = open_pool(plan);
-        let mut reader = ColumnReader::new(plan, &pool);
-        let own = &tables[0];
-        let starts = by_input.then_some(own.starts.as_slice());
-        let index = Index::build(plan, own.ids.clone(), starts, spec.columns.len(), &mut reader, watch)?;
-        let mut faults = repeated_fault(plan, &index, own, by_input, reader, watch)?;
-        if spec.repeated == RepeatedIds::First {
-            faults.clear();
-        }
-        let slots: Vec<Mutex<Joined>> = tables.iter().map(|_| Mutex::default()).collect();
-        // The longest first, so that no thread ends with it alone.
-        let mut order: Vec<usize> = (1..tables.len()).collect();
-        order.sort_by_key(|&table| std::cmp::Reverse(tables[table].ids.rows));
-        let lookup = || Lookup::new(plan, &index, ColumnReader::new(plan, &pool));
-        let in_memory = (plan.options.memory_limit_bytes / JOIN_LEN_BYTES).max(1) as usize;
-        parallel::for_each(&order, plan.options.jobs.min(in_memory), watch.cancel, lookup, |lookup, &number| {
-            let joined = table::join(lookup, plan, &tables[number], by_input, &domains, &store, watch)?;
-            *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = joined;
-            Ok(())
-        })?;
-        let joined: Vec<Joined> =
-            slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
-        faults.extend(joined.iter().filter_map(|joined| joined.missing.clone()));
-        for fault in &mut faults {
-            complete(plan, &pool, own, fault, &domains)?;
-        }
-        (joined, faults)
-    };
-    if !faults.is_empty() {
-        return Err(MergeError::KeyFaults { faults });
-    }
-    add_key_columns(plan, spec, &tables, joined)?;
+    let found = find_tables(plan, spec).map(|mut found| {
+        let mut ids: Vec<IdTable> = found.tables.iter().map(|table| table.ids.clone()).collect();
+        let domains = IdTable::set_domains(&mut ids);
+        found.tables.iter_mut().zip(ids).for_each(|(table, ids)| table.ids = ids);
+        let total_bytes = found.tables.iter().map(|table| table.ids.rows * table.ids.row_len_bytes()).sum();
+        watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(total_bytes) });
+        (found, domains)
+    });
+    let (Tables { tables, without }, domains) = agree(ranks, JOIN, found)?;
+    let (joined, store) = join_tables(plan, spec, &tables, &domains, watch, ranks)?;
+    agree(ranks, JOIN, add_key_columns(plan, spec, &tables, joined))?;
     plan.made.store = Some(store);
     plan.made.without = without;
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
     Ok(())
 }
 
-/// Rows of the index with ids that an earlier row has; its ids come later.
-fn repeated_fault<'p>(
-    plan: &'p MergePlan,
-    index: &'p Index,
-    own: &KeyTable,
-    by_input: bool,
-    reader: ColumnReader<'p>,
+/// Collective. The events of all tables, and where they are kept.
+///
+/// # Errors
+/// Also [`MergeError::KeyFaults`], with all that is wrong with ids, the same on every rank.
+fn join_tables(
+    plan: &MergePlan,
+    spec: &KeySpec,
+    tables: &[KeyTable],
+    domains: &[Domain],
     watch: &Watch<'_>,
-) -> Result<Vec<KeyFault>> {
-    let repeated = match index.is_disjoint() {
-        true => index.repeated,
-        false => table::repeated(&mut Lookup::new(plan, index, reader), plan, own, by_input, watch)?,
+    ranks: &dyn Communicator,
+) -> Result<(Vec<TableRuns>, RunStore)> {
+    let by_input = spec.scope == KeyScope::Input;
+    let (own, pool) = (&tables[0], open_pool(plan));
+    let built = || {
+        let store = RunStore::new(Scratch::create(&plan.options.output)?);
+        let starts = by_input.then_some(own.starts.as_slice());
+        let mut reader = ColumnReader::new(plan, &pool);
+        Ok((Index::build(plan, own.ids.clone(), starts, spec.columns.len(), &mut reader, watch)?, store))
     };
-    Ok(repeated
-        .into_iter()
-        .map(|repeated| KeyFault {
+    let (index, store) = agree(ranks, JOIN, built())?;
+    // Ranks with more memory may have sorted the index as a whole; they come along all the same.
+    let is_disjoint = ranks.all_gather_u64(u64::from(index.is_disjoint()))?.into_iter().all(|disjoint| disjoint != 0);
+    let allows_repeated = spec.repeated == RepeatedIds::First;
+    let join = Join { plan, by_input, domains, watch };
+    let with_index = !is_disjoint && !allows_repeated;
+    let (joined, found) = join_among(&join, tables, with_index, &index, &pool, &store, ranks)?;
+    let mut faults: Vec<KeyFault> = Vec::new();
+    if is_disjoint && !allows_repeated {
+        faults.extend(index.repeated.map(|repeated| KeyFault {
             group: display_path(&own.group),
             kind: KeyFaultKind::Repeated,
             rows: repeated.count,
             first_row: repeated.row,
             ids: Vec::new(),
-        })
-        .collect())
+        }));
+    }
+    faults.extend(found);
+    let completed = faults.iter_mut().try_for_each(|fault| complete(plan, &pool, own, fault, domains));
+    agree(ranks, JOIN, completed)?;
+    if faults.is_empty() { Ok((joined, store)) } else { Err(MergeError::KeyFaults { faults }) }
 }
 
 /// Reads the ids of a fault's first row, where they are not known: those of the index.
@@ -256,14 +243,14 @@ fn starts_of(plan: &MergePlan, column: ColumnIndex) -> Vec<u64> {
     starts
 }
 
-fn add_key_columns(plan: &mut MergePlan, spec: &KeySpec, tables: &[KeyTable], joined: Vec<Joined>) -> Result<()> {
+fn add_key_columns(plan: &mut MergePlan, spec: &KeySpec, tables: &[KeyTable], joined: Vec<TableRuns>) -> Result<()> {
     let inputs = plan.inputs.len();
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
     let (mut new, mut made) = (Vec::new(), Vec::new());
-    for (number, (table, joined)) in tables.iter().zip(joined).enumerate() {
+    for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {
         let is_index = number == 0;
-        let runs = Arc::new(joined.runs);
+        let runs = Arc::new(runs);
         let rows = table.ids.rows;
         plan.made.tables.push(KeyedTable {
             group: display_path(&table.group),

@@ -10,8 +10,8 @@
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
-//! The first two are those of ph5concat. The ids are joined as sorted sequences ([`index`], [`table`]) before anything
-//! is written; values are made with their tiles ([`made`]). Invariant: an id that the index
+//! The first two are those of ph5concat. The ids are joined as sorted sequences ([`index`], [`table`]), by all ranks
+//! together ([`shared_join`]), before anything is written; values are made with their tiles ([`made`]). Invariant: an id that the index
 //! does not have is an error, never a number.
 
 pub mod attach;
@@ -25,6 +25,7 @@ pub mod partition;
 pub mod rewrite;
 mod runs;
 mod scratch;
+mod shared_join;
 mod table;
 
 pub use faults::{KeyFault, KeyFaultKind};

@@ -4,6 +4,23 @@
 //! divide. The rows of a block are found by two values of `NAME.offsets`, or, in tables that have only `NAME.seq` (as
 //! ph5concat makes it), by a binary search that reads one chunk per step. So no rank reads a whole key column, and none
 //! needs to be told anything by others. Not for reading the rows.
+//!
+//! ```no_run
+//! use raddle_core::{cancel::CancelToken, progress::Silent};
+//! use raddle_merge::{MergeOptions, Watch, keys::partition::partition};
+//!
+//! # fn main() -> raddle_merge::Result<()> {
+//! let (rank, size) = (3, 8);
+//! let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+//! let share = partition("all.h5".as_ref(), "/spill/evt.seq", rank, size, &MergeOptions::new(""), &watch)?;
+//! println!("events {:?}, found by {} bytes", share.events, share.read_len_bytes);
+//! for table in &share.tables {
+//!     println!("{}: rows {:?}", table.group, table.rows);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Invariant: the shares of all ranks cover every row of every table exactly once, in order, if the keys are in order
 //! ([`super::check`]).
 
@@ -161,6 +178,11 @@ impl KeyedFile {
     /// Number of events.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Paths of the groups with keys, as many and in the order as in [`EventShare::tables`].
+    pub fn groups(&self) -> impl Iterator<Item = &[u8]> {
+        self.tables.keys().map(Vec::as_slice)
     }
 
     /// What rank `rank` of `size` takes.

@@ -1,17 +1,18 @@
-//! The join of one table with the index: the event of every row, as runs.
+//! The join of rows of one table with the index: the event of every row, as runs.
 //!
 //! Tables are nearly sorted like the index, so most rows are equal to the one above and most others are found a few
 //! rows further in the index. A block of rows in another order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
 use super::ids::{Domain, IdTable, Ids, RunRoom};
-use super::index::{Lookup, READ_ROWS, Repeated, input_end, input_of};
-use super::runs::{RunStore, RunWriter, TableRuns};
+use super::index::{Lookup, READ_ROWS, input_end, input_of};
+use super::runs::EventRun;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, display_path};
 use raddle_core::progress::{Event, Stage};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -28,55 +29,106 @@ pub struct KeyTable {
     pub starts: Vec<u64>,
 }
 
-/// The events of a table, and what is wrong with it.
-#[derive(Debug, Default)]
-pub struct Joined {
-    /// Events of all rows; of some, where ids are missing.
-    pub runs: TableRuns,
-    /// Rows with ids that the index does not have.
-    pub missing: Option<KeyFault>,
+/// What the join finds in rows of a table that follow each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Found {
+    /// Runs: the event, as what is added to that of the run before, and the rows. Small numbers are short in a message.
+    runs: Vec<(i64, u64)>,
+    last_event: u64,
+    /// Rows that the index does not have; of the index itself, those whose ids an earlier row has.
+    pub fault: Option<KeyFault>,
 }
 
-/// Joins `table`. With `by_input` its rows belong to index rows of the same input.
-pub fn join(
-    lookup: &mut Lookup<'_>,
-    plan: &MergePlan,
-    table: &KeyTable,
-    by_input: bool,
-    domains: &[Domain],
-    store: &RunStore,
-    watch: &Watch<'_>,
-) -> Result<Joined> {
-    let mut writer = RunWriter::new(store);
-    let mut missing: Option<KeyFault> = None;
-    each_event(lookup, plan, table, by_input, watch, &mut |rows, ids, at, event| match event {
-        Some(event) => writer.push(event, rows.end - rows.start),
-        None => {
-            let kind = KeyFaultKind::Missing;
-            let fault = missing.get_or_insert_with(|| fault_of(table, kind, rows.start, ids, at, domains));
-            fault.rows += rows.end - rows.start;
-            Ok(())
+impl Found {
+    fn push(&mut self, event: u64, rows: u64) {
+        match self.runs.last_mut() {
+            Some((_, of_run)) if self.last_event == event => *of_run += rows,
+            _ => self.runs.push((event.wrapping_sub(self.last_event) as i64, rows)),
         }
-    })?;
-    Ok(Joined { runs: writer.finish()?, missing })
+        self.last_event = event;
+    }
+
+    /// The runs, in the order of their rows.
+    pub fn runs(&self) -> impl Iterator<Item = EventRun> + '_ {
+        self.runs.iter().scan(0_u64, |event, (step, rows)| {
+            *event = event.wrapping_add(*step as u64);
+            Some(EventRun { event: *event, rows: *rows })
+        })
+    }
 }
 
-/// Looks the rows of the index up in itself: those whose ids an earlier row has.
-pub fn repeated(
-    lookup: &mut Lookup<'_>,
-    plan: &MergePlan,
-    table: &KeyTable,
-    by_input: bool,
-    watch: &Watch<'_>,
-) -> Result<Option<Repeated>> {
-    let mut found: Option<Repeated> = None;
-    each_event(lookup, plan, table, by_input, watch, &mut |rows, _, _, event| {
-        for row in rows.filter(|&row| event != Some(row)) {
-            found.get_or_insert(Repeated { count: 0, row }).count += 1;
+/// How tables are joined.
+pub struct Join<'j> {
+    /// The plan whose inputs hold them.
+    pub plan: &'j MergePlan,
+    /// Rows belong to index rows of the same input.
+    pub by_input: bool,
+    /// Of the places of a tuple.
+    pub domains: &'j [Domain],
+    /// Told of the progress.
+    pub watch: &'j Watch<'j>,
+}
+
+impl Join<'_> {
+    /// Joins `rows` of `table`.
+    pub fn table(&self, lookup: &mut Lookup<'_>, table: &KeyTable, rows: Range<u64>) -> Result<Found> {
+        let mut found = Found::default();
+        let mut fault: Option<KeyFault> = None;
+        self.each_event(lookup, table, rows, &mut |rows, ids, at, event| match event {
+            Some(event) => found.push(event, rows.end - rows.start),
+            None => {
+                let fault = fault
+                    .get_or_insert_with(|| fault_of(table, KeyFaultKind::Missing, rows.start, ids, at, self.domains));
+                fault.rows += rows.end - rows.start;
+            }
+        })?;
+        found.fault = fault;
+        Ok(found)
+    }
+
+    /// Looks `rows` of the index up in itself: those whose ids an earlier row has are a fault.
+    pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<Found> {
+        let mut fault: Option<KeyFault> = None;
+        self.each_event(lookup, own, rows, &mut |rows, ids, at, event| {
+            for row in rows.filter(|&row| event != Some(row)) {
+                let fault =
+                    fault.get_or_insert_with(|| fault_of(own, KeyFaultKind::Repeated, row, ids, at, self.domains));
+                fault.rows += 1;
+            }
+        })?;
+        Ok(Found { fault, ..Found::default() })
+    }
+
+    fn each_event(
+        &self,
+        lookup: &mut Lookup<'_>,
+        table: &KeyTable,
+        rows: Range<u64>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let starts = self.by_input.then_some(table.starts.as_slice());
+        let (mut room, mut ids) = (RunRoom::default(), Ids::new(table.ids.width()));
+        let mut row = rows.start;
+        while row < rows.end {
+            if self.watch.cancel.is_cancelled() {
+                return Err(MergeError::Cancelled);
+            }
+            let input = input_of(starts, row);
+            let end = (row + READ_ROWS).min(rows.end).min(input_end(starts, input, rows.end));
+            table.ids.read_runs(lookup.reader(), self.plan, row..end, &mut room, &mut ids)?;
+            let is_sorted = (1..ids.len()).all(|run| ids.order(run - 1, &ids, run) == Ordering::Less);
+            let events = if is_sorted { Vec::new() } else { unsorted_events(lookup, input, &ids)? };
+            for (run, &start) in room.starts.iter().enumerate() {
+                let next = room.starts.get(run + 1).map_or(end, |&next| row + u64::from(next));
+                let event = if is_sorted { lookup.row(input, &ids, run)? } else { events[run] };
+                visit(row + u64::from(start)..next, &ids, run, event);
+            }
+            let bytes = (end - row) * table.ids.row_len_bytes();
+            self.watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
+            row = end;
         }
         Ok(())
-    })?;
-    Ok(found)
+    }
 }
 
 /// A fault of no row yet, with the ids of tuple `at`.
@@ -93,39 +145,7 @@ pub fn fault_of(
 }
 
 /// What is called for rows of equal ids that follow each other: rows, ids of such runs and number of this one, event.
-type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) -> Result<()> + 'v;
-
-fn each_event(
-    lookup: &mut Lookup<'_>,
-    plan: &MergePlan,
-    table: &KeyTable,
-    by_input: bool,
-    watch: &Watch<'_>,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let starts = by_input.then_some(table.starts.as_slice());
-    let (mut room, mut ids) = (RunRoom::default(), Ids::new(table.ids.width()));
-    let mut row = 0;
-    while row < table.ids.rows {
-        if watch.cancel.is_cancelled() {
-            return Err(MergeError::Cancelled);
-        }
-        let input = input_of(starts, row);
-        let end = (row + READ_ROWS).min(table.ids.rows).min(input_end(starts, input, table.ids.rows));
-        table.ids.read_runs(lookup.reader(), plan, row..end, &mut room, &mut ids)?;
-        let is_sorted = (1..ids.len()).all(|run| ids.order(run - 1, &ids, run) == Ordering::Less);
-        let events = if is_sorted { Vec::new() } else { unsorted_events(lookup, input, &ids)? };
-        for (run, &start) in room.starts.iter().enumerate() {
-            let next = room.starts.get(run + 1).map_or(end, |&next| row + u64::from(next));
-            let event = if is_sorted { lookup.row(input, &ids, run)? } else { events[run] };
-            visit(row + u64::from(start)..next, &ids, run, event)?;
-        }
-        let bytes = (end - row) * table.ids.row_len_bytes();
-        watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
-        row = end;
-    }
-    Ok(())
-}
+type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) + 'v;
 
 /// Events of tuples in any order, looked up in their own.
 fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec<Option<u64>>> {
@@ -140,4 +160,21 @@ fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec
         before = Some(at);
     }
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_travel() {
+        let mut found = Found::default();
+        let pushed = [(5, 2), (5, 1), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)];
+        pushed.iter().for_each(|(event, rows)| found.push(*event, *rows));
+        let bytes = postcard::to_stdvec(&found).unwrap();
+        let heard: Found = postcard::from_bytes(&bytes).unwrap();
+        let runs: Vec<(u64, u64)> = heard.runs().map(|run| (run.event, run.rows)).collect();
+        assert_eq!(runs, [(5, 3), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)]);
+        assert!(bytes.len() < 40, "{}", bytes.len());
+    }
 }

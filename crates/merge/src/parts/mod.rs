@@ -89,6 +89,7 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
     // A part places its tiles in order, whatever the user says of the output; and once all are there, the rest goes on
     // from them.
     plan.options.ordered = true;
+    (plan.options.align, plan.alignment) = (None, None);
     let starts_over = !std::mem::replace(&mut plan.options.resume, true);
 
     let files = PartFiles::of(&output, part.number);

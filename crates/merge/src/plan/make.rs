@@ -4,6 +4,7 @@
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
 use super::{MergePlan, PlannedInput, Planner};
+use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::digests::stored::StoredDigests;
@@ -25,6 +26,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Operation named in errors of other ranks.
+const PLANNING: &str = "plan the merge";
 
 /// What the output is when a run begins.
 pub(crate) enum Beginning {
@@ -72,7 +76,9 @@ pub(crate) fn plan_from(
     agree(ranks, "complete what an append left", settled)?;
     found.skipped =
         scan::scan(inputs, options, watch, ranks, |place, scanned| found.add(place, inputs[place].clone(), scanned))?;
-    agree(ranks, "plan the merge", plan_found(found, beginning, options, watch))
+    let mut plan = plan_found(found, beginning, options, watch, ranks)?;
+    plan.alignment = alignment::decide(&plan, ranks)?;
+    Ok(plan)
 }
 
 /// Inputs that were scanned and joined, before anything is planned.
@@ -113,13 +119,23 @@ impl FoundInputs {
     }
 }
 
-/// Plans the merge of inputs that were scanned; as [`plan_from`], and the same on every rank.
+/// Collective. Plans the merge of inputs that were scanned; as [`plan_from`], and the same on every rank.
 pub(crate) fn plan_found(
     found: FoundInputs,
     beginning: Beginning,
     options: &MergeOptions,
     watch: &Watch<'_>,
+    ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
+    let mut plan = agree(ranks, PLANNING, plan_read(found, beginning, options, watch))?;
+    keys::attach::attach(&mut plan, watch, ranks)?;
+    agree(ranks, PLANNING, plan.check_output_len())?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - plan.scan_s });
+    Ok(plan)
+}
+
+/// Plans what is read from the inputs: all but the columns that are made.
+fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     let FoundInputs { started, joiner, planned, places, skipped, chunk_count: input_chunk_count, .. } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
@@ -172,7 +188,7 @@ pub(crate) fn plan_found(
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
     tiles.validate()?;
-    let mut plan = MergePlan {
+    let plan = MergePlan {
         inputs: planned,
         skipped,
         schema: joined.schema,
@@ -187,12 +203,10 @@ pub(crate) fn plan_found(
         link_names,
         carried,
         growth,
+        alignment: None,
         options: options.clone(),
     };
     links::check_sources(&plan, watch)?;
-    keys::attach::attach(&mut plan, watch)?;
-    plan.check_output_len()?;
-    watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - scan_s });
     Ok(plan)
 }
 

@@ -12,6 +12,7 @@ pub(crate) use filters::{encoder_like, ids, library_filters};
 pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};
 pub use make::{plan, plan_among};
 
+use crate::alignment::Alignment;
 use crate::append::growth::Growth;
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
@@ -70,6 +71,8 @@ pub struct MergePlan {
     pub carried: Option<StoredDigests>,
     /// How the first input grows by the others, where they are appended to it; the tiles are the new ones.
     pub growth: Option<Growth>,
+    /// The arenas that chunks are placed in, if they are.
+    pub alignment: Option<Alignment>,
     /// What the user asked for.
     pub options: MergeOptions,
 }
@@ -158,6 +161,11 @@ impl MergePlan {
             Link::External => self.link_names.len() as u64,
             _ => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,
         }
+    }
+
+    /// Whether a later run may go on from what this one places, which it can where that has no gaps and is in order.
+    pub fn is_recordable(&self) -> bool {
+        self.options.ordered && self.options.align.is_none()
     }
 
     /// Bytes of all input files.

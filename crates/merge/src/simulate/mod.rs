@@ -12,6 +12,7 @@ pub use rates::Rates;
 pub use statistic::Statistic;
 pub use traffic::Regrouping;
 
+use crate::alignment::{self, Alignment};
 use crate::error::Result;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, plan_found};
@@ -173,7 +174,7 @@ pub struct Simulation {
     pub facts_len_bytes: u64,
     /// What each rank learns of the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// What rank 0 learns of all tiles.
+    /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
     pub claims_len_bytes: u64,
     /// Collectives of the execution.
     pub collectives: u64,
@@ -181,6 +182,8 @@ pub struct Simulation {
     pub regrouping: Regrouping,
     /// Memory of the rank that needs most, beside the plan: workers, buffers, claims.
     pub engine_len_bytes: u64,
+    /// The arenas that chunks would be placed in, if asked for.
+    pub alignment: Option<Alignment>,
     /// What the ranks do.
     pub ranks: RankSpreads,
     /// What planning cost here.
@@ -216,18 +219,23 @@ pub fn simulate(
         join_s += made.elapsed().as_secs_f64();
     }
     let started = Instant::now();
-    let plan = plan_found(found, Beginning::New, options, watch)?;
+    let mut plan = plan_found(found, Beginning::New, options, watch, &SingleProcess)?;
+    plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
     let pool = open_pool(&plan);
     let work = MergeWork::new(&plan, &pool);
-    let engine = EngineOptions { jobs: machine.threads, ..EngineOptions::default() };
+    let engine = EngineOptions {
+        jobs: machine.threads,
+        arenas: plan.alignment.map(|alignment| alignment.arenas),
+        ..EngineOptions::default()
+    };
     let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, machine.memory_limit_bytes)?;
     let deal_s = started.elapsed().as_secs_f64();
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s, peak_rss_bytes: peak_rss_bytes() };
 
-    let traffic = go_through(&plan, &rehearsal, machine.ranks, &machine.rates);
+    let traffic = go_through(&plan, &work, &rehearsal, machine.ranks, &machine.rates);
     let schedule = &rehearsal.schedule;
     let dealt = dealt_costs(schedule, &costs(&plan.tiles, &work, &schedule.batches), machine.ranks);
     let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));
@@ -280,6 +288,7 @@ pub fn simulate(
         collectives: COLLECTIVES + COLLECTIVES_PER_ROUND * rounds,
         regrouping: traffic.regrouping,
         engine_len_bytes: rehearsal.fixed_len_bytes + traffic.buffers_len_bytes,
+        alignment: plan.alignment,
         ranks,
         planner,
         predicted,

@@ -5,13 +5,12 @@
 use super::rates::Rates;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::plan::MergePlan;
-use raddle_core::engine::{Rehearsal, Schedule};
+use crate::tiles::MergeWork;
+use raddle_core::engine::{Rehearsal, Schedule, told_len_bytes};
 use raddle_core::plan::{Batch, TileIndex};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// What a rank tells rank 0 of each tile: number, address, length, mask.
-const CLAIM_LEN_BYTES: u64 = 32;
 /// What all ranks are told of each batch.
 const SIZE_LEN_BYTES: u64 = 8;
 
@@ -56,13 +55,19 @@ pub(super) struct Traffic {
     pub buffers_len_bytes: u64,
     /// What each rank learns of the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// What rank 0 learns of all tiles.
+    /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
     pub claims_len_bytes: u64,
     pub regrouping: Regrouping,
 }
 
 /// Goes through all rounds of a rehearsal.
-pub(super) fn go_through(plan: &MergePlan, rehearsal: &Rehearsal, ranks: usize, rates: &Rates) -> Traffic {
+pub(super) fn go_through(
+    plan: &MergePlan,
+    work: &MergeWork<'_>,
+    rehearsal: &Rehearsal,
+    ranks: usize,
+    rates: &Rates,
+) -> Traffic {
     let schedule = &rehearsal.schedule;
     let index = plan.tiles.tile_index();
     let blank = RankTraffic { inputs: vec![0; plan.inputs.len().div_ceil(64)], ..RankTraffic::default() };
@@ -77,7 +82,10 @@ pub(super) fn go_through(plan: &MergePlan, rehearsal: &Rehearsal, ranks: usize, 
         buffers.1.fill(0);
         for at in round.clone() {
             let owner = schedule.owners[at] as usize;
-            let made = traffic.add(plan, &index, &schedule.batches[at], owner, rates, &mut sent);
+            let batch = &schedule.batches[at];
+            let made = traffic.add(plan, &index, batch, owner, rates, &mut sent);
+            // As if no tile were wholly fill.
+            traffic.claims_len_bytes += told_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
             encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
             io_len_bytes += made.read_len_bytes;
             buffers.1[owner] += schedule.len_bytes[at];
@@ -91,14 +99,15 @@ pub(super) fn go_through(plan: &MergePlan, rehearsal: &Rehearsal, ranks: usize, 
         };
         traffic.buffers_len_bytes = (0..ranks).map(held).max().unwrap_or(0).max(traffic.buffers_len_bytes);
         std::mem::swap(&mut buffers.0, &mut buffers.1);
-        let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * round.len() as u64;
+        // With arenas the size of each tile is told.
+        let tiles = || schedule.batches[round.clone()].iter().map(|batch| batch.tiles).sum::<u64>();
+        let sizes = round.len() as u64 + if plan.alignment.is_some() { tiles() } else { 0 };
+        let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * sizes;
         traffic.sizes_len_bytes += sizes_len_bytes;
         let gathers_s = 2.0 * rates.collective_s(ranks, sizes_len_bytes as f64);
         let file_system_s = rates.read_bytes_per_s.map_or(0.0, |rate| io_len_bytes as f64 / rate);
         clock.round(number > 0 && !overlaps(number - 1), &encode_s, file_system_s, gathers_s);
     }
-    let tiles: u64 = schedule.batches.iter().map(|batch| batch.tiles).sum();
-    traffic.claims_len_bytes = CLAIM_LEN_BYTES * tiles + SIZE_LEN_BYTES * schedule.batches.len() as u64;
     traffic.execute_s = clock.agreed_s;
     traffic
 }

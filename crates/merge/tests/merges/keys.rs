@@ -17,12 +17,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Run, subrun and event number of a row.
-type Id = (i64, i64, i64);
+pub type Id = (i64, i64, i64);
 
 /// Types that a file may have its ids in: for runs, subruns and event numbers.
-type Types = [TypeClass; 3];
+pub type Types = [TypeClass; 3];
 
-fn plain_types() -> Types {
+pub fn plain_types() -> Types {
     [numbers::u32(), numbers::u32(), numbers::u32()]
 }
 
@@ -61,17 +61,17 @@ fn group(path: &str, ids: &[Id], types: &Types) -> Vec<ObjectSpec> {
 }
 
 /// A file with an index group `/spill` and tables.
-fn file(index: &[Id], tables: &[(&str, &[Id])], types: &Types) -> FileSpec {
+pub fn file(index: &[Id], tables: &[(&str, &[Id])], types: &Types) -> FileSpec {
     let mut objects = group("/spill", index, types);
     tables.iter().for_each(|(path, ids)| objects.extend(group(path, ids, types)));
     FileSpec { objects, ..FileSpec::default() }
 }
 
-fn spec() -> KeySpec {
+pub fn spec() -> KeySpec {
     KeySpec::new(["/spill/run", "/spill/subrun", "/spill/evt"].map(str::to_owned).to_vec())
 }
 
-fn options(output: &Path, spec: &KeySpec) -> MergeOptions {
+pub fn options(output: &Path, spec: &KeySpec) -> MergeOptions {
     MergeOptions {
         made: vec![MadeSpec::Keys(spec.clone())],
         jobs: 2,

@@ -3,9 +3,13 @@
 use crate::folder::count_left_beside;
 use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
 use raddle_core::cancel::CancelToken;
+use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
 use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
-use raddle_merge::{Compress, MergeError, MergeOptions, Watch, merge_among, plan_among};
+use raddle_merge::{Align, Compress, Io, MergeError, MergeOptions, Watch, merge_through, plan_among};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +20,48 @@ fn many_rounds(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
     (inputs, MergeOptions { force: true, memory_limit_bytes: 14 << 20, jobs: 1, ..options })
 }
 
+/// Who writes.
+#[derive(Debug, Clone, Copy)]
+enum Writes {
+    /// Each thread by itself.
+    Each,
+    /// The ranks, round by round, as through MPI-IO.
+    Together,
+}
+use Writes::{Each, Together};
+
+#[derive(Debug)]
+struct ByRounds;
+
+impl SharedFiles for ByRounds {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn SharedSink + '_>> {
+        Ok(Box::new(OpenFile(OpenOptions::new().write(true).open(path)?)))
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile(File);
+
+impl SharedSink for OpenFile {
+    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+        runs.iter().try_for_each(|run| self.0.write_all_at(run.bytes, run.address))
+    }
+
+    fn describe(&self) -> SharedIo {
+        SharedIo { interface: "rounds".to_owned(), hints: BTreeMap::new() }
+    }
+
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
 /// Merges by so many ranks, the last of which is stopped at its `stop_at`-th event after planning.
 fn run_stopped(size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at: u64) -> Vec<Outcome> {
+    run_by(Each, size, inputs, options, stop_at)
+}
+
+fn run_by(writes: Writes, size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at: u64) -> Vec<Outcome> {
     Threads::run(size, |ranks| {
         let (cancel, events, is_last) = (CancelToken::new(), AtomicU64::new(0), ranks.rank() + 1 == size);
         let plan = plan_among(inputs, options, &Watch { observer: &Silent, cancel: &cancel }, ranks)?;
@@ -26,7 +70,11 @@ fn run_stopped(size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at:
                 cancel.cancel();
             }
         };
-        merge_among(&plan, &Watch { observer: &observer, cancel: &cancel }, ranks)
+        let io = match writes {
+            Each => Io::Posix,
+            Together => Io::Shared(&ByRounds),
+        };
+        merge_through(&plan, &Watch { observer: &observer, cancel: &cancel }, ranks, io)
     })
 }
 
@@ -59,7 +107,9 @@ fn any_number_of_ranks_goes_on_from_what_any_number_left() {
         // Stopped twice, by other numbers of ranks.
         let mut kept = 0;
         for size in [first, second] {
-            let outcomes = run_stopped(size, &inputs, &options, stop_at);
+            // Every other one writes together.
+            let writes = if (stop_at / 2 + size as u64).is_multiple_of(2) { Together } else { Each };
+            let outcomes = run_by(writes, size, &inputs, &options, stop_at);
             match kept_tiles(&outcomes) {
                 None => {
                     assert_eq!(report(outcomes).resumed_tiles, kept);
@@ -75,7 +125,8 @@ fn any_number_of_ranks_goes_on_from_what_any_number_left() {
             assert_eq!(count_left_beside(&options.output), if kept > 0 { 2 } else { 0 });
         }
         (went_on, most) = (went_on + u32::from(kept > 0), kept.max(most));
-        let done = report(run(last, &inputs, &options));
+        let last_writes = if stop_at % 4 == 0 { Together } else { Each };
+        let done = report(run_by(last_writes, last, &inputs, &options, u64::MAX));
         assert_eq!((done.resumed_tiles, &done.digest), (kept, &whole.digest), "stopped at {stop_at}");
         assert_eq!(done.engine.stored_len_bytes, whole.engine.stored_len_bytes);
         assert!(std::fs::read(&options.output).unwrap() == bytes, "stopped at {stop_at}: other bytes");
@@ -83,6 +134,27 @@ fn any_number_of_ranks_goes_on_from_what_any_number_left() {
         assert_eq!(count_left_beside(&options.output), 0);
     }
     panic!("{went_on} went on, from {most} tiles at most");
+}
+
+#[test]
+fn nothing_is_kept_of_a_run_with_stripes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = many_rounds(folder.path());
+    let options = MergeOptions { align: Some(Align::Stripes(4096)), ..options };
+    let whole = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    std::fs::remove_file(&options.output).unwrap();
+    for (size, writes) in [(1, Each), (3, Each), (2, Together)] {
+        for stop_at in [6, 15] {
+            let outcomes = run_by(writes, size, &inputs, &options, stop_at);
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(MergeError::Cancelled))), "{outcomes:?}");
+            assert_eq!(count_left_beside(&options.output), 0);
+        }
+        let done = report(run_by(writes, size, &inputs, &options, u64::MAX));
+        assert_eq!((done.resumed_tiles, &done.digest), (0, &whole.digest));
+        assert!(std::fs::read(&options.output).unwrap() == bytes, "{size} ranks, {writes:?}: other bytes");
+        std::fs::remove_file(&options.output).unwrap();
+    }
 }
 
 #[test]

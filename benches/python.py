@@ -1,0 +1,174 @@
+"""Measures reading with the Python package against h5py on the same files.
+
+Four tasks: every column of a merged file; every column of one of its inputs, in chunks of 128 rows; 50 columns of a table
+with `read_columns`; opening a file of 16,000 datasets and listing shapes and types. Each run is a process of its own, the two
+take turns, and nothing counts before both have read the same values. Needs the package optimised:
+
+    make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from run import HERE, RADDLE, inputs_of, machine
+
+CORE = HERE.parent / "target/release/lib_core.so"
+READERS = ("h5py", "raddle")
+COLUMNS = 50
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="folder for the generated files (default: temporary)")
+    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
+    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
+    parser.add_argument("--one", nargs=4, metavar=("READER", "TASK", "FILE", "CHECK"), help="for the runs themselves")
+    options = parser.parse_args()
+    if options.one:
+        return one(*options.one)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        package = package_with(options.core, Path(temporary))
+        files = workload(folder)
+        report = {"date": datetime.date.today().isoformat(), "machine": machine(), "tasks": {}}
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+        report["commit"] = commit.stdout.strip()
+        for task, path in files.items():
+            report["tasks"][task] = measure(task, path, options.rounds, package)
+    shown = table(report)
+    print(shown)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
+        (options.out / "README.md").write_text(shown)
+    return 0
+
+
+def package_with(core, folder):
+    """A copy of the package around the optimised compiled part."""
+    if not core.exists():
+        sys.exit(f"{core} is missing: make bench-python")
+    shutil.copytree(HERE.parent / "python/raddle", folder / "package/raddle", ignore=shutil.ignore_patterns("*.so*"))
+    shutil.copy(core, folder / "package/raddle/_core.abi3.so")
+    return folder / "package"
+
+
+def workload(folder):
+    """The file of each task."""
+    wide, nova = inputs_of("wide", folder), inputs_of("nova", folder)
+    merged = folder / "wide.h5"
+    if not merged.exists():
+        subprocess.run([RADDLE, "merge", *wide, "-o", merged, "-q", "--progress", "never"], check=True)
+    return {"columns of the merged file": merged, "columns of an input": wide[0], "50 columns at once": merged,
+            "open and list": nova[0]}
+
+
+def measure(task, path, rounds, package):
+    """Times of both readers, after their digests were compared."""
+    def run(reader, check):
+        command = [sys.executable, HERE / "python.py", "--one", reader, task, path, check]
+        told = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(package)}, capture_output=True, text=True)
+        if told.returncode:
+            sys.exit(f"{task}: {reader} failed:\n{told.stderr}")
+        return json.loads(told.stdout)
+
+    digests = {reader: run(reader, "digest")["digest"] for reader in READERS}
+    if len(set(digests.values())) != 1:
+        sys.exit(f"{task}: the readers differ: {digests}")
+    runs = {reader: [] for reader in READERS}
+    for turn in range(rounds):
+        for reader in READERS[turn % 2:] + READERS[:turn % 2]:
+            runs[reader].append(run(reader, "time"))
+            print(f"{task}: {reader}: {runs[reader][-1]['elapsed_s']:.3f} s", flush=True)
+    return {"digest": digests["h5py"], "runs": runs}
+
+
+def one(reader, task, path, check):
+    """A run: times the task, or digests what it reads."""
+    import numpy as np
+
+    if reader == "h5py":
+        import h5py as library
+
+        opened = library.File
+    else:
+        import raddle as library
+
+        opened = library.open
+    digest = hashlib.blake2b()
+
+    def take(name, values):
+        if check == "digest":
+            values = np.ascontiguousarray(values)
+            digest.update(f"{name} {values.shape} {values.dtype.str}".encode())
+            digest.update(values.view(np.uint8).reshape(-1).data if values.size else b"")
+
+    def datasets(file):
+        found = []
+        file.visititems(lambda name, item: found.append((name, item)) if isinstance(item, library.Dataset) else None)
+        return [(name, item) for name, item in found if item.dtype.kind in "iufb" and not name.startswith("_raddle")]
+
+    start_s = time.perf_counter()
+    with opened(path) as file:
+        if task == "open and list":
+            listed = []
+            # h5py's own visit has no types; both make objects.
+            file.visititems(lambda name, item: listed.append((name, str(item.shape), item.dtype.str))
+                            if isinstance(item, library.Dataset) else None)
+            elapsed_s = time.perf_counter() - start_s
+            digest.update(repr(listed).encode())
+        elif task == "50 columns at once":
+            # The columns are found before the clock runs, for both.
+            tables = {}
+            for name, item in datasets(file):
+                if item.ndim and item.shape[0] and item.nbytes < 64 << 20:
+                    tables.setdefault((name.rpartition("/")[0], item.shape[0]), []).append(name.rpartition("/")[2])
+            (group, _), names = max(tables.items(), key=lambda entry: min(len(entry[1]), COLUMNS) * entry[0][1])
+            names = sorted(names)[:COLUMNS]
+            start_s = time.perf_counter()
+            if reader == "h5py":
+                columns = {name: file[group][name][()] for name in names}
+            else:
+                columns = file[group].read_columns(names)
+            elapsed_s = time.perf_counter() - start_s
+            for name in names:
+                take(name, columns[name])
+        else:
+            for name, item in datasets(file):
+                if item.size:
+                    take(name, item[()])
+            elapsed_s = time.perf_counter() - start_s
+    # That of this program: what wait4 tells counts that of the process it was forked from.
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(json.dumps({"elapsed_s": elapsed_s, "peak_rss_bytes": int(peak.split()[1]) * 1024, "digest": digest.hexdigest()}))
+    return 0
+
+
+def table(report):
+    lines = [f"# Reading in Python, {report['date']}", "",
+             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; readers in turn, "
+             "warm cache, values compared first.", "",
+             "| task | h5py (s) | raddle (s) | h5py / raddle | peak h5py (MB) | peak raddle (MB) |", "|---|---|---|---|---|---|"]
+    for task, found in report["tasks"].items():
+        times = {reader: [run["elapsed_s"] for run in found["runs"][reader]] for reader in READERS}
+        peaks = {reader: max(run["peak_rss_bytes"] for run in found["runs"][reader]) / 1e6 for reader in READERS}
+        ratio = statistics.median(a / b for a, b in zip(times["h5py"], times["raddle"], strict=True))
+        lines.append(f"| {task} | {statistics.median(times['h5py']):.3f} | {statistics.median(times['raddle']):.3f} "
+                     f"| {ratio:.1f} | {peaks['h5py']:.0f} | {peaks['raddle']:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

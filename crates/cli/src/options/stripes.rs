@@ -1,0 +1,56 @@
+//! How chunks of the output lie on a file system that cuts files into stripes.
+
+use super::size::Size;
+use raddle_merge::alignment;
+use raddle_merge::options::MergeOptions;
+use std::str::FromStr;
+
+/// Options for outputs on parallel file systems.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+#[command(next_help_heading = "Parallel file systems")]
+pub struct StripesArgs {
+    /// Place chunks so that ranks write to no stripe of SIZE bytes together; auto: ask the file system
+    ///
+    /// Every stripe then holds chunks of one lane, and every rank has lanes of its own, if the output is large enough for
+    /// as many. Some 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, and
+    /// differ from those without --align. Nothing is kept of an interrupted run: it starts over.
+    #[arg(long, value_name = "SIZE")]
+    pub align: Option<Align>,
+}
+
+/// What to align to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Align(alignment::Align);
+
+impl FromStr for Align {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self(alignment::Align::Auto)),
+            _ => text
+                .parse::<Size>()
+                .map(|size| Self(alignment::Align::Stripes(size.0)))
+                .map_err(|error| format!("{error}; or auto, to ask the file system")),
+        }
+    }
+}
+
+impl StripesArgs {
+    /// Writes these options into those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
+        options.align = self.align.map(|align| align.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_are_a_size_or_asked_for() {
+        assert_eq!("auto".parse(), Ok(Align(alignment::Align::Auto)));
+        assert_eq!("4MiB".parse(), Ok(Align(alignment::Align::Stripes(4 << 20))));
+        assert!("stripe".parse::<Align>().unwrap_err().contains("auto"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Arenas: runs of whole stripes of the output file, each for the tiles of one lane, so that ranks share no stripe.
+//!
+//! On a parallel file system two machines that write to one stripe wait for each other's locks. Tiles are dealt to lanes,
+//! lanes to ranks; a lane fills an arena after the other. All of it follows from the plan and the encoded sizes, in plan
+//! order, and from nothing else: not from the number of ranks, threads or bytes of memory. Plain data; where tiles get
+//! their addresses is `addresses`. Invariant: no stripe holds tiles of two lanes.
+
+use serde::{Deserialize, Serialize};
+
+/// An arena is at least so many average tiles long: a tile that does not fit into what is left of it leaves half a tile
+/// unused on average, which is then 1 in 64 of the output.
+const ARENA_TILES: u64 = 32;
+
+/// A lane's last arena is half empty on average: with so many arenas' worth of output per lane that is 1 in 64 again, and
+/// together 3 %, the least for so many lanes.
+const ARENAS_PER_LANE: u64 = 32;
+
+/// Lanes at most. More than ranks of any machine so far, and few enough for every rank to remember their ends.
+const MAX_LANES: u64 = 4096;
+
+/// How the output is divided among lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Arenas {
+    /// Arenas begin and end at multiples of this.
+    pub stripe_len_bytes: u64,
+    /// Length of an arena; one for a longer tile is longer.
+    pub arena_len_bytes: u64,
+    /// Number of lanes: up to as many ranks write without sharing a stripe.
+    pub lanes: u32,
+}
+
+impl Arenas {
+    /// Arenas of stripes of `stripe_len_bytes` for an output of about `stored_len_bytes` in `tiles` tiles: as many lanes as
+    /// leave no more than about 3 % of it unused.
+    pub fn for_output(stripe_len_bytes: u64, stored_len_bytes: u64, tiles: u64) -> Self {
+        let stripe_len_bytes = stripe_len_bytes.max(1);
+        let tile_len_bytes = stored_len_bytes.div_ceil(tiles.max(1));
+        let arena_len_bytes = tile_len_bytes.saturating_mul(ARENA_TILES).max(1);
+        let longest = u64::MAX / stripe_len_bytes * stripe_len_bytes;
+        let arena_len_bytes = arena_len_bytes.checked_next_multiple_of(stripe_len_bytes).unwrap_or(longest);
+        let lanes = (stored_len_bytes / arena_len_bytes.saturating_mul(ARENAS_PER_LANE)).clamp(1, MAX_LANES);
+        // A power of two, which is a multiple of most numbers of ranks: each then has the same number of lanes.
+        Self { stripe_len_bytes, arena_len_bytes, lanes: 1 << lanes.ilog2() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_and_arenas_follow_from_the_output() {
+        let mib = 1 << 20;
+        let of = |stored, tiles| Arenas::for_output(mib, stored, tiles);
+        // 1 TiB in tiles of 160 KiB: arenas of 32 tiles, in whole stripes.
+        assert_eq!(
+            of(mib << 20, (32_u64 << 20).div_ceil(5)),
+            Arenas { stripe_len_bytes: mib, arena_len_bytes: 5 * mib, lanes: 4096 }
+        );
+        // 10 GiB.
+        assert_eq!(of(10 << 30, 64 << 10), Arenas { stripe_len_bytes: mib, arena_len_bytes: 5 * mib, lanes: 64 });
+        // Too little for two lanes; nothing at all; more than addresses reach.
+        assert_eq!(of(10 * mib, 80).lanes, 1);
+        assert_eq!(of(0, 0), Arenas { stripe_len_bytes: mib, arena_len_bytes: mib, lanes: 1 });
+        assert_eq!(of(u64::MAX, 1).lanes, 1);
+        assert_eq!(Arenas::for_output(0, 5, 1).stripe_len_bytes, 1);
+    }
+}

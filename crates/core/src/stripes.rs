@@ -1,0 +1,229 @@
+//! What a file system says of the stripes that it cuts a file into.
+//!
+//! Lustre keeps them in an extended attribute of a file or of the folder that new files take them from, GPFS has one block
+//! length per file system. Not for what is made of them ([`crate::arenas`]). Invariant: bytes that say nothing sensible
+//! are taken for silence, never for a length.
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Who says how long stripes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StripeSource {
+    /// The user.
+    Asked,
+    /// The folder's layout on Lustre.
+    Lustre,
+    /// Nobody: Lustre's own default, where the folder has no layout.
+    LustreDefault,
+    /// The block length of GPFS.
+    Gpfs,
+    /// The block length of another file system.
+    Block,
+}
+
+/// Stripes of a file that is yet to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stripes {
+    /// Length of a stripe.
+    pub len_bytes: u64,
+    /// Targets that a file is spread over, where that is known.
+    pub count: Option<u32>,
+    /// Who says so.
+    pub source: StripeSource,
+}
+
+/// The types of file systems in `statfs`.
+const LUSTRE_TYPE: u64 = 0x0BD0_0BD0;
+const GPFS_TYPE: u64 = 0x4750_4653;
+
+/// What Lustre takes where nothing is set: 1 MiB on one target (Lustre manual, "Setting the File Layout").
+const LUSTRE_DEFAULT_LEN_BYTES: u64 = 1 << 20;
+
+/// The extended attribute of a layout, and the most that Linux gives of one.
+const LUSTRE_LAYOUT: &str = "lustre.lov";
+const LAYOUT_LIMIT_BYTES: usize = 64 << 10;
+
+/// The longest stripe that is believed; Lustre's own limit is 4 GiB.
+const LONGEST_BYTES: u64 = 4 << 30;
+
+/// The stripes that a new file in `folder` will have.
+///
+/// # Errors
+/// If the folder is not there.
+#[cfg(target_os = "linux")]
+pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
+    let found = rustix::fs::statfs(folder)?;
+    let block_len_bytes = u64::try_from(found.f_bsize).unwrap_or(0);
+    // The type is 32 bits wide, whatever the field is.
+    Ok(match (found.f_type as u64) & 0xFFFF_FFFF {
+        LUSTRE_TYPE => of_lustre(folder),
+        GPFS_TYPE => of_block(block_len_bytes, StripeSource::Gpfs),
+        _ => of_block(block_len_bytes, StripeSource::Block),
+    })
+}
+
+/// The stripes that a new file in `folder` will have.
+///
+/// # Errors
+/// If the folder is not there.
+#[cfg(not(target_os = "linux"))]
+pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(of_block(std::fs::metadata(folder)?.blksize(), StripeSource::Block))
+}
+
+fn of_block(len_bytes: u64, source: StripeSource) -> Stripes {
+    Stripes { len_bytes: len_bytes.clamp(1, LONGEST_BYTES), count: None, source }
+}
+
+#[cfg(target_os = "linux")]
+fn of_lustre(folder: &Path) -> Stripes {
+    let default = of_block(LUSTRE_DEFAULT_LEN_BYTES, StripeSource::LustreDefault);
+    let mut layout = vec![0; LAYOUT_LIMIT_BYTES];
+    let len = rustix::fs::getxattr(folder, LUSTRE_LAYOUT, &mut layout[..]);
+    len.ok().and_then(|len| layout_stripes(layout.get(..len)?)).unwrap_or(default)
+}
+
+/// Kinds of layouts, by their first word (`lustre_user.h`: `LOV_USER_MAGIC_*`).
+const PLAIN: u32 = 0x0BD1_0BD0;
+const PLAIN_IN_POOL: u32 = 0x0BD3_0BD0;
+const OF_GIVEN_TARGETS: u32 = 0x0BD5_0BD0;
+const COMPOSITE: u32 = 0x0BD6_0BD0;
+
+/// Places in a plain layout (`struct lov_user_md_v1`; the others begin alike).
+const STRIPE_LEN_AT: usize = 24;
+const STRIPE_COUNT_AT: usize = 28;
+
+/// Places in a composite one (`struct lov_comp_md_v1`, `struct lov_comp_md_entry_v1`).
+const ENTRY_COUNT_AT: usize = 14;
+const ENTRIES_AT: usize = 32;
+const ENTRY_LEN: usize = 48;
+const ENTRY_LAYOUT_AT: usize = 24;
+
+/// The stripes of a layout in the form of `struct lov_user_md`. Of a composite layout those of the component with the
+/// longest stripes, if they are whole numbers of the others': else of none.
+fn layout_stripes(layout: &[u8]) -> Option<Stripes> {
+    let words = Words { layout, is_swapped: false };
+    let magic = words.u32_at(0)?;
+    let is_swapped = [PLAIN, PLAIN_IN_POOL, OF_GIVEN_TARGETS, COMPOSITE].contains(&magic.swap_bytes());
+    let words = Words { layout, is_swapped };
+    if words.u32_at(0)? != COMPOSITE {
+        return words.plain_at(0);
+    }
+    let count = usize::from(words.u16_at(ENTRY_COUNT_AT)?);
+    let component = |number: usize| {
+        let at = words.u32_at(ENTRIES_AT + number * ENTRY_LEN + ENTRY_LAYOUT_AT)?;
+        words.plain_at(usize::try_from(at).ok()?)
+    };
+    let components = (0..count).map(component).collect::<Option<Vec<_>>>()?;
+    let longest = *components.iter().max_by_key(|stripes| (stripes.len_bytes, stripes.count))?;
+    components.iter().all(|stripes| longest.len_bytes.is_multiple_of(stripes.len_bytes)).then_some(longest)
+}
+
+/// Numbers in a layout, which is in the order of bytes of the machine that wrote it.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    layout: &'a [u8],
+    is_swapped: bool,
+}
+
+impl Words<'_> {
+    fn u32_at(self, at: usize) -> Option<u32> {
+        let word = u32::from_le_bytes(*self.layout.get(at..)?.first_chunk()?);
+        Some(if self.is_swapped { word.swap_bytes() } else { word })
+    }
+
+    fn u16_at(self, at: usize) -> Option<u16> {
+        let word = u16::from_le_bytes(*self.layout.get(at..)?.first_chunk()?);
+        Some(if self.is_swapped { word.swap_bytes() } else { word })
+    }
+
+    fn plain_at(self, at: usize) -> Option<Stripes> {
+        let is_known = [PLAIN, PLAIN_IN_POOL, OF_GIVEN_TARGETS].contains(&self.u32_at(at)?);
+        let len_bytes = u64::from(self.u32_at(at.checked_add(STRIPE_LEN_AT)?)?);
+        let count = self.u16_at(at.checked_add(STRIPE_COUNT_AT)?)?;
+        // A length of 0 is the file system's default, a count of 0 too; all ones are all targets.
+        let count = (count != 0 && count != u16::MAX).then_some(u32::from(count));
+        let len_bytes = if len_bytes == 0 { LUSTRE_DEFAULT_LEN_BYTES } else { len_bytes };
+        is_known.then_some(Stripes { len_bytes, count, source: StripeSource::Lustre })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain(magic: u32, stripe_len: u32, count: u16) -> Vec<u8> {
+        let mut layout = magic.to_le_bytes().to_vec();
+        layout.extend([0; 20]);
+        layout.extend(stripe_len.to_le_bytes());
+        layout.extend(count.to_le_bytes());
+        layout.extend([0; 2]);
+        layout
+    }
+
+    fn composite(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut layout = vec![0; ENTRIES_AT + ENTRY_LEN * parts.len()];
+        layout[..4].copy_from_slice(&COMPOSITE.to_le_bytes());
+        layout[ENTRY_COUNT_AT..][..2].copy_from_slice(&(parts.len() as u16).to_le_bytes());
+        for (number, part) in parts.iter().enumerate() {
+            let at = (layout.len() as u32).to_le_bytes();
+            layout[ENTRIES_AT + number * ENTRY_LEN + ENTRY_LAYOUT_AT..][..4].copy_from_slice(&at);
+            layout.extend(part);
+        }
+        layout
+    }
+
+    fn lustre(len_bytes: u64, count: Option<u32>) -> Option<Stripes> {
+        Some(Stripes { len_bytes, count, source: StripeSource::Lustre })
+    }
+
+    #[test]
+    fn layouts_of_lustre_are_understood() {
+        assert_eq!(layout_stripes(&plain(PLAIN, 4 << 20, 8)), lustre(4 << 20, Some(8)));
+        assert_eq!(layout_stripes(&plain(PLAIN_IN_POOL, 1 << 16, u16::MAX)), lustre(1 << 16, None));
+        assert_eq!(layout_stripes(&plain(PLAIN, 0, 0)), lustre(1 << 20, None));
+        let grown = [plain(PLAIN, 1 << 20, 1), plain(PLAIN_IN_POOL, 4 << 20, 16)];
+        assert_eq!(layout_stripes(&composite(&grown)), lustre(4 << 20, Some(16)));
+        let odd = [plain(PLAIN, 3 << 16, 1), plain(PLAIN, 4 << 16, 1)];
+        assert_eq!(layout_stripes(&composite(&odd)), None);
+        assert_eq!(layout_stripes(&composite(&[])), None);
+        // Written by a machine of the other order of bytes.
+        let mut swapped = plain(PLAIN, 4 << 20, 8);
+        swapped[..4].reverse();
+        swapped[24..28].reverse();
+        swapped[28..30].reverse();
+        assert_eq!(layout_stripes(&swapped), lustre(4 << 20, Some(8)));
+    }
+
+    #[test]
+    fn every_folder_has_blocks() {
+        let folder = tempfile::tempdir().unwrap();
+        let stripes = of_folder(folder.path()).unwrap();
+        assert!(stripes.len_bytes >= 512 && stripes.len_bytes <= LONGEST_BYTES, "{stripes:?}");
+        assert!(of_folder(&folder.path().join("none")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_layouts_say_nothing_or_something_sensible(
+            parts in 0usize..4,
+            cut in 0usize..300,
+            flips in prop::collection::vec((0usize..300, any::<u8>()), 0..20),
+        ) {
+            let mut layout = composite(&vec![plain(PLAIN, 1 << 20, 4); parts]);
+            layout.truncate(cut);
+            for (at, byte) in flips {
+                if let Some(old) = layout.get_mut(at) {
+                    *old = byte;
+                }
+            }
+            if let Some(stripes) = layout_stripes(&layout) {
+                prop_assert!(stripes.len_bytes >= 1 && stripes.len_bytes <= LONGEST_BYTES);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Types, filters and fill values in the terms of Zarr (version 2 of its format, codecs of numcodecs).
+//!
+//! Only what means the same bytes in both: what does not is refused with the reason, and the dataset has no references.
+
+use super::values::{element, is_truth};
+use crate::model::{ByteOrder, Dataset, TypeClass};
+use raddle_codec::{Filter, KnownFilter};
+use serde_json::{Value, json};
+
+/// Of strings: padded with blanks, which Zarr does not know.
+const SPACE_PADDED: u8 = 2;
+
+/// The `.zarray` of a dataset whose chunks have the shape `chunk_shape`; `is_whole` where none of them is missing.
+pub(super) fn array(dataset: &Dataset, chunk_shape: &[u64], is_whole: bool) -> Result<Value, String> {
+    let class = &dataset.datatype.class;
+    let filters = dataset.filters.iter().map(|filter| codec(filter, class)).collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({
+        "zarr_format": 2,
+        "shape": dataset.dataspace.dims(),
+        "chunks": chunk_shape,
+        "dtype": dtype(class)?,
+        "compressor": null,
+        "filters": if filters.is_empty() { Value::Null } else { filters.into() },
+        "fill_value": fill(dataset, is_whole)?,
+        "order": "C",
+        "dimension_separator": ".",
+    }))
+}
+
+fn dtype(class: &TypeClass) -> Result<Value, String> {
+    let refused = || Err(format!("Zarr has no type for {}", kind(class)));
+    Ok(match class {
+        TypeClass::Integer { len_bytes, order, signed, .. } if class.is_machine_number() => {
+            text(*order, if *signed { 'i' } else { 'u' }, *len_bytes)
+        }
+        TypeClass::Bitfield { len_bytes, order, .. } if class.is_machine_number() => text(*order, 'u', *len_bytes),
+        TypeClass::Float { len_bytes, order, .. } if class.is_machine_number() => text(*order, 'f', *len_bytes),
+        TypeClass::Complex { base, len_bytes } => match &**base {
+            TypeClass::Float { len_bytes: 4 | 8, order, .. } if base.is_machine_number() => {
+                text(*order, 'c', *len_bytes)
+            }
+            _ => return refused(),
+        },
+        TypeClass::FixedString { len_bytes, padding, .. } if *padding != SPACE_PADDED && *len_bytes > 0 => {
+            format!("|S{len_bytes}").into()
+        }
+        TypeClass::Opaque { len_bytes, .. } if *len_bytes > 0 => format!("|V{len_bytes}").into(),
+        TypeClass::Enum { .. } if is_truth(class) => "|b1".into(),
+        TypeClass::Enum { base, .. } => return dtype(base),
+        TypeClass::Compound { len_bytes, members } if !members.is_empty() => {
+            let (mut fields, mut end) = (Vec::new(), 0);
+            for member in members {
+                let Ok(name) = std::str::from_utf8(&member.name) else { return refused() };
+                if u64::from(member.offset_bytes) != end || matches!(*member.class, TypeClass::Compound { .. }) {
+                    return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+                }
+                end += member.class.len_bytes();
+                fields.push(json!([name, dtype(&member.class)?]));
+            }
+            if end != u64::from(*len_bytes) {
+                return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+            }
+            fields.into()
+        }
+        _ => return refused(),
+    })
+}
+
+fn text(order: ByteOrder, kind: char, len_bytes: u32) -> Value {
+    let order = match order {
+        _ if len_bytes == 1 => '|',
+        ByteOrder::Big => '>',
+        _ => '<',
+    };
+    format!("{order}{kind}{len_bytes}").into()
+}
+
+fn kind(class: &TypeClass) -> &'static str {
+    match class {
+        TypeClass::Sequence { .. } | TypeClass::VariableString { .. } => "elements of variable length",
+        TypeClass::Reference(_) => "references",
+        TypeClass::FixedString { .. } => "strings padded with blanks",
+        TypeClass::Array { .. } => "arrays as elements",
+        TypeClass::Compound { .. } => "such a compound",
+        _ => "such numbers",
+    }
+}
+
+fn codec(filter: &Filter, class: &TypeClass) -> Result<Value, String> {
+    let parameter = |at: usize| filter.parameters.get(at).copied();
+    Ok(match KnownFilter::from_id(filter.id) {
+        Some(KnownFilter::Deflate) => json!({"id": "zlib", "level": parameter(0).unwrap_or(6).min(9)}),
+        Some(KnownFilter::Shuffle) => {
+            let len_bytes = parameter(0).map_or(class.len_bytes(), u64::from);
+            json!({"id": "shuffle", "elementsize": len_bytes})
+        }
+        Some(KnownFilter::Fletcher32) => json!({"id": "fletcher32"}),
+        Some(KnownFilter::Zstd) => json!({"id": "zstd", "level": parameter(0).unwrap_or(3)}),
+        Some(KnownFilter::Bzip2) => json!({"id": "bz2", "level": parameter(0).unwrap_or(9)}),
+        // A chunk of Blosc says itself how it is compressed.
+        Some(KnownFilter::Blosc) => json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}),
+        Some(known) => return Err(format!("Zarr has no codec for the frames of HDF5's filter {known}")),
+        None => return Err(format!("Zarr has no codec for filter {}", filter.id)),
+    })
+}
+
+/// None where nobody set one and nothing is to be filled: readers take the fill value for the one that means "missing".
+/// For chunks that are missing it is named, for none leaves them undefined in Zarr and zero in HDF5.
+fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
+    let fill = &dataset.fill;
+    let class = &dataset.datatype.class;
+    if fill.undefined || (is_whole && !fill.user_defined) {
+        return Ok(Value::Null);
+    }
+    let len = usize::try_from(class.len_bytes()).map_err(|_| "an element longer than memory".to_owned())?;
+    let stored = match &fill.value {
+        None => vec![0; len],
+        Some(value) => match value.stored() {
+            Some(stored) if stored.len() == len => stored.to_vec(),
+            _ => return Err("a fill value of another length than an element".to_owned()),
+        },
+    };
+    Ok(match &**class {
+        TypeClass::FixedString { .. } | TypeClass::Opaque { .. } | TypeClass::Compound { .. } => base64(&stored).into(),
+        class => element(class, &stored).ok_or_else(|| "a fill value that JSON cannot hold".to_owned())?,
+    })
+}
+
+/// RFC 4648, section 4.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, at| bits << 8 | usize::from(group.get(at).copied().unwrap_or(0)));
+        for digit in 0..4 {
+            let is_padding = digit > group.len();
+            text.push(if is_padding { '=' } else { char::from(DIGITS[bits >> (18 - 6 * digit) & 63]) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4648, section 10.
+    #[test]
+    fn base64_of_the_rfc() {
+        let expected =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
+        for (bytes, text) in expected {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Work without the interpreter's lock, and what it owes the interpreter: signals looked at, panics turned into errors.
+
+use crate::errors;
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Does `work` without the interpreter's lock; a panic in it is an internal error of raddle.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    // After a panic nothing of `work` is looked at again.
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        errors::internal(py, &said.unwrap_or_else(|| "unknown cause".to_owned()))
+    })
+}
+
+/// Runs the handlers of signals that have arrived; false where one raised, whose exception is then in `raised`.
+pub fn no_signal(raised: &mut Option<PyErr>) -> bool {
+    match Python::attach(|py| py.check_signals()) {
+        Ok(()) => true,
+        Err(error) => {
+            raised.get_or_insert(error);
+            false
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Errors as exceptions of `raddle.errors`, which knows the classes; here it is decided of which kind an error is.
+
+use pyo3::prelude::*;
+use raddle_cli::exit::Exit;
+use raddle_cli::failure::Failure;
+use raddle_hdf5::Hdf5Error;
+
+/// The parts of an exception, as `raddle.errors._make` takes them.
+struct Parts<'a> {
+    kind: &'a str,
+    exit_code: u8,
+    message: &'a str,
+    details: Option<String>,
+    hint: Option<&'a str>,
+    /// Number of the operating system's error.
+    errno: Option<i32>,
+}
+
+fn make(py: Python<'_>, parts: Parts<'_>) -> PyErr {
+    let Parts { kind, exit_code, message, details, hint, errno } = parts;
+    let made = py
+        .import("raddle.errors")
+        .and_then(|module| module.getattr("_make"))
+        .and_then(|make| make.call1((kind, exit_code, message, details, hint, errno)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}
+
+/// A defect of raddle.
+pub fn internal(py: Python<'_>, what: &str) -> PyErr {
+    let message = format!("internal error: {what}");
+    let hint = Some("this is a defect of raddle; please report it with this message and what led to it");
+    make(
+        py,
+        Parts {
+            kind: "internal",
+            exit_code: Exit::Internal.code(),
+            message: &message,
+            details: None,
+            hint,
+            errno: None,
+        },
+    )
+}
+
+/// A call that makes no sense.
+pub fn usage(py: Python<'_>, message: &str) -> PyErr {
+    make(py, Parts { kind: "usage", exit_code: Exit::Usage.code(), message, details: None, hint: None, errno: None })
+}
+
+/// A run that failed.
+pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    let kind = match failure.exit {
+        Exit::Usage => "usage",
+        Exit::InputRefused | Exit::InputsSkipped => "input_refused",
+        Exit::Output => "output",
+        Exit::Limit => "limit",
+        Exit::Locked => "locked",
+        Exit::Mismatch => "mismatch",
+        Exit::Interrupted | Exit::Announced | Exit::Terminated => "interrupted",
+        _ => "internal",
+    };
+    let (details, hint) = failure.explanation();
+    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
+    make(py, Parts { kind, exit_code: failure.exit.code(), message: failure.message(), details, hint, errno: None })
+}
+
+/// A file that could not be read.
+pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
+    let failure = Failure::of_input(error);
+    let (kind, errno) = kind_of_hdf5(error);
+    let (details, hint) = failure.explanation();
+    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
+    make(py, Parts { kind, exit_code: failure.exit.code(), message: failure.message(), details, hint, errno })
+}
+
+fn kind_of_hdf5(error: &Hdf5Error) -> (&'static str, Option<i32>) {
+    let kind = match error {
+        Hdf5Error::InObject { source, .. } => return kind_of_hdf5(source),
+        Hdf5Error::Io { source, .. } => return ("io", source.raw_os_error()),
+        Hdf5Error::NotHdf5 { .. } => "not_hdf5",
+        Hdf5Error::Truncated { .. } => "truncated",
+        Hdf5Error::InUse { .. } => "in_use",
+        Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
+        Hdf5Error::Unsupported { .. } => "unsupported",
+        Hdf5Error::Limit { .. } => "limit",
+        Hdf5Error::Changed { .. } => "changed",
+        Hdf5Error::BoxOutside { .. } => "internal",
+        _ => "library",
+    };
+    (kind, None)
+}

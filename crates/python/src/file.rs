@@ -1,0 +1,344 @@
+//! The class `File` of the module: numbers of objects in, plain values out.
+
+use crate::attached::{detached, no_signal};
+use crate::describe::describe;
+use crate::errors;
+use crate::open_file::{Axes, Found, OpenFile, cut_canonical};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::bulk::AxisSelection;
+use raddle_hdf5::model::{Dataspace, Layout, LinkTarget, ObjectKind, TypeClass};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A file opened for reading.
+#[pyclass(frozen, module = "raddle._core")]
+pub struct File {
+    inner: OpenFile,
+    types: Mutex<Types>,
+}
+
+/// The types met, each with a number: numpy types are made once per type, not per dataset.
+#[derive(Default)]
+struct Types {
+    /// By where the type lies, which cannot change while `all` holds it.
+    by_place: HashMap<usize, usize>,
+    all: Vec<Arc<TypeClass>>,
+}
+
+/// Elements of one axis as Python names them.
+#[derive(FromPyObject)]
+enum Axis<'py> {
+    Range((u64, u64, u64)),
+    Listed(PyReadonlyArray1<'py, u64>),
+}
+
+impl Axis<'_> {
+    fn selection(&self) -> AxisSelection {
+        match self {
+            Self::Range((start, count, step)) => AxisSelection::Range { start: *start, count: *count, step: *step },
+            Self::Listed(elements) => AxisSelection::Listed(elements.as_array().to_vec()),
+        }
+    }
+}
+
+fn selections(axes: &[Axis<'_>]) -> Vec<AxisSelection> {
+    axes.iter().map(Axis::selection).collect()
+}
+
+#[pymethods]
+impl File {
+    /// Opens the file and reads its metadata.
+    #[new]
+    #[pyo3(signature = (path, threads=None))]
+    fn new(py: Python<'_>, path: PathBuf, threads: Option<usize>) -> PyResult<Self> {
+        let inner = detached(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
+        Ok(Self { inner, types: Mutex::default() })
+    }
+
+    /// Number of objects.
+    fn __len__(&self) -> usize {
+        self.inner.tree().objects.len()
+    }
+
+    /// Where a path leads: an object's number, `(file, path)` of an external link, or None.
+    fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        match self.told(py, self.inner.find(start, path))? {
+            Found::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
+            Found::External { file, path } => {
+                Ok((PyBytes::new(py, &file), PyBytes::new(py, &path)).into_pyobject(py)?.into_any())
+            }
+            Found::Nothing => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    /// What an object is, and where its header lies in the file: equal for two names of one object.
+    fn kind(&self, py: Python<'_>, object: u32) -> PyResult<(&'static str, u64)> {
+        let object = self.told(py, self.inner.object(object))?;
+        Ok((kind(&object.kind), object.address))
+    }
+
+    /// Why an object cannot be read.
+    fn reason(&self, py: Python<'_>, object: u32) -> PyResult<String> {
+        Ok(match &self.told(py, self.inner.object(object))?.kind {
+            ObjectKind::Unreadable { reason, .. } => reason.clone(),
+            _ => String::new(),
+        })
+    }
+
+    /// Names of a group's links.
+    fn names<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
+        let names = PyList::empty(py);
+        for link in self.told(py, self.inner.links(group))? {
+            names.append(text(py, &link.name)?)?;
+        }
+        Ok(names)
+    }
+
+    /// Name, object's number and kind of a group's links; number and kind are None for links that are not hard.
+    fn children<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
+        let children = PyList::empty(py);
+        for link in self.told(py, self.inner.links(group))? {
+            let (number, kind) = match &link.target {
+                LinkTarget::Hard(target) => {
+                    (Some(*target), Some(kind(&self.told(py, self.inner.object(*target))?.kind)))
+                }
+                _ => (None, None),
+            };
+            children.append((text(py, &link.name)?, number, kind))?;
+        }
+        Ok(children)
+    }
+
+    /// Number of a group's links.
+    fn link_count(&self, py: Python<'_>, group: u32) -> PyResult<usize> {
+        Ok(self.told(py, self.inner.links(group))?.len())
+    }
+
+    /// What a link of a group is: `("hard", number)`, `("soft", path)`, `("external", file, path)`, `("user",)` or None.
+    fn link<'py>(&self, py: Python<'py>, group: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(link) = self.told(py, self.inner.link(group, name))? else { return Ok(None) };
+        Ok(Some(match &link.target {
+            LinkTarget::Hard(target) => ("hard", *target).into_pyobject(py)?,
+            LinkTarget::Soft(path) => ("soft", text(py, path)?).into_pyobject(py)?,
+            LinkTarget::External { file, path } => ("external", text(py, file)?, text(py, path)?).into_pyobject(py)?,
+            _ => ("user",).into_pyobject(py)?,
+        }))
+    }
+
+    /// Shape (None for a null dataspace), largest shape and number of the type of a dataset.
+    fn outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
+        match self.told(py, self.inner.outline(dataset))? {
+            None => Err(errors::usage(py, "not a dataset")),
+            Some((dataspace, class)) => {
+                let largest = match &dataspace {
+                    Dataspace::Simple { max_dims, .. } => {
+                        let largest = max_dims.iter().map(|&dim| (dim != u64::MAX).then_some(dim));
+                        Some(PyTuple::new(py, largest.collect::<Vec<_>>())?)
+                    }
+                    _ => None,
+                };
+                (shape(py, &dataspace)?, largest, self.number_of_type(&class)).into_pyobject(py)
+            }
+        }
+    }
+
+    /// Of each dataset: names of its dimensions, None where one has none, and whether it holds values of its own.
+    fn dimensions<'py>(&self, py: Python<'py>, datasets: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        let described = PyList::empty(py);
+        for Axes { names, has_values } in self.told(py, self.inner.axes(&datasets))? {
+            let axes = PyList::empty(py);
+            for name in names {
+                axes.append(name.map(|name| text(py, &name)).transpose()?)?;
+            }
+            described.append((axes, has_values))?;
+        }
+        Ok(described)
+    }
+
+    /// Number of the type of a committed datatype.
+    fn committed(&self, py: Python<'_>, datatype: u32) -> PyResult<usize> {
+        match &self.told(py, self.inner.object(datatype))?.kind {
+            ObjectKind::CommittedDatatype(datatype) => Ok(self.number_of_type(&datatype.class)),
+            _ => Err(errors::usage(py, "not a committed datatype")),
+        }
+    }
+
+    /// A type as nested tuples, and whether its elements point elsewhere in the file.
+    fn datatype<'py>(&self, py: Python<'py>, number: usize) -> PyResult<(Bound<'py, PyAny>, bool)> {
+        let class = self.types.lock().unwrap_or_else(PoisonError::into_inner).all.get(number).cloned();
+        let class = class.ok_or_else(|| errors::usage(py, "no such type"))?;
+        Ok((describe(py, &class)?, class.is_file_local()))
+    }
+
+    /// Layout, chunk shape, filters `(number, name, parameters)` of a dataset, and whether its values are read natively.
+    fn storage<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let (layout, chunks) = match &prepared.dataset.layout {
+            Layout::Compact(_) => ("compact", None),
+            Layout::Contiguous { .. } => ("contiguous", None),
+            Layout::Chunked { chunk_shape, .. } => ("chunked", Some(PyTuple::new(py, chunk_shape)?)),
+            Layout::External { .. } => ("external", None),
+            Layout::Virtual => ("virtual", None),
+            _ => ("unknown", None),
+        };
+        let filters = PyList::empty(py);
+        for filter in &prepared.dataset.filters {
+            filters.append((filter.id, text(py, &filter.name)?, PyTuple::new(py, &filter.parameters)?))?;
+        }
+        (layout, chunks, filters, self.inner.reads_natively(&prepared)).into_pyobject(py)
+    }
+
+    /// The fill value of a dataset as bytes of one element; None where it is zeros. A list of one item for types of
+    /// variable length.
+    fn fill<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let fill = &prepared.dataset.fill;
+        match fill.value.as_ref().filter(|_| !fill.undefined) {
+            None => Ok(None),
+            Some(value) => {
+                let class = &prepared.dataset.datatype.class;
+                let bytes = self.told(py, self.inner.inline(class, value))?;
+                values(py, class, &bytes).map(Some)
+            }
+        }
+    }
+
+    /// Names of an object's attributes.
+    fn attribute_names<'py>(&self, py: Python<'py>, object: u32) -> PyResult<Bound<'py, PyList>> {
+        let names = PyList::empty(py);
+        for attribute in self.told(py, self.inner.attributes(object))? {
+            names.append(text(py, &attribute.name)?)?;
+        }
+        Ok(names)
+    }
+
+    /// Type, shape and values of an attribute, or None. Values are bytes, for types of variable length a list of bytes, and
+    /// None for types that have neither form.
+    fn attribute<'py>(&self, py: Python<'py>, object: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let attributes = self.told(py, self.inner.attributes(object))?;
+        let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else { return Ok(None) };
+        let class = &attribute.datatype.class;
+        let values = match has_form(class) {
+            true => Some(values(py, class, &self.told(py, self.inner.inline(class, &attribute.data))?)?),
+            false => None,
+        };
+        let described = (self.number_of_type(class), shape(py, &attribute.dataspace)?, values);
+        described.into_pyobject(py).map(Some)
+    }
+
+    /// Reads selections of datasets into byte arrays, in one parallel pass.
+    fn read(&self, py: Python<'_>, wanted: Vec<(u32, Vec<Axis<'_>>, PyReadwriteArray1<'_, u8>)>) -> PyResult<()> {
+        let mut wanted = wanted;
+        let mut requests = Vec::with_capacity(wanted.len());
+        for (dataset, axes, out) in &mut wanted {
+            let out = out.as_slice_mut().map_err(|_| errors::usage(py, "the output is not contiguous"))?;
+            requests.push((*dataset, selections(axes), out));
+        }
+        let mut raised = None;
+        let read = detached(py, || self.inner.read(requests, &mut || no_signal(&mut raised)))?;
+        self.finished(py, read, raised)
+    }
+
+    /// Reads a selection of a dataset of a type of variable length: the bytes of each element.
+    fn read_items<'py>(&self, py: Python<'py>, dataset: u32, axes: Vec<Axis<'py>>) -> PyResult<Bound<'py, PyAny>> {
+        let axes = selections(&axes);
+        let mut raised = None;
+        let read = detached(py, || self.inner.read_canonical(dataset, &axes, &mut || no_signal(&mut raised)))?;
+        let canonical = self.finished(py, read, raised)?;
+        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        values(py, &prepared.dataset.datatype.class, &canonical)
+    }
+
+    /// Values of a dataset through libhdf5 in a child process: all, or rows from `start` to `end`.
+    #[pyo3(signature = (dataset, path, rows=None))]
+    fn read_through_library<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: u32,
+        path: &[u8],
+        rows: Option<(u64, u64)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = rows.map(|(start, end)| start..end);
+        let read = detached(py, || self.inner.read_through_library(dataset, path, rows))?;
+        let bytes = self.told(py, read)?;
+        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        values(py, &prepared.dataset.datatype.class, &bytes)
+    }
+}
+
+impl File {
+    fn number_of_type(&self, class: &Arc<TypeClass>) -> usize {
+        let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Arc::as_ptr(class) as usize;
+        let next = types.all.len();
+        let number = *types.by_place.entry(place).or_insert(next);
+        if number == next {
+            types.all.push(Arc::clone(class));
+        }
+        number
+    }
+
+    fn told<T>(&self, py: Python<'_>, result: Result<T, Hdf5Error>) -> PyResult<T> {
+        result.map_err(|error| errors::of_hdf5(py, &error))
+    }
+
+    /// The outcome of a read that a signal may have stopped.
+    fn finished<T>(&self, py: Python<'_>, read: Result<Option<T>, Hdf5Error>, raised: Option<PyErr>) -> PyResult<T> {
+        match (self.told(py, read)?, raised) {
+            (_, Some(error)) => Err(error),
+            (Some(done), None) => Ok(done),
+            (None, None) => Err(errors::internal(py, "a read stopped without a reason")),
+        }
+    }
+}
+
+/// What an object is, in a word.
+fn kind(kind: &ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Group(_) => "group",
+        ObjectKind::Dataset(_) | ObjectKind::Formed(_) => "dataset",
+        ObjectKind::CommittedDatatype(_) => "datatype",
+        _ => "unreadable",
+    }
+}
+
+/// Whether values of the type are passed as bytes or as a list of them.
+fn has_form(class: &TypeClass) -> bool {
+    match class {
+        TypeClass::VariableString { .. } => true,
+        TypeClass::Sequence { base, .. } => !base.is_file_local(),
+        class => !class.is_file_local(),
+    }
+}
+
+/// Canonical bytes as Python takes them: bytes, or a list of bytes for types of variable length.
+fn values<'py>(py: Python<'py>, class: &TypeClass, canonical: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    if !class.is_file_local() {
+        return Ok(PyBytes::new(py, canonical).into_any());
+    }
+    match cut_canonical(class, canonical) {
+        Some(elements) => {
+            Ok(PyList::new(py, elements.into_iter().map(|element| PyBytes::new(py, element)))?.into_any())
+        }
+        None => Err(errors::internal(py, "values of a type without a form")),
+    }
+}
+
+/// A name as Python's own functions make text of bytes that need not be UTF-8.
+fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.into_pyobject(py)?.into_any()),
+        Err(_) => PyBytes::new(py, bytes).call_method1("decode", ("utf-8", "surrogateescape")),
+    }
+}
+
+fn shape<'py>(py: Python<'py>, dataspace: &Dataspace) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    match dataspace {
+        Dataspace::Null => Ok(None),
+        other => PyTuple::new(py, other.dims()).map(Some),
+    }
+}

@@ -1,0 +1,34 @@
+//! raddle for Python: the module `raddle._core`, on which the pure-Python package `raddle` is built.
+//!
+//! Plain values cross the border: numbers, tuples, bytes, JSON and one-dimensional byte arrays. What a user sees (names,
+//! numpy types, docstrings) is made in `python/raddle`; what is done is done by the crates below. Invariants: the
+//! interpreter's lock is released while files are read or written; signals are looked at several times a second; a panic
+//! becomes an exception of the package.
+#![deny(unsafe_code)]
+
+mod attached;
+mod command;
+mod describe;
+mod errors;
+mod file;
+mod open_file;
+mod run;
+mod text_forms;
+
+use pyo3::prelude::*;
+
+/// The compiled part of raddle.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::command::{declare_reader, main, reader_argument};
+    #[pymodule_export]
+    use super::file::File;
+    #[pymodule_export]
+    use super::run::{append, default_threads, inspect, merge, partition, plan, references, verify};
+
+    /// Version of the crates.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,345 @@
+//! An HDF5 file opened for reading: its objects by number and by path, its values through the bulk reader.
+//!
+//! Knows nothing of Python. Metadata is read at once when the file is opened (some 0.4 µs per dataset of a usual form);
+//! what the native reader does not know, metadata and values, is asked of libhdf5 in a child process. Invariant: an
+//! object's number never changes, and the file is the one that was opened.
+
+use crate::text_forms::TextForms;
+use raddle_codec::Pipeline;
+use raddle_core::engine::default_jobs;
+use raddle_hdf5::bulk::{AxisSelection, BulkReader, Outcome, Request};
+use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
+use raddle_hdf5::dimensions::{Dimensions, is_without_values};
+use raddle_hdf5::logical::{NULL_STRING, Resolver};
+use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
+use raddle_hdf5::model::{
+    Attribute, ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, Link, LinkTarget, Object, ObjectIndex,
+    ObjectKind, TypeClass,
+};
+use raddle_hdf5::native::{Encoding, Forms, ReadLimits};
+use raddle_hdf5::read::{DatasetSource, ReaderLimits};
+use raddle_hdf5::source::{InputFile, MetadataView};
+use raddle_hdf5::{Hdf5Error, Result};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+/// Memory for cached metadata blocks while a file is opened.
+const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Soft links followed in one path, as operating systems do.
+const MOST_SOFT_LINKS: u32 = 40;
+
+/// Forms of datasets, over all files that this process opens: files of one kind are opened one after the other.
+static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
+
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// An object of the file.
+    Object(ObjectIndex),
+    /// A path in another file.
+    External {
+        /// File name as stored.
+        file: Vec<u8>,
+        /// Path in it.
+        path: Vec<u8>,
+    },
+    /// Nowhere.
+    Nothing,
+}
+
+/// What a dataset's axes are.
+#[derive(Debug)]
+pub struct Axes {
+    /// Names of the dimensions; `None` where one has none.
+    pub names: Vec<Option<Vec<u8>>>,
+    /// Whether the dataset holds values of its own, rather than stand for a dimension.
+    pub has_values: bool,
+}
+
+/// A dataset with what reading it takes.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Its facts.
+    pub dataset: Dataset,
+    /// Its filters; `None` where one is unknown.
+    pipeline: Option<Pipeline>,
+    texts: TextForms,
+}
+
+/// Links of a group by their names.
+type Names = HashMap<Vec<u8>, usize>;
+
+/// An open file.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: InputFile,
+    tree: FileTree,
+    child: Option<ChildReader>,
+    bulk: BulkReader,
+    names: Vec<OnceLock<Names>>,
+    prepared: Mutex<HashMap<ObjectIndex, Arc<Prepared>>>,
+}
+
+impl OpenFile {
+    /// Opens `path` and reads its metadata. `threads` read values; `None`: the cores that this process may use.
+    pub fn open(path: &Path, threads: Option<usize>) -> Result<Self> {
+        let file = InputFile::open(path)?;
+        let child = |command| ChildReader::with_options(command, ChildOptions::default());
+        let native = NativeReader { limits: ReadLimits::default() };
+        let (tree, child) = match ReaderCommand::own().map(child) {
+            Some(child) => {
+                let reader = Reader::new(native, child);
+                let tree = reader.read_outline(&mut MetadataView::new(&file, VIEW_LIMIT_BYTES), &FORMS)?;
+                (tree, Some(reader.into_child()))
+            }
+            None => (native.read_tree(path)?, None),
+        };
+        let names = tree.objects.iter().map(|_| OnceLock::new()).collect();
+        let bulk = BulkReader::new(threads.unwrap_or_else(default_jobs), ReaderLimits::default());
+        Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default() })
+    }
+
+    /// The file's metadata.
+    pub fn tree(&self) -> &FileTree {
+        &self.tree
+    }
+
+    /// An object.
+    pub fn object(&self, index: ObjectIndex) -> Result<&Object> {
+        self.tree.objects.get(index as usize).ok_or_else(|| self.unsupported(0, &format!("no object number {index}")))
+    }
+
+    /// Links of a group; none for other objects.
+    pub fn links(&self, index: ObjectIndex) -> Result<&[Link]> {
+        Ok(match &self.object(index)?.kind {
+            ObjectKind::Group(group) => &group.links,
+            _ => &[],
+        })
+    }
+
+    /// Attributes of an object.
+    pub fn attributes(&self, index: ObjectIndex) -> Result<&[Attribute]> {
+        Ok(self.object(index)?.all_attributes())
+    }
+
+    /// Where `path` leads from the group `start`; an absolute path from the root.
+    pub fn find(&self, start: ObjectIndex, path: &[u8]) -> Result<Found> {
+        self.find_within(start, path, &mut MOST_SOFT_LINKS.clone())
+    }
+
+    fn find_within(&self, start: ObjectIndex, path: &[u8], links_left: &mut u32) -> Result<Found> {
+        let mut current = if path.first() == Some(&b'/') { 0 } else { start };
+        let mut rest = path;
+        while let Some((name, behind)) = next_name(rest) {
+            rest = behind;
+            if name == b"." {
+                continue;
+            }
+            let Some(link) = self.link(current, name)? else { return Ok(Found::Nothing) };
+            match &link.target {
+                LinkTarget::Hard(target) => current = *target,
+                LinkTarget::Soft(target) => {
+                    let Some(left) = links_left.checked_sub(1) else { return Ok(Found::Nothing) };
+                    *links_left = left;
+                    match self.find_within(current, target, links_left)? {
+                        Found::Object(object) => current = object,
+                        Found::External { file, path } => {
+                            return Ok(Found::External { file, path: joined(path, rest) });
+                        }
+                        Found::Nothing => return Ok(Found::Nothing),
+                    }
+                }
+                LinkTarget::External { file, path } => {
+                    return Ok(Found::External { file: file.clone(), path: joined(path.clone(), rest) });
+                }
+                _ => return Ok(Found::Nothing),
+            }
+        }
+        Ok(Found::Object(current))
+    }
+
+    /// The link `name` of a group.
+    pub fn link(&self, group: ObjectIndex, name: &[u8]) -> Result<Option<&Link>> {
+        let links = self.links(group)?;
+        let Some(slot) = self.names.get(group as usize) else { return Ok(None) };
+        let names = slot.get_or_init(|| links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect());
+        Ok(names.get(name).map(|&at| &links[at]))
+    }
+
+    /// A dataset's extent, type, without the rest; `None` for other objects.
+    pub fn outline(&self, index: ObjectIndex) -> Result<Option<(Dataspace, Arc<TypeClass>)>> {
+        Ok(match &self.object(index)?.kind {
+            ObjectKind::Dataset(dataset) => Some((dataset.dataspace.clone(), Arc::clone(&dataset.datatype.class))),
+            ObjectKind::Formed(formed) => {
+                let dataset = &formed.form.dataset;
+                let mut dataspace = dataset.dataspace.clone();
+                if let Dataspace::Simple { dims, max_dims } = &mut dataspace {
+                    dims[0] = formed.place.rows;
+                    // Zero where it cannot grow: see `model::form::open`.
+                    if max_dims[0] == 0 {
+                        max_dims[0] = formed.place.rows;
+                    }
+                }
+                Some((dataspace, Arc::clone(&dataset.datatype.class)))
+            }
+            _ => None,
+        })
+    }
+
+    /// The axes of each dataset ([`raddle_hdf5::dimensions`]).
+    pub fn axes(&self, datasets: &[ObjectIndex]) -> Result<Vec<Axes>> {
+        let mut dimensions = Dimensions::new(&self.file, &self.tree);
+        let described = datasets.iter().map(|&index| {
+            let has_values = !is_without_values(self.object(index)?);
+            Ok(Axes { names: dimensions.names(index)?, has_values })
+        });
+        described.collect()
+    }
+
+    /// A dataset, ready to be read.
+    pub fn prepared(&self, index: ObjectIndex) -> Result<Arc<Prepared>> {
+        if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
+            return Ok(Arc::clone(prepared));
+        }
+        let dataset = match &self.object(index)?.kind {
+            ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
+            ObjectKind::Formed(formed) => formed.dataset(),
+            _ => return Err(self.unsupported(0, &format!("object number {index} is no dataset"))),
+        };
+        let class = &dataset.datatype.class;
+        let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();
+        let texts = TextForms::of(class);
+        let prepared = Arc::new(Prepared { dataset, pipeline, texts });
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).insert(index, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+
+    /// Reads selections of datasets of types that are not file-local; `None` where `go_on` said stop.
+    pub fn read(
+        &self,
+        wanted: Vec<(ObjectIndex, Vec<AxisSelection>, &mut [u8])>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<()>> {
+        let mut prepared = Vec::with_capacity(wanted.len());
+        for (index, _, _) in &wanted {
+            prepared.push(self.prepared(*index)?);
+        }
+        let mut wanted = wanted;
+        let mut requests = Vec::with_capacity(wanted.len());
+        for ((_, axes, out), prepared) in wanted.iter_mut().zip(&prepared) {
+            requests.push(Request { source: self.source(prepared)?, axes, out });
+        }
+        if self.bulk.read(requests, go_on)? == Outcome::Stopped {
+            return Ok(None);
+        }
+        for ((_, _, out), prepared) in wanted.iter_mut().zip(&prepared) {
+            prepared.texts.apply(out);
+        }
+        Ok(Some(()))
+    }
+
+    /// Reads a selection of a dataset of a file-local type: canonical bytes, element by element.
+    pub fn read_canonical(
+        &self,
+        index: ObjectIndex,
+        axes: &[AxisSelection],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<u8>>> {
+        let prepared = self.prepared(index)?;
+        let class = &prepared.dataset.datatype.class;
+        let count: u64 = axes.iter().map(AxisSelection::count).product();
+        let mut stored = vec![0; (count * class.len_bytes()) as usize];
+        let request = Request { source: self.source(&prepared)?, axes, out: &mut stored };
+        if self.bulk.read(vec![request], go_on)? == Outcome::Stopped {
+            return Ok(None);
+        }
+        let mut resolver = Resolver::new(&self.file, &self.tree);
+        let mut canonical = Vec::new();
+        // A resolver follows so much per call: elements that are wanted twice may be more than the file holds.
+        for element in stored.chunks_exact((class.len_bytes() as usize).max(1)) {
+            resolver.canonical(class, element, &mut canonical)?;
+        }
+        Ok(Some(canonical))
+    }
+
+    /// Values of a dataset through libhdf5: as [`ChildReader::read_values`], texts in form.
+    pub fn read_through_library(&self, index: ObjectIndex, path: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
+        let child = self.child.as_ref();
+        let child = child.ok_or_else(|| self.unsupported(0, "needs libhdf5 in a child process, which cannot start"))?;
+        let mut values = child.read_values(self.file.path(), ObjectName::Path(path.to_vec()), rows)?;
+        let prepared = self.prepared(index)?;
+        if !prepared.dataset.datatype.class.is_file_local() {
+            prepared.texts.apply(&mut values);
+        }
+        Ok(values)
+    }
+
+    /// Canonical bytes of a value in metadata; texts in form.
+    pub fn inline(&self, class: &TypeClass, data: &InlineData) -> Result<Vec<u8>> {
+        let mut resolver = Resolver::new(&self.file, &self.tree);
+        let mut values = resolver.canonical_inline(class, data)?.into_owned();
+        if !class.is_file_local() {
+            TextForms::of(class).apply(&mut values);
+        }
+        Ok(values)
+    }
+
+    /// Whether the native reader finds and decodes the values.
+    pub fn reads_natively(&self, prepared: &Prepared) -> bool {
+        let foreign = match &prepared.dataset.layout {
+            Layout::Virtual | Layout::External { .. } => true,
+            Layout::Chunked { index, .. } => matches!(index, ChunkIndex::ThroughLibrary),
+            Layout::Compact(data) => data.stored().is_none(),
+            _ => false,
+        };
+        let fill = prepared.dataset.fill.value.as_ref();
+        !foreign && prepared.pipeline.is_some() && fill.is_none_or(|fill| fill.stored().is_some())
+    }
+
+    fn source<'a>(&'a self, prepared: &'a Prepared) -> Result<DatasetSource<'a>> {
+        let pipeline = prepared.pipeline.as_ref().ok_or_else(|| self.unsupported(0, "an unknown filter"))?;
+        let encoding = Encoding::of(&self.tree);
+        Ok(DatasetSource { file: &self.file, encoding, dataset: &prepared.dataset, pipeline })
+    }
+
+    fn unsupported(&self, address: u64, what: &str) -> Hdf5Error {
+        Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address, what: what.to_owned() }
+    }
+}
+
+/// The first name of a path and what is behind it.
+fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let begin = path.iter().position(|&byte| byte != b'/')?;
+    let path = &path[begin..];
+    let end = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    Some((&path[..end], &path[end..]))
+}
+
+fn joined(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    path.push(b'/');
+    path.extend_from_slice(rest);
+    path
+}
+
+/// Cuts canonical bytes of strings or of sequences of a type that is not file-local into elements; `None` for other
+/// types and for bytes that are none.
+pub fn cut_canonical<'b>(class: &TypeClass, bytes: &'b [u8]) -> Option<Vec<&'b [u8]>> {
+    let item_len = match class {
+        TypeClass::VariableString { .. } => 1,
+        TypeClass::Sequence { base, .. } if !base.is_file_local() => usize::try_from(base.len_bytes()).ok()?,
+        _ => return None,
+    };
+    let (mut elements, mut rest) = (Vec::new(), bytes);
+    while let Some((count, behind)) = rest.split_first_chunk::<8>() {
+        // HDF5's readers show a null string as an empty one.
+        let count = Some(u64::from_le_bytes(*count)).filter(|&count| count != NULL_STRING).unwrap_or(0);
+        let len = usize::try_from(count).ok()?.checked_mul(item_len)?;
+        let (element, behind) = behind.split_at_checked(len)?;
+        elements.push(element);
+        rest = behind;
+    }
+    rest.is_empty().then_some(elements)
+}

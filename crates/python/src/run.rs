@@ -1,0 +1,296 @@
+//! Plans, merges, appends, verifications and inspections: a command line in, its result as JSON out.
+//!
+//! Options are those of the command, with the same names, defaults and checks: they are parsed by the same parser. The work
+//! runs on a thread of its own; the calling one looks at signals and passes progress on, several times a second.
+
+use crate::attached::detached;
+use crate::errors;
+use clap::Parser;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use raddle_cli::arguments::{Arguments, Command};
+use raddle_cli::command::inspect::write_references;
+use raddle_cli::failure::Failure;
+use raddle_cli::render::json;
+use raddle_cli::render::plan::Summary;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Observer, Severity};
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
+use raddle_hdf5::native::ReadLimits;
+use raddle_hdf5::source::InputFile;
+use raddle_merge::keys::partition::KeyedFile;
+use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::parts::merge_part;
+use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::schema::display_path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often signals are looked at and progress is passed on.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Plans a merge; `arguments` are those of `raddle plan`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let Command::Plan(arguments) = parse(py, "plan", arguments)? else { return Err(other_command(py)) };
+    watched(py, progress, |watch| {
+        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
+        let options = arguments.options()?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
+        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+        Ok(json(&Summary::of(&plan, Some(predicted))))
+    })
+}
+
+/// Merges; `arguments` are those of `raddle merge`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let Command::Merge(arguments) = parse(py, "merge", arguments)? else { return Err(other_command(py)) };
+    watched(py, progress, |watch| {
+        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
+        let options = arguments.options()?;
+        raddle_merge::check_output(&options.output, &inputs, options.force)
+            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
+        match arguments.part {
+            Some(part) => merge_part(plan, part, watch).map_err(failed).map(|done| json(&done)),
+            None => raddle_merge::merge(&plan, watch).map_err(failed).map(|done| json(&done)),
+        }
+    })
+}
+
+/// Appends; `arguments` are those of `raddle append`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let Command::Append(arguments) = parse(py, "append", arguments)? else { return Err(other_command(py)) };
+    watched(py, progress, |watch| {
+        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
+        let options = arguments.options()?;
+        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
+        let failed = |error| arguments.failure(&error, &inputs);
+        let held = raddle_merge::append::hold(&arguments.file).map_err(failed)?;
+        let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;
+        raddle_merge::append::append(&plan, &held, watch).map_err(failed).map(|done| json(&done))
+    })
+}
+
+/// Verifies; `arguments` are those of `raddle verify`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let Command::Verify(arguments) = parse(py, "verify", arguments)? else { return Err(other_command(py)) };
+    watched(py, progress, |watch| {
+        let inputs = arguments.inputs(&mut std::io::empty())?;
+        arguments.verify(inputs, watch).map(|report| json(&report))
+    })
+}
+
+/// Statistics of a file.
+#[pyfunction]
+pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let inspected = detached(py, || {
+        openable(&path)?;
+        raddle_merge::append::redo::settle(&path)
+            .map_err(|error| Refusal::Told(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
+        let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
+        let file = InputFile::open(&path).map_err(Refusal::Unreadable)?;
+        raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref()).map_err(Refusal::Unreadable)
+    })?;
+    inspected.map(|inspection| json(&inspection)).map_err(|refusal| refusal.raised(py))
+}
+
+/// Where each chunk of a file lies, as kerchunk's JSON with `url` for the file; objects left out, with the reason.
+#[pyfunction]
+pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
+    let written = detached(py, || {
+        openable(&path)?;
+        let mut text = Vec::new();
+        let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
+        let left_out = write_references(&path, url, child.as_ref(), &mut text).map_err(Refusal::Told)?;
+        Ok::<_, Refusal>((text, left_out))
+    })?;
+    let (text, left_out) = written.map_err(|refusal| refusal.raised(py))?;
+    // Keys and values are made of text.
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok((text, left_out.into_iter().map(|left| (display_path(&left.path), left.reason)).collect()))
+}
+
+/// The share of events of reader `rank` of `size`, and the paths of its tables as they are in the file.
+#[pyfunction]
+pub fn partition(
+    py: Python<'_>,
+    path: PathBuf,
+    key: &str,
+    rank: u64,
+    size: u64,
+) -> PyResult<(String, Vec<Py<PyBytes>>)> {
+    if rank >= size {
+        return Err(errors::usage(py, &format!("reader {rank} of {size}")));
+    }
+    let (share, groups) = watched(py, None, |watch| {
+        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&path));
+        let file = KeyedFile::open(&path, key, &MergeOptions::new(""), watch).map_err(failed)?;
+        let share = file.share(rank, size).map_err(failed)?;
+        Ok((json(&share), file.groups().map(<[u8]>::to_vec).collect::<Vec<_>>()))
+    })?;
+    Ok((share, groups.iter().map(|group| PyBytes::new(py, group).unbind()).collect()))
+}
+
+/// Why one file is not read.
+enum Refusal {
+    Unreadable(Hdf5Error),
+    Told(Failure),
+}
+
+impl Refusal {
+    fn raised(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Unreadable(error) => errors::of_hdf5(py, error),
+            Self::Told(failure) => errors::of_failure(py, failure),
+        }
+    }
+}
+
+/// Asked before anything else, for an error that tells a file that is not there from one that is damaged.
+fn openable(path: &Path) -> Result<(), Refusal> {
+    InputFile::open(path).map(drop).map_err(Refusal::Unreadable)
+}
+
+/// Threads used where no number is given: the cores that this process may use.
+#[pyfunction]
+pub fn default_threads() -> usize {
+    raddle_core::engine::default_jobs()
+}
+
+fn parse(py: Python<'_>, command: &str, arguments: Vec<OsString>) -> PyResult<Command> {
+    let line = [OsString::from("raddle"), command.into()].into_iter().chain(arguments);
+    let parsed = Arguments::try_parse_from(line).map_err(|error| errors::usage(py, error.to_string().trim()))?;
+    Ok(parsed.command)
+}
+
+fn other_command(py: Python<'_>) -> PyErr {
+    errors::internal(py, "one command was parsed as another")
+}
+
+/// What a stage has done so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    name: &'static str,
+    bytes: u64,
+    items: u64,
+    total_bytes: Option<u64>,
+    finished: bool,
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Default)]
+struct Happened {
+    /// Stages, as often as they have begun.
+    stages: Vec<Tally>,
+    /// Severity and text of messages since the last look.
+    messages: Vec<(&'static str, String)>,
+}
+
+/// Sums up events from any thread until they are looked at.
+#[derive(Debug, Default)]
+struct Board(Mutex<Happened>);
+
+impl Board {
+    fn look(&self) -> Happened {
+        let mut happened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages) }
+    }
+}
+
+impl Observer for Board {
+    fn event(&self, event: &Event) {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Happened { stages, messages } = &mut *guard;
+        match event {
+            Event::StageStarted { stage, total_bytes } => {
+                stages.push(Tally { name: stage.name(), total_bytes: *total_bytes, ..Tally::default() });
+            }
+            Event::Advanced { stage, bytes, items } => {
+                let name = stage.name();
+                if !stages.iter().any(|tally| tally.name == name && !tally.finished) {
+                    stages.push(Tally { name, ..Tally::default() });
+                }
+                if let Some(tally) = stages.iter_mut().rev().find(|tally| tally.name == name && !tally.finished) {
+                    tally.bytes = tally.bytes.saturating_add(*bytes);
+                    tally.items = tally.items.saturating_add(*items);
+                }
+            }
+            Event::StageFinished { stage, .. } => {
+                let open = stages.iter_mut().rev().find(|tally| tally.name == stage.name() && !tally.finished);
+                open.into_iter().for_each(|tally| tally.finished = true);
+            }
+            Event::Message { severity, text } => {
+                let severity = if *severity == Severity::Warning { "warning" } else { "note" };
+                messages.push((severity, text.clone()));
+            }
+            // Events of kinds that are newer than this are of no use here.
+            _ => {}
+        }
+    }
+}
+
+/// Does `work` on another thread; signals and errors of `progress` stop it.
+fn watched<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Watch<'_>) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let (board, cancel) = (Board::default(), CancelToken::new());
+    let mut raised: Option<PyErr> = None;
+    let outcome = detached(py, || {
+        std::thread::scope(|scope| {
+            let (alive, ended) = channel::<()>();
+            let (board, cancel) = (&board, &cancel);
+            let worker = scope.spawn(move || {
+                let _alive = alive;
+                work(&Watch { observer: board, cancel })
+            });
+            loop {
+                let over = ended.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
+                let seen = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.as_ref().map_or(Ok(()), |progress| tell(py, progress, board))
+                });
+                if let Err(error) = seen {
+                    cancel.cancel();
+                    raised.get_or_insert(error);
+                }
+                if over {
+                    break;
+                }
+            }
+            // A panic of the worker goes on here, as if there had been no other thread.
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    });
+    match (raised, outcome?) {
+        (Some(error), _) => Err(error),
+        (None, done) => done.map_err(|failure| errors::of_failure(py, &failure)),
+    }
+}
+
+/// Passes on what happened since the last time.
+fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &Board) -> PyResult<()> {
+    let Happened { stages, messages } = board.look();
+    let stages: Vec<_> = stages
+        .into_iter()
+        .map(|tally| (tally.name, tally.bytes, tally.items, tally.total_bytes, tally.finished))
+        .collect();
+    progress.call1(py, (stages, messages)).map(drop)
+}

@@ -1,0 +1,98 @@
+"""raddle: many HDF5 files as they were produced in, the few files that should have existed out.
+
+* `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
+* `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the engine ``"raddle"`` of
+  xarray and `raddle.references` lead to dask, awkward, MPI, PyTorch, xarray and Zarr.
+* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
+  do and return their reports.
+
+Errors are described in `raddle.errors`.
+"""
+
+from __future__ import annotations
+
+import os as _os
+import sys as _sys
+from typing import TYPE_CHECKING, Any
+
+from raddle import _core
+from raddle._core import __version__
+
+if TYPE_CHECKING:
+    from raddle._batches import Batches, Rows
+    from raddle._dataset import Dataset
+    from raddle._file import File, Group, open, read_columns
+    from raddle._object import AttributeManager, Datatype
+    from raddle._partition import Share
+    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
+    from raddle._runs import append, inspect, merge, plan, references, verify
+    from raddle._values import Empty, ExternalLink, SoftLink
+    from raddle.errors import RaddleError
+
+__all__ = [
+    "AppendReport",
+    "AttributeManager",
+    "Batches",
+    "Dataset",
+    "Datatype",
+    "Empty",
+    "ExternalLink",
+    "File",
+    "Group",
+    "Inspection",
+    "MergeReport",
+    "Plan",
+    "RaddleError",
+    "Rows",
+    "Share",
+    "SoftLink",
+    "VerifyReport",
+    "__version__",
+    "append",
+    "inspect",
+    "merge",
+    "open",
+    "plan",
+    "read_columns",
+    "references",
+    "verify",
+]
+
+# Where each name comes from: the `raddle` command starts without numpy.
+_PLACES = {
+    **dict.fromkeys(("Batches", "Rows"), "_batches"),
+    "Dataset": "_dataset",
+    "Share": "_partition",
+    **dict.fromkeys(("File", "Group", "open", "read_columns"), "_file"),
+    **dict.fromkeys(("AttributeManager", "Datatype"), "_object"),
+    **dict.fromkeys(("Empty", "ExternalLink", "SoftLink"), "_values"),
+    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
+    **dict.fromkeys(("append", "inspect", "merge", "plan", "references", "verify"), "_runs"),
+    "RaddleError": "errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'raddle' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"raddle.{place}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _declare_reader() -> None:
+    """Say how the interpreter reads a file with libhdf5 in a process of its own."""
+    reader = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_reader.py")
+    core = _os.path.abspath(_core.__file__)
+    if _sys.executable:
+        _core.declare_reader(_sys.executable, ["-I", "-S", reader, core])
+
+
+_declare_reader()

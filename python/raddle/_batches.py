@@ -1,0 +1,179 @@
+"""Rows of a table in batches, for training: each chunk is decoded once per epoch.
+
+Nothing of PyTorch is needed: its loaders take any object with ``__len__`` and ``__getitem__`` for a dataset, and any that
+can be iterated for a sampler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle.errors import UsageError
+
+if TYPE_CHECKING:
+    from raddle._file import Group
+
+# Rows of a block where no column is in chunks.
+_UNCHUNKED_ROWS = 1 << 16
+
+
+class Rows:
+    """The rows of a table, as PyTorch's map-style datasets.
+
+    ``rows[5]`` is a dict with the values of a row; ``rows[[5, 1, 7]]`` a dict of arrays. Rows are read in blocks of whole
+    chunks, of which the last ones used are kept.
+
+    Parameters
+    ----------
+    group
+        The group whose datasets are the columns.
+    names
+        Paths of the columns, from the group. Default: all datasets of the group that have a dimension.
+    kept_blocks
+        Blocks kept in memory: twice the ``window`` of the `Batches` that draw from them, or blocks are read again.
+    """
+
+    def __init__(self, group: Group, names: Sequence[str] | None = None, *, kept_blocks: int = 8) -> None:
+        columns = group._columns(names)
+        lengths = {column.shape[0] if column.shape else None for column in columns.values()}
+        if len(lengths) != 1 or None in lengths:
+            raise UsageError(f"{group.name}: columns of {len(lengths)} lengths are no table; name those that are one")
+        if kept_blocks < 1:
+            raise UsageError(f"{kept_blocks} blocks kept")
+        self._group = group
+        self.names = list(columns)
+        """Names of the columns."""
+        self._count: int = next(iter(lengths))  # type: ignore[assignment]
+        chunk_rows = [column.chunks[0] for column in columns.values() if column.chunks]
+        self.block_rows = max(chunk_rows, default=_UNCHUNKED_ROWS)
+        """Rows of a block: of the longest chunk."""
+        self._kept_blocks = kept_blocks
+        self._kept: OrderedDict[int, dict[str, npt.NDArray[Any]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int | Sequence[int] | npt.NDArray[Any]) -> dict[str, Any]:
+        if isinstance(index, (int, np.integer)):
+            return {name: values[0] for name, values in self._rows(np.array([index])).items()}
+        return self._rows(np.asarray(index, np.int64))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        """Several rows, each as a dict: what loaders that collate rows themselves ask for."""
+        batch = self._rows(np.asarray(indices, np.int64))
+        return [{name: values[at] for name, values in batch.items()} for at in range(len(indices))]
+
+    def _rows(self, wanted: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+        rows = np.where(wanted < 0, wanted + self._count, wanted)
+        if rows.size and not (0 <= rows.min() and rows.max() < self._count):
+            raise IndexError(f"a row is out of range for {self._count} rows")
+        blocks = rows // self.block_rows
+        gathered: dict[str, npt.NDArray[Any]] = {}
+        for block in np.unique(blocks):
+            here = np.flatnonzero(blocks == block)
+            for name, values in self._block(int(block)).items():
+                if name not in gathered:
+                    gathered[name] = np.empty((len(rows), *values.shape[1:]), values.dtype)
+                gathered[name][here] = values[rows[here] - block * self.block_rows]
+        return gathered or self._group.read_columns(self.names, slice(0, 0))
+
+    def _block(self, block: int) -> dict[str, npt.NDArray[Any]]:
+        found = self._kept.pop(block, None)
+        if found is None:
+            start = block * self.block_rows
+            found = self._group.read_columns(self.names, slice(start, start + self.block_rows))
+            while len(self._kept) >= self._kept_blocks:
+                self._kept.popitem(last=False)
+        assert found is not None
+        self._kept[block] = found
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": OrderedDict()}
+
+
+class Batches:
+    """Batches of row numbers that draw from few blocks at a time: a sampler for PyTorch's loaders.
+
+    Blocks are put in a random order; of each ``window`` of them the rows are shuffled together. So every row comes once
+    per epoch, and every block is read once if the `Rows` keep twice ``window`` blocks: a batch may begin in one window and
+    end in the next.
+
+    >>> rows = raddle.Rows(f["rec"], ["energy", "map"])  # doctest: +SKIP
+    >>> batches = raddle.Batches(rows, 1024, seed=1)  # doctest: +SKIP
+    >>> loader = torch.utils.data.DataLoader(rows, sampler=batches, batch_size=None)  # doctest: +SKIP
+
+    Parameters
+    ----------
+    rows
+        What is drawn from.
+    batch_rows
+        Rows of a batch; the last one may have fewer.
+    shuffle
+        False: in the order of the file.
+    seed
+        The same seed and epoch give the same batches.
+    window
+        Blocks whose rows are shuffled together.
+    rank, size
+        This process draws every ``size``-th block, from number ``rank`` of the epoch's order.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        batch_rows: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        window: int = 4,
+        rank: int = 0,
+        size: int = 1,
+    ) -> None:
+        if batch_rows < 1 or window < 1 or not 0 <= rank < size:
+            raise UsageError(f"batches of {batch_rows} rows from windows of {window} blocks for rank {rank} of {size}")
+        self._rows, self._batch_rows, self._shuffle = rows, batch_rows, shuffle
+        self._seed, self._window, self._rank, self._size = seed, window, rank, size
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw the batches of another epoch, as PyTorch's samplers for several processes do."""
+        self._epoch = epoch
+
+    def _own_blocks(self, random: np.random.Generator) -> npt.NDArray[np.int64]:
+        blocks = np.arange(math.ceil(len(self._rows) / self._rows.block_rows))
+        if self._shuffle:
+            random.shuffle(blocks)
+        return blocks[self._rank :: self._size]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self._seed, self._epoch))
+        blocks = self._own_blocks(random)
+        left = np.empty(0, np.int64)
+        for start in range(0, len(blocks), self._window):
+            drawn = [self._rows_of(block) for block in blocks[start : start + self._window]]
+            rows = np.concatenate(drawn)
+            if self._shuffle:
+                random.shuffle(rows)
+            left = np.concatenate([left, rows])
+            whole = len(left) // self._batch_rows * self._batch_rows
+            for first in range(0, whole, self._batch_rows):
+                yield left[first : first + self._batch_rows].tolist()
+            left = left[whole:]
+        if len(left):
+            yield left.tolist()
+
+    def _rows_of(self, block: np.int64) -> npt.NDArray[np.int64]:
+        start = int(block) * self._rows.block_rows
+        return np.arange(start, min(start + self._rows.block_rows, len(self._rows)))
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        blocks = self._own_blocks(np.random.default_rng((self._seed, self._epoch)))
+        return math.ceil(sum(len(self._rows_of(block)) for block in blocks) / self._batch_rows)

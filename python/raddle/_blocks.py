@@ -1,0 +1,61 @@
+"""Blocks of datasets that consist of whole chunks, and what reads block by block: dask arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raddle.errors import UsageError
+
+if TYPE_CHECKING:
+    from raddle._dataset import Dataset
+
+# Of decoded values: large against what a task of dask costs (some 0.1 to 1 ms), small against memory.
+BLOCK_LEN_BYTES = 64 << 20
+
+
+def block_shape(
+    shape: tuple[int, ...], chunks: tuple[int, ...] | None, element_len_bytes: int, block_len_bytes: int
+) -> tuple[int, ...]:
+    """Shape of blocks of about ``block_len_bytes``: whole chunks, as many as fit, those along the last axes first.
+
+    Never smaller than a chunk. Where there are no chunks, rows are what blocks consist of.
+    """
+    unit = chunks or (1, *shape[1:]) if shape else ()
+    block = [max(1, min(part, dim)) for part, dim in zip(unit, shape, strict=True)]
+    for axis in reversed(range(len(block))):
+        others = int(np.prod(block, dtype=object)) // block[axis]
+        wanted = block_len_bytes // max(1, others * element_len_bytes)
+        whole = max(1, wanted // unit[axis]) * unit[axis]
+        block[axis] = max(block[axis], min(whole, shape[axis]))
+        if block[axis] < shape[axis]:
+            break
+    return tuple(block)
+
+
+def dask_array(dataset: Dataset, block_len_bytes: int) -> Any:
+    """The dataset as a dask array."""
+    import dask.array
+    from dask.base import tokenize
+
+    shape = dataset.shape
+    if shape is None or not shape:
+        raise UsageError(f"{dataset.name}: a dataset without dimensions is no dask array; read it")
+    if dataset.dtype.subdtype is not None:
+        raise UsageError(f"{dataset.name}: elements that are arrays have no dask array")
+    if block_len_bytes < 1:
+        raise UsageError(f"blocks of {block_len_bytes} bytes")
+    status = os.stat(dataset.file.filename)
+    # One name for the same content in every process, another after a change of the file.
+    token = tokenize(os.path.abspath(dataset.file.filename), status.st_mtime_ns, status.st_size, dataset.name)
+    blocks = block_shape(shape, dataset.chunks, dataset.dtype.itemsize, block_len_bytes)
+    return dask.array.from_array(
+        dataset,
+        chunks=blocks,
+        name=f"raddle-{token}-{'x'.join(map(str, blocks))}",
+        meta=np.empty((0,) * len(shape), dataset.dtype),
+        fancy=False,
+        lock=False,
+    )

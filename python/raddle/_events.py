@@ -1,0 +1,57 @@
+"""Rows of a table by event: jagged arrays made of offsets and content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle._selection import rows_of
+from raddle._tables import awkward_column
+from raddle.errors import DamagedError, ObjectNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from raddle._file import Group
+
+
+def read_events(group: Group, names: Sequence[str] | None, events: slice | None, key: str) -> Any:
+    """An awkward array with a list of records per event."""
+    import awkward
+
+    offsets, first_row = _offsets(group, events, key)
+    rows = slice(first_row, first_row + int(offsets[-1]))
+    columns = group.read_columns(table_columns(group, key) if names is None else names, rows)
+    contents = [awkward_column(column) for column in columns.values()]
+    record = awkward.contents.RecordArray(contents, list(columns), length=int(offsets[-1]))
+    return awkward.Array(awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), record))
+
+
+def table_columns(group: Group, key: str) -> list[str]:
+    """Datasets with a row per row of the table: not those of the key that count events."""
+    made = {f"{key}{ending}" for ending in (".seq", ".seq_cnt", ".offsets")}
+    counted = group.get(f"{key}.seq")
+    return [
+        name
+        for name, column in group._columns(None).items()
+        if name not in made and (counted is None or column.shape[0] == counted.shape[0])  # type: ignore[index]
+    ]
+
+
+def _offsets(group: Group, events: slice | None, key: str) -> tuple[npt.NDArray[np.int64], int]:
+    """Ends of the events' rows after a 0, counted from the first row; the first row."""
+    name = f"{key}.offsets"
+    found = group.get(name)
+    if found is None:
+        error = ObjectNotFoundError(f"{group.name} has no {name}")
+        error.hint = f"make it: raddle keys add {group.file.filename}"
+        raise error
+    start, count, step = rows_of(events, max(0, len(found) - 1))
+    if step != 1:
+        raise UsageError("events are read as they follow each other: no step")
+    offsets = np.asarray(found[start : start + count + 1], np.int64) if len(found) else np.zeros(1, np.int64)
+    first = int(offsets[0])
+    if first < 0 or (np.diff(offsets) < 0).any():
+        raise DamagedError(f"{found.name} is no list of ascending row numbers; make the keys anew")
+    return offsets - first, first

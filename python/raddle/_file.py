@@ -1,0 +1,422 @@
+"""Groups and files: reading HDF5 files with the interface of h5py and all cores.
+
+Objects are numbers of the compiled part with names; nothing is read from the file but values.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle import _core
+from raddle._dataset import Dataset
+from raddle._events import read_events
+from raddle._object import Datatype, HdfObject
+from raddle._partition import Communicator, Share, share
+from raddle._selection import rows_of
+from raddle._tables import Library, table
+from raddle._types import ElementType, element_type, raw_bytes
+from raddle._values import ExternalLink, SoftLink, encoded
+from raddle.errors import InputError, ObjectNotFoundError, UsageError
+
+_T = TypeVar("_T")
+
+
+def open(path: str | os.PathLike[str], *, threads: int | None = None) -> File:
+    """Open an HDF5 file for reading.
+
+    Parameters
+    ----------
+    path
+        Any HDF5 file, netCDF-4 files among them.
+    threads
+        Threads that decode chunks. Default: the cores that this process may use.
+
+    Returns
+    -------
+    File
+        The file, which is also its root group and a context manager.
+
+    Raises
+    ------
+    raddle.errors.InputNotFoundError
+        If there is no such file (also a ``FileNotFoundError``).
+    raddle.errors.DamagedError
+        If it is no HDF5 file, cut short or damaged (also an ``OSError``).
+
+    Notes
+    -----
+    The metadata is read at once, values when they are asked for. Chunks are decoded outside of libhdf5 and of Python's
+    lock. The file must not be written meanwhile.
+
+    Examples
+    --------
+    >>> with raddle.open("run.h5") as f:  # doctest: +SKIP
+    ...     energy = f["rec/energy"][1000:2000]
+    """
+    return File(path, threads=threads)
+
+
+def read_columns(
+    group: Group,
+    names: Sequence[str] | None = None,
+    rows: slice | None = None,
+    *,
+    library: Library = "dict",
+) -> Any:
+    """Read many datasets of a group in one parallel pass: `Group.read_columns` as a function."""
+    return group.read_columns(names, rows, library=library)
+
+
+class _Items(ItemsView[str, Any]):
+    """Names and objects; None for links that lead nowhere."""
+
+    _mapping: Group
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self._mapping._pairs()
+
+
+class _Values(ValuesView[Any]):
+    """Objects; None for links that lead nowhere."""
+
+    _mapping: Group
+
+    def __iter__(self) -> Iterator[Any]:
+        return (member for _, member in self._mapping._pairs())
+
+
+class Group(HdfObject, Mapping[str, Any]):
+    """A group: a mapping of names and paths to groups, datasets and committed datatypes."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str | bytes) -> Any:
+        path = encoded(name) if isinstance(name, str) else name
+        found = self._core().find(self._number, path) if path else None
+        shown = path.decode("utf-8", "surrogateescape")
+        if found is None:
+            raise ObjectNotFoundError(f"no object {shown!r} in {self.name}")
+        if isinstance(found, tuple):
+            return self._file._foreign_object(found[0], found[1])
+        return self._file._object(found, posixpath.normpath(posixpath.join(self.name, shown)))
+
+    @overload
+    def get(self, name: str, /) -> Any | None: ...
+    @overload
+    def get(self, name: str, /, default: _T, getclass: bool = ..., getlink: bool = ...) -> Any | _T: ...
+    def get(self, name: str, default: Any = None, getclass: bool = False, getlink: bool = False) -> Any:
+        """An object, its class, its link, or ``default`` where there is none."""
+        if getlink:
+            link = self._link(name)
+            if link is None:
+                return default
+            made = {"soft": SoftLink, "external": ExternalLink}.get(link[0])
+            found = made if getclass else made(*link[1:]) if made else link
+            return found
+        try:
+            found = self[name]
+        except KeyError:
+            return default
+        return type(found) if getclass else found
+
+    def _link(self, name: str) -> tuple[Any, ...] | None:
+        folder, base = posixpath.split(name.rstrip("/"))
+        group = self[folder] if folder else self
+        return self._core().link(group._number, encoded(base)) if isinstance(group, Group) else None
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, (str, bytes)):
+            return False
+        try:
+            self[name]
+        except (KeyError, OSError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._core().names(self._number))
+
+    def __len__(self) -> int:
+        return self._core().link_count(self._number)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the members."""
+        return KeysView(self)
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and members; None for a link that leads nowhere."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[Any]:
+        """Members; None for a link that leads nowhere."""
+        return _Values(self)
+
+    def _pairs(self) -> Iterator[tuple[str, Any]]:
+        prefix = self.name if self.name.endswith("/") else self.name + "/"
+        make = self._file._make
+        for name, number, kind in self._core().children(self._number):
+            if number is None or kind is None:
+                yield name, self.get(name)
+            else:
+                yield name, make(kind, number, prefix + name)
+
+    def visititems(self, function: Callable[[str, Any], _T | None]) -> _T | None:
+        """Call ``function(path, object)`` for every object below, each once, until it returns something."""
+        return self._visit("", {self._number}, function)
+
+    def visit(self, function: Callable[[str], _T | None]) -> _T | None:
+        """Call ``function(path)`` for every object below, each once, until it returns something."""
+        return self.visititems(lambda path, _: function(path))
+
+    def _visit(
+        self, prefix: str, seen: set[int], function: Callable[[str, Any], _T | None]
+    ) -> _T | None:
+        below = self.name if self.name.endswith("/") else self.name + "/"
+        children = self._core().children(self._number)
+        # In the order of names' bytes, as libhdf5 visits.
+        for name, number, kind in sorted(children, key=lambda child: encoded(child[0])):
+            if number is None or kind is None or number in seen:
+                continue
+            seen.add(number)
+            found = self._file._make(kind, number, below + name)
+            result = function(prefix + name, found)
+            if result is None and isinstance(found, Group):
+                result = found._visit(prefix + name + "/", seen, function)
+            if result is not None:
+                return result
+        return None
+
+    def read_columns(
+        self,
+        names: Sequence[str] | None = None,
+        rows: slice | None = None,
+        *,
+        library: Library = "dict",
+    ) -> Any:
+        """Read many datasets in one parallel pass.
+
+        Parameters
+        ----------
+        names
+            Paths of datasets, from this group. Default: all datasets of the group that have a dimension.
+        rows
+            Rows of the first axis, the same of every dataset. Default: all.
+        library
+            ``"dict"``: a dict of arrays by name. ``"numpy"``: one structured array. ``"awkward"``: an awkward record
+            array. ``"pandas"``: a data frame. All but the first need columns of equal length.
+
+        Returns
+        -------
+        dict, numpy.ndarray, awkward.Array or pandas.DataFrame
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If there is no such dataset (also a ``KeyError``).
+        """
+        columns = self._columns(names)
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        wanted = []
+        for name, column in columns.items():
+            shape = column.shape
+            if not shape:
+                raise UsageError(f"{column.name} has no rows")
+            axis = rows_of(rows, shape[0])
+            kind = column._element_type()
+            if kind.route != "bytes" or not column._storage()[3]:
+                start, count, step = axis
+                arrays[name] = column.read(slice(start, start + count * step, step))
+                continue
+            base, inner = kind.dtype.subdtype or (kind.dtype, ())
+            array = np.empty((axis[1], *shape[1:], *inner), base)
+            arrays[name] = array
+            if array.nbytes:
+                axes = [axis, *((0, dim, 1) for dim in shape[1:])]
+                wanted.append((column._number, axes, raw_bytes(array)))
+        self._core().read(wanted)
+        return table(arrays, library)
+
+    def read_events(
+        self, names: Sequence[str] | None = None, events: slice | None = None, *, key: str = "evt"
+    ) -> Any:
+        """Read rows by event, from a table with partition keys, in one parallel pass.
+
+        Parameters
+        ----------
+        names
+            Paths of columns, from this group. Default: all columns of the table.
+        events
+            Events: rows of the group that has a row per event. Default: all.
+        key
+            The key's name: ``KEY.offsets`` says which rows are an event's.
+
+        Returns
+        -------
+        awkward.Array
+            For each event a list of records, of any length.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If the group has no ``KEY.offsets``; ``raddle keys add`` makes them.
+        """
+        return read_events(self, names, events, key)
+
+    def _columns(self, names: Sequence[str] | None) -> dict[str, Dataset]:
+        if names is None:
+            return {name: found for name, found in self.items() if isinstance(found, Dataset) and found.shape}
+        if isinstance(names, str):
+            raise UsageError("names is a list of names, not one text")
+        columns = {}
+        for name in names:
+            found = self[name]
+            if not isinstance(found, Dataset) or found.file is not self._file:
+                raise UsageError(f"{name!r} is no dataset of this file")
+            columns[name] = found
+        return columns
+
+    def __eq__(self, other: object) -> bool:
+        return HdfObject.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return HdfObject.__hash__(self)
+
+    def __repr__(self) -> str:
+        return f'<HDF5 group "{self.name}" ({len(self)} members)>' if self else "<Closed HDF5 group>"
+
+
+class File(Group):
+    """An HDF5 file opened for reading; made by `raddle.open`. It is its root group and a context manager."""
+
+    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "filename")
+
+    filename: str
+    """Path as given."""
+
+    def __init__(self, path: str | os.PathLike[str], *, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise UsageError(f"{threads} threads are too few")
+        self.filename = os.fspath(path)
+        self._core_file: _core.File | None = _core.File(path, threads)
+        self._elements: dict[int, ElementType] = {}
+        self._h5py_file: Any = None
+        self._linked: dict[str, File] = {}
+        super().__init__(self, 0, "/")
+
+    @property
+    def mode(self) -> str:
+        """Always ``"r"``."""
+        return "r"
+
+    def partition(
+        self, reader: Communicator | int, size: int | None = None, *, key: str = "evt"
+    ) -> Share:
+        """Find which events and which rows of every table one of several readers takes.
+
+        Parameters
+        ----------
+        reader
+            A communicator of mpi4py, or the number of the reader, from 0.
+        size
+            Number of readers, where ``reader`` is a number.
+        key
+            Name of the partition key, or its path in the group that has a row per event (``"/spill/evt"``), which is found
+            by itself where it is ``/spill`` or the only group with the key.
+
+        Returns
+        -------
+        Share
+            Events, and rows by group. No reader reads a whole key, and none waits for others.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If the file has no such key; ``raddle keys add`` makes one.
+        """
+        return share(self, reader, size, key)
+
+    def close(self) -> None:
+        """Close the file and those that were opened through its external links."""
+        self._core_file = None
+        if self._h5py_file:
+            self._h5py_file.close()
+        for file in self._linked.values():
+            file.close()
+        self._h5py_file, self._linked = None, {}
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open_core(self) -> _core.File:
+        if self._core_file is None:
+            raise UsageError(f"{self.filename}: the file is closed")
+        return self._core_file
+
+    def _element_type(self, number: int) -> ElementType:
+        found = self._elements.get(number)
+        if found is None:
+            found = self._elements[number] = element_type(*self._open_core().datatype(number))
+        return found
+
+    def _object(self, number: int, name: str) -> Any:
+        return self._make(self._open_core().kind(number)[0], number, name)
+
+    def _make(self, kind: str, number: int, name: str) -> Any:
+        if kind == "dataset":
+            return Dataset(self, number, name)
+        if kind == "group":
+            return Group(self, number, name)
+        if kind == "datatype":
+            return Datatype(self, number, name)
+        reason = self._open_core().reason(number)
+        error = InputError(f"{self.filename}: {name} cannot be read: {reason}")
+        error.kind = "damaged"
+        raise error
+
+    def _foreign_object(self, filename: bytes, path: bytes) -> Any:
+        """The object behind an external link; its file stays open as long as this one."""
+        folder = os.path.dirname(os.path.abspath(self.filename))
+        other = os.path.join(folder, os.fsdecode(filename))
+        if other not in self._linked:
+            try:
+                self._linked[other] = File(other)
+            except OSError as error:
+                raise ObjectNotFoundError(f"{other}: {error}") from error
+        return self._linked[other][path]
+
+    def _h5py(self) -> Any:
+        """The same file in h5py; None where that is not installed."""
+        if self._h5py_file is None:
+            try:
+                import h5py
+            except ImportError:
+                return None
+            try:
+                # Registers the filters that it brings.
+                import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+            except ImportError:
+                pass
+            self._h5py_file = h5py.File(self.filename, "r", locking="best-effort")
+        return self._h5py_file
+
+    def __repr__(self) -> str:
+        state = "mode r" if self else "closed"
+        return f'<HDF5 file "{os.path.basename(self.filename)}" ({state})>'
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (File, (self.filename,))

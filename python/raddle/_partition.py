@@ -1,0 +1,130 @@
+"""Shares of events: which rows of every table one of several readers takes, by the file's partition keys."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from raddle import _core
+from raddle._events import table_columns
+from raddle._values import encoded
+from raddle.errors import ObjectNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from raddle._file import File, Group
+    from raddle._tables import Library
+
+
+class Communicator(Protocol):
+    """What is asked of a communicator; mpi4py's have it."""
+
+    def Get_rank(self) -> int:
+        """Number of this process, from 0."""
+
+    def Get_size(self) -> int:
+        """Number of processes."""
+
+
+class Share(Mapping[str, slice]):
+    """What one of several readers takes of a file: a mapping from groups with keys to their rows.
+
+    The shares of all ranks hold every row of every such group once, rows of one event in one share.
+    """
+
+    __slots__ = ("_file", "_key", "_rows", "events", "rank", "size")
+
+    rank: int
+    """The reader, from 0."""
+    size: int
+    """Number of readers."""
+    events: slice
+    """Its events: rows of the group that has a row per event."""
+
+    def __init__(self, file: File, key: str, described: dict[str, Any], groups: list[bytes]) -> None:
+        self._file = file
+        self._key = key
+        self.rank, self.size = described["rank"], described["size"]
+        self.events = slice(described["events"]["start"], described["events"]["end"])
+        rows = [slice(table["rows"]["start"], table["rows"]["end"]) for table in described["tables"]]
+        # The names in the description are made for terminals.
+        paths = [group.decode("utf-8", "surrogateescape") for group in groups]
+        self._rows = dict(zip(paths, rows, strict=True))
+
+    def __getitem__(self, group: str | Group) -> slice:
+        """Rows of a group, named or given, for all of its datasets."""
+        path = "/" + (group if isinstance(group, str) else group.name).strip("/")
+        if path not in self._rows:
+            error = ObjectNotFoundError(f"{path} has no rows by event")
+            error.hint = "groups with keys are " + ", ".join(self._rows)
+            raise error
+        return self._rows[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read_columns(
+        self, group: str | Group, names: Sequence[str] | None = None, *, library: Library = "dict"
+    ) -> Any:
+        """Read this share's rows of a group's datasets, by default of all columns: `Group.read_columns`."""
+        rows = self[group]
+        found = cast("Group", self._file[group] if isinstance(group, str) else group)
+        wanted = table_columns(found, self._key) if names is None else names
+        return found.read_columns(wanted, rows, library=library)
+
+    def __repr__(self) -> str:
+        events = f"events {self.events.start:,} to {self.events.stop:,}"
+        return f"<Share {self.rank} of {self.size}: {events}, {len(self)} groups>"
+
+
+def share(file: File, reader: Communicator | int, size: int | None, key: str) -> Share:
+    """The share of a rank, given as a number or by its communicator."""
+    if isinstance(reader, int):
+        if size is None:
+            raise UsageError("partition(rank, size), or partition(communicator)")
+        rank = reader
+    else:
+        if size is not None:
+            raise UsageError("a communicator knows its size")
+        rank, size = reader.Get_rank(), reader.Get_size()
+    if not 0 <= rank < size:
+        raise UsageError(f"rank {rank} of {size}")
+    path = index_key(file, key)
+    name = posixpath.basename(path).removesuffix(".seq")
+    described, groups = _core.partition(file.filename, path, rank, size)
+    return Share(file, name, json.loads(described), groups)
+
+
+def index_key(file: File, key: str) -> str:
+    """Path of the key of the group that has a row per event."""
+    named = key.removesuffix(".seq")
+    if "/" in named:
+        return "/" + named.strip("/") + ".seq"
+    ending = encoded(f"{named}.seq")
+    groups = [group for group in _groups(file) if group._core().link(group._number, ending) is not None]
+    names = [group.name for group in groups]
+    if not names:
+        error = ObjectNotFoundError(f"{file.filename} has no key {named!r}")
+        error.hint = f"make it: raddle keys add {file.filename}, or raddle.merge(..., keys=[...])"
+        raise error
+    if len(names) > 1 and "/spill" not in names:
+        raise UsageError(f"which of these has a row per event? key='{names[0]}/{named}', say; of {', '.join(names)}")
+    chosen = names[0] if len(names) == 1 else "/spill"
+    return f"{chosen.rstrip('/')}/{named}.seq"
+
+
+def _groups(file: File) -> list[Group]:
+    from raddle._file import Group
+
+    found: list[Group] = [file]
+
+    def take(_: str, member: Any) -> None:
+        if isinstance(member, Group):
+            found.append(member)
+
+    file.visititems(take)
+    return found

@@ -1,0 +1,125 @@
+"""Progress of a run in terminals and notebooks.
+
+The compiled part calls with what every stage has done so far, several times a second. Shown is the stage that goes
+through the values, in bytes; with tqdm where it is installed, else as a line that is written over on a terminal. Nothing
+is shown where standard error is no terminal and there is no notebook.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+from raddle._reports import size
+from raddle.errors import UsageError
+
+Stage = tuple[str, int, int, int | None, bool]
+Progress = Callable[[list[Stage], list[tuple[str, str]]], object]
+Shown = bool | Literal["auto"] | Callable[[str, int, int | None], object]
+
+
+def observer(shown: Shown, warn: Callable[[str], object]) -> tuple[Progress, Callable[[], None]]:
+    """What the compiled part calls, and what ends it."""
+    display: _Display
+    if callable(shown):
+        display = _Called(shown)
+    elif shown == "auto":
+        display = _best() if _is_notebook() or sys.stderr.isatty() else _Silent()
+    elif shown is True:
+        display = _best()
+    elif shown is False:
+        display = _Silent()
+    else:
+        raise UsageError(f"progress is True, False, 'auto' or a function, not {shown!r}")
+
+    def told(stages: list[Stage], messages: list[tuple[str, str]]) -> None:
+        for severity, text in messages:
+            if severity == "warning":
+                warn(text)
+        running = [stage for stage in stages if not stage[4]] or stages[-1:]
+        if running:
+            # The one that is furthest in the order of a run and knows its length.
+            name, done, _, total, _ = max(running, key=lambda stage: (stage[3] is not None, stage[1]))
+            display.advance(name, done, total)
+
+    return told, display.close
+
+
+class _Display:
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        """A stage has done so much."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+class _Silent(_Display):
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        pass
+
+
+class _Called(_Display):
+    def __init__(self, function: Callable[[str, int, int | None], object]) -> None:
+        self._function = function
+
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        self._function(stage, done_len_bytes, total_len_bytes)
+
+
+class _Line(_Display):
+    """A line on standard error."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        text = f"{stage:<8} {size(done_len_bytes)}"
+        if total_len_bytes:
+            text += f" of {size(total_len_bytes)} ({100 * done_len_bytes / total_len_bytes:.0f} %)"
+        sys.stderr.write("\r" + text.ljust(self._length))
+        sys.stderr.flush()
+        self._length = len(text)
+
+    def close(self) -> None:
+        if self._length:
+            sys.stderr.write("\r" + " " * self._length + "\r")
+            sys.stderr.flush()
+
+
+class _Bar(_Display):
+    """A bar of tqdm per stage."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+        self._stage: str | None = None
+        self._bar: Any = None
+
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        if stage != self._stage:
+            self.close()
+            self._stage = stage
+            self._bar = self._make(
+                desc=stage, total=total_len_bytes, unit="B", unit_scale=True, unit_divisor=1024, leave=False
+            )
+        self._bar.update(done_len_bytes - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _best() -> _Display:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return _Line()
+    return _Bar(tqdm)
+
+
+def _is_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    instance = shell.get_ipython() if shell is not None else None
+    return instance is not None and "IPKernelApp" in instance.config

@@ -1,0 +1,248 @@
+"""What runs return: the reports of the command as objects.
+
+The fields are those of the command's JSON (``--json``, ``--report``), a promise: fields are added, not renamed. Sizes are in
+bytes (``..._len_bytes``), times in seconds (``..._s``).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from typing import Any
+
+
+class Fields:
+    """Named values; objects inside are `Fields` as well."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self._values:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        return _wrapped(self._values[name])
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fields) and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._values,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain dicts, lists, texts and numbers."""
+        copied: dict[str, Any] = json.loads(json.dumps(self._values))
+        return copied
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._values.items())
+        return f"{type(self).__name__}({shown})"
+
+
+class _Report(Fields):
+    """A report with a table for notebooks."""
+
+    __slots__ = ()
+
+    def _rows(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{cells}</table>"
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        lines = "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
+        return f"{type(self).__name__}\n{lines}"
+
+
+class Plan(_Report):
+    """What a merge would do."""
+
+    __slots__ = ()
+
+    inputs: list[Fields]
+    """Input files in the order of their rows: ``path``, ``len_bytes``."""
+    skipped: list[Fields]
+    """Inputs that cannot be read and are left out: ``path``, ``reason``."""
+    output: Fields
+    """The output: ``datasets`` (``path``, ``datatype``, ``dims``, ``chunk_shape``, ...), ``chunks``, ..."""
+    bridged: list[Fields]
+    """Differences between inputs that the join bridges."""
+    predicted: Fields
+    """Sizes, time and memory to be expected."""
+    scan_s: float
+    elapsed_s: float
+
+    def _rows(self) -> list[tuple[str, str]]:
+        predicted = self.predicted
+        expected = predicted.stored_len_bytes + predicted.metadata_len_bytes
+        return [
+            ("inputs", f"{len(self.inputs):,} ({size(predicted.input_len_bytes)})"),
+            ("left out", f"{len(self.skipped):,}"),
+            ("datasets", f"{len(self.output.datasets):,}"),
+            ("uncompressed", size(self.output.logical_len_bytes)),
+            ("output", f"about {size(expected)}"),
+            ("time", f"about {predicted.elapsed_s:.2f} s"),
+        ]
+
+
+class MergeReport(_Report):
+    """What a merge did."""
+
+    __slots__ = ()
+
+    output: str
+    inputs: int
+    skipped: list[Fields]
+    input_len_bytes: int
+    output_len_bytes: int
+    metadata_len_bytes: int
+    logical_len_bytes: int
+    datasets: int
+    empty_datasets: int
+    longest_rows: int
+    elapsed_s: float
+    resumed_tiles: int
+    digest: str
+    """Digest of all values; equal values have equal digests whatever the layout."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("output", f"{self.output} ({size(self.output_len_bytes)})"),
+            ("inputs", f"{self.inputs:,} ({size(self.input_len_bytes)})"),
+            ("left out", f"{len(self.skipped):,}"),
+            ("datasets", f"{self.datasets:,} ({self.empty_datasets:,} empty)"),
+            ("uncompressed", size(self.logical_len_bytes)),
+            ("time", f"{self.elapsed_s:.2f} s"),
+            ("peak memory", size(self.memory.peak_rss_bytes or 0)),
+        ]
+
+
+class AppendReport(_Report):
+    """What an append did."""
+
+    __slots__ = ()
+
+    output: str
+    inputs: int
+    skipped: list[Fields]
+    input_len_bytes: int
+    old_len_bytes: int
+    output_len_bytes: int
+    grown_datasets: int
+    most_rows: int
+    elapsed_s: float
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("file", f"{self.output} ({size(self.old_len_bytes)} → {size(self.output_len_bytes)})"),
+            ("inputs", f"{self.inputs:,} ({size(self.input_len_bytes)})"),
+            ("left out", f"{len(self.skipped):,}"),
+            ("datasets that grew", f"{self.grown_datasets:,} (by up to {self.most_rows:,} rows)"),
+            ("time", f"{self.elapsed_s:.2f} s"),
+        ]
+
+
+class VerifyReport(_Report):
+    """Whether a file holds what it should; true in a condition if it does."""
+
+    __slots__ = ()
+
+    datasets: int
+    objects: int
+    compared_len_bytes: int
+    mismatches: list[Fields]
+    """What differs: ``path``, ``what``, ``row``, ``input``."""
+    elapsed_s: float
+
+    @property
+    def ok(self) -> bool:
+        """Nothing differs."""
+        return not self.mismatches
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def _rows(self) -> list[tuple[str, str]]:
+        shown = [(mismatch.path, mismatch.what) for mismatch in self.mismatches[:20]]
+        return [
+            ("equal", "yes" if self.ok else f"no, {len(self.mismatches):,} differences"),
+            ("datasets", f"{self.datasets:,}"),
+            ("compared", size(self.compared_len_bytes)),
+            ("time", f"{self.elapsed_s:.2f} s"),
+            *shown,
+        ]
+
+
+class Inspection(_Report):
+    """Where the bytes of a file went."""
+
+    __slots__ = ()
+
+    file_len_bytes: int
+    superblock_version: int
+    objects: Fields
+    space: Fields
+    logical_len_bytes: int
+    stored_len_bytes: int
+    chunks: Fields
+    filters: list[Fields]
+    groups: list[Fields]
+    datasets: list[Fields]
+    faults: list[Fields]
+    """Objects that cannot be read and indexes that are damaged."""
+    advice: list[Fields]
+    """What could be better."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        space = self.space
+        return [
+            ("file", size(self.file_len_bytes)),
+            ("raw data", size(space.raw_len_bytes)),
+            ("metadata", size(space.metadata_len_bytes)),
+            ("unused", size(space.unused_len_bytes)),
+            ("uncompressed", size(self.logical_len_bytes)),
+            ("datasets", f"{self.objects.datasets:,} ({self.objects.empty_datasets:,} empty)"),
+            ("chunks", f"{self.chunks.count:,}"),
+            ("faults", f"{len(self.faults):,}"),
+        ]
+
+
+def size(len_bytes: int) -> str:
+    """A number of bytes for people."""
+    value, unit = float(len_bytes), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.2f} {unit}"
+
+
+def _wrapped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Fields(value)
+    if isinstance(value, list):
+        return [_wrapped(item) for item in value]
+    return value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"<{type(value).__name__} of {len(value)}>"

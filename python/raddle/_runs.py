@@ -1,0 +1,313 @@
+"""The runs of the command as functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from raddle import _core
+from raddle._progress import Shown, observer
+from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
+from raddle.errors import ObjectNotFoundError, UsageError
+
+Path = str | os.PathLike[str]
+Inputs = Path | Iterable[Path]
+
+
+def plan(
+    inputs: Inputs,
+    *,
+    join: Literal["exact", "inner", "outer", "union"] | None = None,
+    layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
+    compress: str | None = None,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> Plan:
+    """Say what a merge would do; reads metadata only and writes nothing.
+
+    Parameters are those of `merge`.
+
+    Returns
+    -------
+    Plan
+        Datasets, shapes, differences, predicted size and time.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read or do not fit together; ``details`` is the table of differences.
+    """
+    common = {"join": join, "for": layout, "compress": compress, "jobs": jobs, "memory": memory}
+    return Plan(_run(_core.plan, _paths(inputs), common, options, progress))
+
+
+def merge(
+    inputs: Inputs,
+    output: Path,
+    *,
+    join: Literal["exact", "inner", "outer"] | None = None,
+    layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
+    compress: str | None = None,
+    keys: Sequence[str] | None = None,
+    force: bool = False,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> MergeReport:
+    """Concatenate the datasets of many HDF5 files along their first axis into one file.
+
+    Parameters
+    ----------
+    inputs
+        A path or several: files, folders (all HDF5 files in them), globs. Their order is natural (``run2`` before
+        ``run10``) unless ``order="given"``.
+    output
+        The file to write. It appears under this name when it is complete.
+    join
+        Which datasets the output has where not every input has them: ``"exact"`` (the default; differences are an
+        error), ``"inner"``, ``"outer"``.
+    layout
+        How the output will be read, which decides the chunk shapes: ``"events"`` (default), ``"scan"``, ``"random"``,
+        ``"cloud"``, ``"keep"``. The command's ``--for``.
+    compress
+        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``.
+    keys
+        Id columns of the group that has a row per event, to make partition keys of.
+    force
+        Replace the output if it exists.
+    jobs
+        Threads. Default: the cores that this process may use.
+    memory
+        Bytes for buffers, or a text such as ``"512MiB"``. Default: 1 GiB.
+    progress
+        True, False, ``"auto"`` (in notebooks and on terminals) or a function ``(stage, done_len_bytes,
+        total_len_bytes_or_None)``.
+    options
+        Other options of ``raddle merge``, with ``_`` for ``-``: ``sort_by=["/spill/run"]``, ``skip_bad=True``,
+        ``include=["/rec/**"]``.
+
+    Returns
+    -------
+    MergeReport
+        What was done.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read or do not fit together; nothing was written.
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+    raddle.errors.LockedError
+        If another run writes it.
+    KeyboardInterrupt
+        At Ctrl-C. The same call goes on where this one stopped.
+
+    Examples
+    --------
+    >>> report = raddle.merge("run11981/", "run11981.h5")  # doctest: +SKIP
+    >>> report.output_len_bytes  # doctest: +SKIP
+    """
+    common = {
+        "output": os.fspath(output),
+        "join": join,
+        "for": layout,
+        "compress": compress,
+        "keys": keys,
+        "force": force,
+        "jobs": jobs,
+        "memory": memory,
+    }
+    return MergeReport(_run(_core.merge, _paths(inputs), common, options, progress))
+
+
+def append(
+    file: Path,
+    inputs: Inputs,
+    *,
+    join: Literal["exact", "outer"] | None = None,
+    again: bool = False,
+    compress: str | None = None,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> AppendReport:
+    """Append the rows of more files to a merged file, in place and as one step.
+
+    Parameters
+    ----------
+    file
+        The file that grows. It is the old or the new one at any time.
+    again
+        Append inputs also if the file has their rows already.
+
+    The others are those of `merge`.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read, do not fit, or are in the file already.
+    """
+    common = {"join": join, "again": again, "compress": compress, "jobs": jobs, "memory": memory}
+    return AppendReport(_run(_core.append, [os.fspath(file), *_paths(inputs)], common, options, progress))
+
+
+def verify(
+    file: Path,
+    against: Inputs | None = None,
+    *,
+    join: Literal["exact", "inner", "outer"] | None = None,
+    jobs: int | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> VerifyReport:
+    """Check that a merged file holds what its inputs hold, or, without inputs, what was written.
+
+    Parameters
+    ----------
+    file
+        The merged file.
+    against
+        The inputs, as for the merge. Default: the digests in the file.
+
+    Returns
+    -------
+    VerifyReport
+        True in a condition if all is equal; ``mismatches`` says what is not.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If a file cannot be read, or there are no digests.
+    """
+    common = {"join": join, "jobs": jobs, "against": None if against is None else _paths(against)}
+    return VerifyReport(_run(_core.verify, [os.fspath(file)], common, options, progress))
+
+
+def inspect(file: Path) -> Inspection:
+    """Say where the bytes of an HDF5 file went, and what could be better; reads metadata only.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If it cannot be read.
+    """
+    return Inspection(json.loads(_core.inspect(os.fspath(file))))
+
+
+def references(
+    file: Path, output: Path | None = None, *, group: str | None = None, url: str | None = None
+) -> dict[str, Any]:
+    """Say where each chunk of an HDF5 file lies, so that readers of Zarr read it as it is; reads metadata only.
+
+    Parameters
+    ----------
+    file
+        The file.
+    output
+        Where to write the references, for kerchunk, fsspec and VirtualiZarr: as JSON, or, if the name ends with
+        ``.parquet``, as a folder in kerchunk's parquet layout, of which readers load only what they need. Default: nowhere.
+    group
+        A group whose references are wanted, as the root. Default: those of the whole file.
+    url
+        How readers reach the file. Default: its absolute path.
+
+    Returns
+    -------
+    dict
+        The references: ``{"version": 1, "refs": {...}}``. Objects that Zarr has no equal for are left out, with a warning
+        for each.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If the file cannot be read.
+    raddle.errors.ObjectNotFoundError
+        If there is no such group.
+    raddle.errors.UsageError
+        If parquet is wanted and fastparquet is not installed.
+    OSError
+        If ``output`` cannot be written; a folder is not replaced.
+
+    Examples
+    --------
+    >>> store = fsspec.filesystem("reference", fo=raddle.references("run.h5")).get_mapper()  # doctest: +SKIP
+    """
+    text, left_out = _core.references(os.fspath(file), url or os.path.abspath(file))
+    for path, reason in left_out:
+        warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
+    found: dict[str, Any] = json.loads(text)
+    if group is not None:
+        prefix = group.strip("/") + "/"
+        inside = {key.removeprefix(prefix): at for key, at in found["refs"].items() if key.startswith(prefix)}
+        if ".zgroup" not in inside:
+            raise ObjectNotFoundError(f"{os.fspath(file)} has no group {group!r}")
+        found["refs"] = inside
+    if output is not None and os.fspath(output).endswith(".parquet"):
+        from raddle._parquet import write_parquet
+
+        write_parquet(found, os.fspath(output))
+    elif output is not None:
+        with open(output, "w", encoding="utf-8") as written:
+            json.dump(found, written)
+    return found
+
+
+def _paths(inputs: Inputs) -> list[str]:
+    if isinstance(inputs, (str, os.PathLike)):
+        return [os.fspath(inputs)]
+    return [os.fspath(path) for path in inputs]
+
+
+# Options whose values the command takes in one argument with commas between them; others are given several times.
+_WITH_COMMAS = {"keys", "sort-by", "key-datasets"}
+
+
+def _command_line(paths: list[str], options: dict[str, Any]) -> list[str]:
+    """The arguments of the command. A path is never taken for an option, nor for one of its values."""
+    line: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            line.append(flag)
+        elif isinstance(value, (str, int, float, os.PathLike)):
+            line.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        elif flag[2:] in _WITH_COMMAS:
+            line.append(f"{flag}={','.join(str(item) for item in value)}")
+        else:
+            line += [f"{flag}={os.fspath(item) if isinstance(item, os.PathLike) else item}" for item in value]
+    return [*line, "--", *paths]
+
+
+# What belongs to the command's own output, not to a call.
+_NOT_FOR_CALLS = {"json", "dry_run", "quiet", "verbose", "progress", "log_json", "report", "list", "null", "datasets"}
+
+
+def _run(
+    run: Callable[[Sequence[str], Any], str],
+    paths: list[str],
+    common: dict[str, Any],
+    options: dict[str, Any],
+    progress: Shown,
+) -> dict[str, Any]:
+    unfit = _NOT_FOR_CALLS & options.keys()
+    if unfit:
+        raise UsageError(f"{', '.join(sorted(unfit))}: an option of the command that a call does not have")
+
+    def warn(text: str) -> None:
+        warnings.warn(text, stacklevel=4)
+
+    told, close = observer(progress, warn)
+    try:
+        report: dict[str, Any] = json.loads(run(_command_line(paths, {**common, **options}), told))
+    finally:
+        close()
+    return report

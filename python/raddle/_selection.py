@@ -1,0 +1,154 @@
+"""What stands between the brackets: numpy's and h5py's indexing as one selection per axis."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle.errors import UsageError
+
+# Start, count and step, or the elements themselves.
+Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection of a dataset's elements."""
+
+    axes: list[Axis]
+    # Of the result; axes selected by a single number are gone.
+    shape: tuple[int, ...]
+    # Fields of a compound, in the order wanted; one that was not given in a list gives an array of its values.
+    fields: list[str] | str | None
+    # The result is an array even where it has one element only.
+    keeps_array: bool
+    # For a mask of several dimensions: which of the elements read are wanted.
+    mask: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def read_shape(self) -> tuple[int, ...]:
+        """Shape with all axes."""
+        return tuple(axis[1] if isinstance(axis, tuple) else len(axis) for axis in self.axes)
+
+
+def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
+    """The selection that ``dataset[arguments]`` means.
+
+    Raises IndexError, TypeError or ValueError for what is none.
+    """
+    items = list(arguments) if isinstance(arguments, tuple) else [arguments]
+    fields, items = _fields(items)
+    if len(items) == 1 and isinstance(items[0], np.ndarray) and items[0].dtype == bool and items[0].ndim > 1:
+        return _masked(items[0], shape, fields)
+    ellipses = sum(item is Ellipsis for item in items)
+    if ellipses > 1:
+        raise IndexError("only one Ellipsis (...) is possible")
+    if not ellipses:
+        items.append(Ellipsis)
+    missing = len(shape) - (len(items) - 1)
+    if missing < 0:
+        raise IndexError(f"{len(items) - 1} indices for a dataset of {len(shape)} dimensions")
+    at = next(number for number, item in enumerate(items) if item is Ellipsis)
+    items[at : at + 1] = [slice(None)] * missing
+    axes: list[Axis] = []
+    result: list[int] = []
+    lists = 0
+    for item, dim in zip(items, shape, strict=True):
+        axis, kept = _axis(item, dim)
+        axes.append(axis)
+        lists += not isinstance(axis, tuple)
+        if kept:
+            result.append(axis[1] if isinstance(axis, tuple) else len(axis))
+    if lists > 1:
+        raise TypeError("only one axis can be indexed by a list or an array")
+    return Selection(axes, tuple(result), fields, bool(ellipses))
+
+
+def rows_of(rows: slice | None, dim: int) -> tuple[int, int, int]:
+    """Start, count and step of a slice of rows."""
+    axis, _ = _axis(slice(None) if rows is None else rows, dim)
+    assert isinstance(axis, tuple)
+    return axis
+
+
+def _fields(items: list[Any]) -> tuple[list[str] | str | None, list[Any]]:
+    names = [item for item in items if isinstance(item, str)]
+    lists = [item for item in items if isinstance(item, list) and item and all(isinstance(n, str) for n in item)]
+    if not names and not lists:
+        return None, items
+    rest = [item for item in items if not isinstance(item, str) and not any(item is given for given in lists)]
+    if lists:
+        return [*names, *(name for given in lists for name in given)], rest
+    return (names[0] if len(names) == 1 else names), rest
+
+
+def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
+    """The selection of an axis, and whether the result has the axis."""
+    if isinstance(item, slice):
+        step = 1 if item.step is None else operator.index(item.step)
+        if step < 1:
+            raise ValueError(f"Step must be >= 1 (got {step})")
+        start, stop, step = item.indices(dim)
+        return (start, len(range(start, stop, step)), step), True
+    if isinstance(item, (list, tuple, range)) or (isinstance(item, np.ndarray) and item.ndim > 0):
+        return _listed(item, dim), True
+    try:
+        number = operator.index(item)
+    except TypeError:
+        raise TypeError(f"{item!r} is no index of a dataset") from None
+    if isinstance(item, (bool, np.bool_)):
+        raise TypeError("a single truth value is no index of a dataset")
+    wrapped = number + dim if number < 0 else number
+    if not 0 <= wrapped < dim:
+        raise IndexError(f"Index ({number}) out of range for (0-{dim - 1})" if dim else "index into an empty axis")
+    return (wrapped, 1, 1), False
+
+
+def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.uint64]:
+    listed = np.asarray(item)
+    if listed.ndim != 1:
+        raise TypeError("only one-dimensional lists and arrays index an axis")
+    if listed.dtype == bool:
+        if len(listed) != dim:
+            raise IndexError(f"a mask of {len(listed)} elements for an axis of {dim}")
+        return np.flatnonzero(listed).astype(np.uint64)
+    if not len(listed):
+        return np.empty(0, np.uint64)
+    if listed.dtype.kind not in "iu":
+        raise TypeError(f"an array of {listed.dtype} is no index of a dataset")
+    if listed.dtype.kind == "i":
+        listed = np.where(listed < 0, listed + dim, listed)
+        if listed.min() < 0:
+            raise IndexError(f"an index is out of range for an axis of {dim}")
+    if listed.max() >= dim:
+        raise IndexError(f"Index ({listed.max()}) out of range for (0-{dim - 1})")
+    return np.ascontiguousarray(listed, np.uint64)
+
+
+def _masked(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], fields: list[str] | str | None) -> Selection:
+    if mask.shape != shape:
+        raise TypeError(f"a mask of shape {mask.shape} for a dataset of shape {shape}")
+    axes: list[Axis] = []
+    bounds = []
+    for number in range(mask.ndim):
+        others = tuple(other for other in range(mask.ndim) if other != number)
+        hit = np.flatnonzero(mask.any(axis=others))
+        start, count = (int(hit[0]), int(hit[-1] - hit[0]) + 1) if len(hit) else (0, 0)
+        axes.append((start, count, 1))
+        bounds.append(slice(start, start + count))
+    inner = mask[tuple(bounds)]
+    return Selection(axes, tuple(inner.shape), fields, True, inner)
+
+
+def check_destination(array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether values can be read straight into ``array``; fails where they do not fit at all."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError("the output is no numpy array")
+    if array.shape != shape:
+        raise UsageError(f"an output of shape {array.shape} for values of shape {shape}")
+    return array.dtype == dtype and array.flags.c_contiguous and array.flags.writeable

@@ -1,0 +1,161 @@
+"""Exceptions of raddle.
+
+Every one of them is a `RaddleError` and also one of Python's own where that has a fitting class, so that ``except
+OSError`` or ``except KeyError`` catches it. Each carries
+
+* ``kind``: a short word for programs, for example ``"damaged"``; a promise, unlike the message;
+* ``exit_code``: what the ``raddle`` command ends with for this error (``raddle merge --help`` lists the meanings);
+* ``details``: lines below the message, such as the table of differences between inputs, or None;
+* ``hint``: what to do, or None.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "RaddleError",
+    "InternalError",
+    "UsageError",
+    "ObjectNotFoundError",
+    "InputError",
+    "InputNotFoundError",
+    "DamagedError",
+    "UnsupportedError",
+    "OutputError",
+    "LimitError",
+    "LockedError",
+    "InterruptedRunError",
+]
+
+
+class RaddleError(Exception):
+    """Base of all exceptions of raddle."""
+
+    kind: str = "error"
+    exit_code: int = 1
+    details: str | None = None
+    hint: str | None = None
+    _message: str | None = None
+
+    def __str__(self) -> str:
+        message = self._message
+        if message is None:
+            message = " ".join(str(argument) for argument in self.args)
+        parts = [message]
+        if self.details:
+            parts.append(self.details.rstrip("\n"))
+        if self.hint:
+            parts.append(f"what to do: {self.hint}")
+        return "\n".join(parts)
+
+
+class InternalError(RaddleError, RuntimeError):
+    """A defect of raddle. Please report it with its message and what led to it."""
+
+    kind = "internal"
+
+
+class UsageError(RaddleError, ValueError):
+    """Arguments that make no sense."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class ObjectNotFoundError(RaddleError, KeyError):
+    """A path that leads to no object of the file, or an attribute that is not there."""
+
+    kind = "not_found"
+    exit_code = 3
+
+
+class InputError(RaddleError, OSError):
+    """A file that cannot be read, or that does not fit the others; nothing was written.
+
+    ``errno`` is set where the operating system refused.
+    """
+
+    kind = "input_refused"
+    exit_code = 3
+
+
+class InputNotFoundError(InputError, FileNotFoundError):
+    """A file that is not there."""
+
+    kind = "io"
+
+
+class DamagedError(InputError):
+    """A file whose bytes contradict the format or themselves (``not_hdf5``, ``truncated``, ``damaged``)."""
+
+    kind = "damaged"
+
+
+class UnsupportedError(RaddleError, NotImplementedError):
+    """Valid, but beyond what raddle, libhdf5 in its child process and h5py, where installed, can read."""
+
+    kind = "unsupported"
+    exit_code = 3
+
+
+class OutputError(RaddleError, OSError):
+    """The output cannot be written: space, permission, device, or it is there already."""
+
+    kind = "output"
+    exit_code = 5
+
+
+class LimitError(RaddleError, OSError):
+    """A limit was reached: memory, open files, size."""
+
+    kind = "limit"
+    exit_code = 6
+
+
+class LockedError(RaddleError, BlockingIOError):
+    """Another run writes the same output."""
+
+    kind = "locked"
+    exit_code = 7
+
+
+class InterruptedRunError(RaddleError):
+    """A run was stopped. The same call goes on where it stopped."""
+
+    kind = "interrupted"
+    exit_code = 130
+
+
+_CLASSES: dict[str, type[RaddleError]] = {
+    "internal": InternalError,
+    "usage": UsageError,
+    "not_found": ObjectNotFoundError,
+    "not_hdf5": DamagedError,
+    "truncated": DamagedError,
+    "damaged": DamagedError,
+    "unsupported": UnsupportedError,
+    "output": OutputError,
+    "limit": LimitError,
+    "locked": LockedError,
+    "interrupted": InterruptedRunError,
+}
+
+_ENOENT = 2
+
+
+def _make(
+    kind: str,
+    exit_code: int,
+    message: str,
+    details: str | None,
+    hint: str | None,
+    errno: int | None,
+) -> RaddleError:
+    """The exception for an error of the compiled part."""
+    fallback = InputNotFoundError if errno == _ENOENT else InputError
+    error = _CLASSES.get(kind, fallback)(message)
+    error.kind, error.exit_code, error.details, error.hint = kind, exit_code, details, hint
+    error._message = message
+    if errno is not None and isinstance(error, OSError):
+        error.errno = errno
+        error.strerror = message
+    return error

@@ -1,0 +1,64 @@
+"""What the tests of the Python package have in common.
+
+The package is the one in python/, with the compiled part that `make python` puts there.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "python"
+sys.path.insert(0, str(PACKAGES))
+
+# A shell's background job is started with SIGINT ignored, and would start its own processes so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same cases in every run of CI; HYPOTHESIS_PROFILE=search draws others, and more of them.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def environment():
+    """Environment of a process that finds the package."""
+    return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three files of one kind, as an experiment writes them, and their rows."""
+    paths = []
+    for number, rows in enumerate([100, 0, 57]):
+        path = tmp_path / f"run{number + 1}.h5"
+        with h5py.File(path, "w") as file:
+            group = file.create_group("rec")
+            group.attrs["detector"] = "near"
+            for name, values in columns(number, rows).items():
+                group.create_dataset(
+                    name, data=values, chunks=(16, *values.shape[1:]), maxshape=(None, *values.shape[1:]),
+                    compression="gzip", shuffle=True,
+                )
+        paths.append(path)
+    return paths
+
+
+def columns(number, rows):
+    """Columns of the file `number`."""
+    random = np.random.default_rng(number)
+    return {
+        "evt": np.arange(rows, dtype="u4") + 1000 * number,
+        "energy": random.normal(size=rows).astype("f4"),
+        "map": random.integers(0, 4, size=(rows, 3, 5)).astype("u1"),
+    }

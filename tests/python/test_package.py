@@ -1,0 +1,131 @@
+"""The package around the reader: command, process of its own, types, a closed door for hostile files."""
+
+import ast
+import inspect
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from conftest import PACKAGES, ROOT
+from raddle import _core
+
+
+def python(environment, *arguments, **options):
+    """A finished process of Python."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
+    )
+
+
+def test_the_command_runs_in_the_interpreter(environment, runs, tmp_path):
+    version = python(environment, "-m", "raddle", "--version")
+    assert version.returncode == 0 and version.stdout.startswith("raddle ")
+    output = tmp_path / "all.h5"
+    merged = python(environment, "-m", "raddle", "merge", *runs, "-o", output)
+    assert merged.returncode == 0, merged.stderr
+    assert python(environment, "-m", "raddle", "verify", output, "--against", *runs).returncode == 0
+    again = python(environment, "-m", "raddle", "merge", *runs, "-o", output)
+    assert again.returncode == 5 and "error:" in again.stderr
+    assert python(environment, "-m", "raddle", "nonsense").returncode == 2
+
+
+def test_the_command_starts_without_numpy(environment):
+    code = "import sys; sys.argv = ['raddle', '--version']; import raddle.__main__ as m; m.main(); print('numpy' in sys.modules)"
+    assert python(environment, "-c", code).stdout.endswith("False\n")
+
+
+@pytest.fixture
+def virtual(tmp_path):
+    """A virtual dataset: only libhdf5 reads it."""
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["d"] = np.arange(100).reshape(20, 5)
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout((40, 5), "i8")
+        layout[:20] = h5py.VirtualSource("source.h5", "d", (20, 5))
+        layout[20:] = h5py.VirtualSource("source.h5", "d", (20, 5))
+        file.create_virtual_dataset("v", layout)
+        file["references"] = np.array([file["v"].ref], h5py.ref_dtype)
+    return tmp_path / "virtual.h5"
+
+
+WITHOUT_H5PY = """
+import sys
+sys.modules["h5py"] = None
+import numpy as np
+import raddle
+"""
+
+
+def test_libhdf5_reads_in_a_process_of_its_own(environment, virtual):
+    code = f"""{WITHOUT_H5PY}
+expected = np.concatenate([np.arange(100).reshape(20, 5)] * 2)
+with raddle.open({str(virtual)!r}) as file:
+    dataset = file["v"]
+    assert dataset.shape == (40, 5) and dataset.dtype == np.dtype("i8") and dataset.chunks is None
+    for selection in [(), np.s_[3:30], np.s_[::7, 1], 5, [1, 30], np.s_[:, [0, 3]], np.s_[4, 4], np.s_[9:9]]:
+        assert np.array_equal(dataset[selection], expected[selection]), selection
+    try:
+        file["references"][:]
+    except NotImplementedError as error:
+        assert error.kind == "unsupported" and "h5py" in str(error)
+        print("good")
+"""
+    finished = python(environment, "-c", code)
+    assert finished.stdout == "good\n", finished.stderr
+
+
+def test_a_virtual_dataset_is_merged(environment, virtual, tmp_path):
+    output = tmp_path / "all.h5"
+    command = ["-m", "raddle", "merge", virtual, "-o", output, "--exclude", "references"]
+    finished = python(environment, *command)
+    assert finished.returncode == 0, finished.stderr
+    with h5py.File(output) as file:
+        assert np.array_equal(file["v"][:20], np.arange(100).reshape(20, 5))
+
+
+def test_types_are_sound(environment):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    checked = python(environment, "-m", "mypy", "--strict", "python/raddle", cwd=ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+def parameters(function):
+    """Names of a stub's parameters, without self and cls."""
+    names = [argument.arg for argument in function.args.args]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def test_the_stub_is_that_of_the_compiled_part():
+    # mypy's own comparison reads the stubs of numpy anew at each call, which takes half a minute.
+    stub = ast.parse((PACKAGES / "raddle/_core.pyi").read_text())
+    functions = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
+    (described,) = [node for node in stub.body if isinstance(node, ast.ClassDef)]
+    for function in functions:
+        assert list(inspect.signature(getattr(_core, function.name)).parameters) == parameters(function)
+    assert {name for name in dir(_core) if not name.startswith("_")} == {node.name for node in [*functions, described]}
+    methods = {node.name: node for node in described.body if isinstance(node, ast.FunctionDef)}
+    assert list(inspect.signature(_core.File).parameters) == parameters(methods.pop("__new__"))
+    for name, method in methods.items():
+        assert list(inspect.signature(getattr(_core.File, name)).parameters)[1:] == parameters(method), name
+    known = {name for name in vars(_core.File) if not name.startswith("_")}
+    assert known == {name for name in methods if not name.startswith("_")}
+
+
+def test_everything_public_is_described(environment):
+    code = """
+import inspect, raddle
+from raddle import errors
+for module in (raddle, errors):
+    for name in module.__all__:
+        found = getattr(module, name)
+        assert name.startswith("_") or inspect.getdoc(found), name
+        members = vars(found).items() if inspect.isclass(found) else ()
+        for member, value in members:
+            if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), (name, member)
+"""
+    finished = python(environment, "-c", code)
+    assert finished.returncode == 0, finished.stderr

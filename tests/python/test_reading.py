@@ -1,0 +1,430 @@
+"""Reading files with raddle.open, held against h5py."""
+
+import pickle
+import threading
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from comparing import same_attributes, same_datasets, same_types, same_values
+from raddle import errors
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Opens what a function writes, in raddle and in h5py."""
+    opened = []
+
+    def make(write, **options):
+        path = tmp_path / f"file{len(opened)}.h5"
+        with h5py.File(path, "w", **options) as file:
+            write(file)
+        opened.extend([raddle.open(path), h5py.File(path)])
+        return opened[-2:]
+
+    yield make
+    for file in opened:
+        file.close()
+
+
+TYPES = [
+    *(f"{order}{kind}{size}" for order in "<>" for kind in "iu" for size in (1, 2, 4, 8)),
+    *(f"{order}f{size}" for order in "<>" for size in (2, 4, 8)),
+    "<c8",
+    ">c16",
+    "S1",
+    "S7",
+    "V5",
+    "?",
+    h5py.opaque_dtype("<M8[us]"),
+    h5py.string_dtype("utf-8", 9),
+    h5py.enum_dtype({"red": 0, "green": 7, "blue": -3}, "<i2"),
+    np.dtype([("a", "<i4"), ("b", ">f8"), ("c", "S3"), ("d", "?")]),
+    np.dtype({"names": ["x", "y"], "formats": ["<u2", "<f4"], "offsets": [6, 0], "itemsize": 12}),
+    np.dtype([("vector", "<f4", (3,)), ("inner", [("k", ">i2"), ("z", "<c8")])]),
+    np.dtype(("<i2", (2, 3))),
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {},
+        {"chunks": (7, 2)},
+        {"chunks": (7, 2), "compression": "gzip", "shuffle": True, "maxshape": (None, 9)},
+        {"chunks": (3, 5), "compression": "lzf", "fletcher32": True},
+    ],
+    ids=["contiguous", "chunked", "deflated", "lzf"],
+)
+def test_types_and_storage(pair, dtype, storage):
+    dtype = np.dtype(dtype)
+    random = np.random.default_rng(3)
+    base = dtype.base if dtype.subdtype else dtype
+    count = 20 * 5 * (np.prod(dtype.shape, dtype=int) if dtype.subdtype else 1)
+    values = np.zeros(count, base)
+    if base.kind in "iu" and h5py.check_enum_dtype(base) is None:
+        values = random.integers(0, 100, count).astype(base)
+    elif base.kind in "fc":
+        values = random.normal(size=count).astype(base)
+    elif base.kind == "b":
+        values = random.random(count) > 0.5
+    elif base.kind in "SV" and base.names is None:
+        values = np.frombuffer(random.integers(1, 90, count * base.itemsize).astype("u1").tobytes(), base)
+    elif base.names:
+        for name in base.names:
+            field = base[name]
+            if field.base.kind in "iuf":
+                shape = (count, *field.shape)
+                values[name] = random.integers(0, 100, shape).astype(field.base)
+    values = values.reshape(20, 5, *dtype.shape)
+
+    def write(file):
+        dataset = file.create_dataset("d", (20, 5), dtype, **storage)
+        if dtype.subdtype:
+            dataset[...] = values
+        else:
+            dataset.write_direct(np.ascontiguousarray(values.astype(dtype)))
+
+    ours, theirs = pair(write)
+    same_datasets(ours["d"], theirs["d"])
+    for selection in [
+        3, -1, np.s_[2:17], np.s_[1:20:3], np.s_[:, 2], np.s_[4, 1:4], np.s_[..., 0], np.s_[4, 3], np.s_[5:5],
+        [1, 4, 19], np.s_[[0, 7], 1:3], np.s_[:, [0, 4]], np.arange(20) % 3 == 0, np.s_[2:, ::2],
+    ]:  # fmt: skip
+        same_values(ours["d"][selection], theirs["d"][selection])
+
+
+def test_a_list_may_be_in_any_order(pair):
+    values = np.arange(1000).reshape(100, 10)
+    ours, _ = pair(lambda file: file.create_dataset("d", data=values, chunks=(8, 3)))
+    for selection in [[5, 3, 99, 3, 0], [-1, -100], np.array([], int), range(90, 10, -7)]:
+        rows = np.asarray(list(selection), int)
+        assert np.array_equal(ours["d"][selection], values[rows])
+        assert np.array_equal(ours["d"][2:90:3, [9, 0, 0]], values[2:90:3][:, [9, 0, 0]])
+
+
+def test_a_mask_of_the_dataset_s_shape(pair):
+    values = np.arange(60).reshape(10, 6)
+    ours, theirs = pair(lambda file: file.create_dataset("d", data=values, chunks=(4, 4)))
+    for mask in [values % 7 == 0, values > 1000, values >= 0]:
+        assert np.array_equal(ours["d"][mask], values[mask])
+    same_values(ours["d"][values % 7 == 0], theirs["d"][values % 7 == 0])
+
+
+def test_selections_that_make_no_sense(pair):
+    ours, _ = pair(lambda file: file.create_dataset("d", data=np.zeros((4, 5))))
+    for selection, error in [
+        (4, IndexError), (-5, IndexError), ((0, 0, 0), IndexError), (np.s_[::-1], ValueError), (1.5, TypeError),
+        ([1.5], TypeError), (np.s_[..., ...], IndexError), (([0], [0]), TypeError), ([4], IndexError),
+        (np.zeros(3, bool), IndexError), (np.zeros((4, 4), bool), TypeError), ("field", ValueError),
+        (True, TypeError), ([[0]], TypeError),
+    ]:  # fmt: skip
+        with pytest.raises(error):
+            ours["d"][selection]
+
+
+def test_scalars_null_and_empty(pair):
+    def write(file):
+        file["number"] = 7.5
+        file["text"] = "weft"
+        file["fixed"] = np.bytes_(b"warp")
+        file["record"] = np.array((1, 2.5), dtype=[("a", "i4"), ("b", "f8")])
+        file["null"] = h5py.Empty("<f4")
+        file["empty"] = np.zeros((0, 3), "i2")
+        file.create_dataset("chunked", (0,), "f4", maxshape=(None,), chunks=(16,))
+        file.create_dataset("unwritten", (5, 2), "i4", fillvalue=-9)
+        file.create_dataset("holes", (100,), "i4", fillvalue=3, chunks=(10,))[35:37] = 1
+
+    ours, theirs = pair(write)
+    for name in theirs:
+        same_datasets(ours[name], theirs[name])
+    same_values(ours["record"]["a"], theirs["record"]["a"])
+    with pytest.raises(ValueError):
+        ours["number"][0]
+    with pytest.raises(TypeError):
+        len(ours["number"])
+
+
+def test_strings_of_every_padding(tmp_path):
+    path = tmp_path / "padding.h5"
+    stored = np.array([b"ab", b"ab  ", b"ab\0cd", b"     ", b"abcdef", b""], "S6")
+    with h5py.File(path, "w") as file:
+        for padding in (h5py.h5t.STR_NULLTERM, h5py.h5t.STR_NULLPAD, h5py.h5t.STR_SPACEPAD):
+            kind = h5py.h5t.C_S1.copy()
+            kind.set_size(6)
+            kind.set_strpad(padding)
+            pair = h5py.h5t.create(h5py.h5t.COMPOUND, 16)
+            pair.insert(b"n", 0, h5py.h5t.STD_I32LE)
+            pair.insert(b"t", 4, h5py.h5t.array_create(kind, (2,)))
+            space = h5py.h5s.create_simple((6,))
+            dataset = h5py.h5d.create(file.id, f"text{padding}".encode(), kind, space)
+            # Written as they are: the memory type is the file's.
+            dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, stored, mtype=kind)
+            records = np.zeros(6, {"names": ["t"], "formats": [("S6", 2)], "offsets": [4], "itemsize": 16})
+            records["t"][:, 1] = stored
+            dataset = h5py.h5d.create(file.id, f"record{padding}".encode(), pair, space)
+            dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, records, mtype=pair)
+    with raddle.open(path) as ours, h5py.File(path) as theirs:
+        for name in theirs:
+            same_values(ours[name][()], theirs[name][()])
+
+
+def test_values_of_variable_length(pair):
+    def write(file):
+        texts = ["", "warp", "weft ü", "x" * 10_000] * 25
+        file.create_dataset("utf8", data=texts, dtype=h5py.string_dtype())
+        file.create_dataset("never written", (4,), h5py.string_dtype())
+        file.create_dataset("half written", (6,), h5py.string_dtype(), chunks=(4,))[1] = "x"
+        file.create_dataset("ascii", data=["a", "bc"], dtype=h5py.string_dtype("ascii"))
+        file.create_dataset("grid", data=np.array(texts, object).reshape(20, 5), dtype=h5py.string_dtype(),
+                            chunks=(6, 2), compression="gzip")
+        ragged = file.create_dataset("ragged", (10,), h5py.vlen_dtype(np.dtype("<f4")), chunks=(4,))
+        for row in range(8):
+            ragged[row] = np.arange(row)
+        file.attrs["list"] = ["a", "bc"]
+        file.attrs["one"] = "text"
+        file.attrs.create("ragged", np.array([np.arange(3), np.arange(2)], object), dtype=h5py.vlen_dtype("i8"))
+
+    ours, theirs = pair(write)
+    same_attributes(ours, theirs)
+    for name in theirs:
+        same_datasets(ours[name], theirs[name])
+        for selection in [1, np.s_[1:7:2], [0, 5, 7] if len(theirs[name]) > 7 else [0]]:
+            same_values(ours[name][selection], theirs[name][selection])
+    same_values(ours["utf8"].asstr()[:5], theirs["utf8"].asstr()[:5])
+    assert ours["utf8"].asstr()[1] == "warp"
+
+
+def test_sequences_of_the_other_byte_order(pair):
+    def write(file):
+        ragged = file.create_dataset("ragged", (3,), h5py.vlen_dtype(np.dtype(">i2")))
+        ragged[1] = np.arange(3).astype(">i2")
+
+    # h5py takes the bytes for those of a native number (3.16: 0, 256, 512).
+    ours, _ = pair(write)
+    assert [list(row) for row in ours["ragged"][:]] == [[], [0, 1, 2], []]
+
+
+def test_what_h5py_reads_for_us(pair):
+    def write(file):
+        file["values"] = np.arange(4)
+        file.create_dataset("references", data=[file["values"].ref], dtype=h5py.ref_dtype)
+        mixed = np.dtype([("n", "i4"), ("text", h5py.string_dtype())])
+        file.create_dataset("mixed", data=np.array([(1, "a"), (2, "bc")], mixed))
+        file.create_dataset("long", data=np.arange(3, dtype=np.longdouble))
+        file.attrs["pointer"] = file["values"].ref
+
+    ours, theirs = pair(write)
+    for name in ("mixed", "long"):
+        same_datasets(ours[name], theirs[name])
+    same_values(ours["mixed"]["n"], theirs["mixed"]["n"])
+    same_types(ours["references"].dtype, theirs["references"].dtype)
+    assert theirs[ours["references"][0]] == theirs["values"]
+    assert theirs[ours.attrs["pointer"]] == theirs["values"]
+
+
+def test_attributes(pair):
+    def write(file):
+        for number, value in enumerate(
+            [1, 2.5, "text", b"bytes", np.arange(6).reshape(2, 3), True, h5py.Empty("f4"), np.float16(3), "", [1 + 2j],
+             np.array([], "f8"), np.array([(1, 2.0)], [("a", "i1"), ("b", ">f4")])]
+        ):  # fmt: skip
+            file.attrs[f"a{number}"] = value
+        file.attrs["ä"] = 1
+        ordered = file.create_group("ordered", track_order=True)
+        for name in "zayb":
+            ordered.attrs[name] = name
+            ordered[name] = 1
+
+    ours, theirs = pair(write)
+    same_attributes(ours, theirs)
+    same_attributes(ours["ordered"], theirs["ordered"])
+    assert list(ours["ordered"]) == list(theirs["ordered"]) == list("zayb")
+    assert "none" not in ours.attrs and ours.attrs.get("none", 5) == 5
+    with pytest.raises(KeyError):
+        ours.attrs["none"]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_groups_and_links(pair, tmp_path, libver):
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["far/away"] = [1, 2, 3]
+
+    def write(file):
+        file["a/b/c"] = np.arange(3)
+        file["a/alias"] = file["a/b/c"]
+        file["soft"] = h5py.SoftLink("/a/b")
+        file["relative"] = h5py.SoftLink("a/./alias")
+        file["broken"] = h5py.SoftLink("/nowhere")
+        file["loop"] = h5py.SoftLink("/loop")
+        file["external"] = h5py.ExternalLink("other.h5", "/far")
+        file["lost"] = h5py.ExternalLink("lost.h5", "/far")
+        file["kind"] = np.dtype("<i4")
+        file["a/cycle"] = file["/"]
+
+    ours, theirs = pair(write, libver=libver)
+    assert list(ours) == list(theirs) and list(ours.keys()) == list(theirs.keys()) and len(ours) == len(theirs)
+    for path in ["a", "a/b/c", "/a/b/c", "soft/c", "relative", "external/away", "a/cycle/a", "/"]:
+        assert path in ours and type(ours[path]).__name__ == type(theirs[path]).__name__.replace("File", "Group")
+    for path in ["broken", "loop", "lost", "x", "a/b/c/d", "soft/x", ""]:
+        assert path not in ours
+    for path in ["broken", "x", "lost"]:
+        with pytest.raises(KeyError):
+            ours[path]
+        assert ours.get(path) is None and ours.get(path, 5) == 5
+    assert np.array_equal(ours["external/away"][:], [1, 2, 3])
+    assert ours["a/b/c"] == ours["a/alias"] and ours["a/b"] != ours["a"]
+    assert ours["a/b/c"].parent == ours["a/b"] and ours["a/b"].file is ours
+    # h5py fails over the loop.
+    assert [name for name, found in ours.items() if found is None] == ["broken", "loop", "lost"]
+    assert ours.get("soft", getlink=True).path == "/a/b"
+    assert ours.get("external", getlink=True).filename == "other.h5"
+    assert ours.get("a", getclass=True) is raddle.Group
+    visited, seen = [], []
+    ours.visititems(lambda name, found: visited.append((name, type(found).__name__)))
+    theirs.visititems(lambda name, found: seen.append((name, type(found).__name__)))
+    assert visited == seen
+    assert ours.visit(lambda name: name if name.endswith("b") else None) == "a/b"
+    assert ours["kind"].dtype == np.dtype("<i4")
+
+
+def test_reading_into_arrays(pair):
+    values = np.arange(120, dtype="f4").reshape(30, 4)
+    ours, theirs = pair(lambda file: file.create_dataset("d", data=values, chunks=(7, 4), compression="gzip"))
+    dataset = ours["d"]
+    exact = np.zeros((10, 4), "f4")
+    assert dataset.read(np.s_[5:15], out=exact) is exact and np.array_equal(exact, values[5:15])
+    wider = np.zeros((30, 4), "f8")
+    dataset.read_direct(wider)
+    assert np.array_equal(wider, values)
+    spread = np.zeros((30, 8), "f4")
+    dataset.read_direct(spread[:, ::2])
+    assert np.array_equal(spread[:, ::2], values) and not spread[:, 1::2].any()
+    target = np.zeros((50, 4), "f4")
+    dataset.read_direct(target, np.s_[3:6], np.s_[40:43])
+    assert np.array_equal(target[40:43], values[3:6]) and not target[:40].any()
+    with pytest.raises(ValueError):
+        dataset.read(np.s_[0:5], out=np.zeros((4, 4), "f4"))
+    assert np.array_equal(np.asarray(dataset), values)
+    assert np.asarray(dataset, dtype="i2").dtype == np.dtype("i2")
+    assert np.array_equal(np.array(list(dataset)), values)
+    same_values(dataset.astype("i8")[3:5], theirs["d"].astype("i8")[3:5])
+
+
+def test_large_datasets_are_read_by_several_threads(pair):
+    random = np.random.default_rng(1)
+    tall = random.integers(0, 50, (200_000, 3)).astype("i4")
+    flat = random.integers(0, 50, (4, 700_000)).astype("u2")
+
+    def write(file):
+        file.create_dataset("tall", data=tall, chunks=(1000, 3), compression="gzip", compression_opts=1)
+        file.create_dataset("flat", data=flat, chunks=(4, 50_000), compression="gzip", compression_opts=1)
+        file.create_dataset("plain", data=tall)
+
+    ours, _ = pair(write)
+    for _ in range(3):
+        assert np.array_equal(ours["tall"][:], tall) and np.array_equal(ours["plain"][:], tall)
+        assert np.array_equal(ours["flat"][:], flat) and np.array_equal(ours["flat"][1:, 7:-3], flat[1:, 7:-3])
+        assert np.array_equal(ours["tall"][5:-5:7, 1], tall[5:-5:7, 1])
+    rows = random.integers(0, 200_000, 5000)
+    assert np.array_equal(ours["tall"][rows], tall[rows])
+
+
+def test_many_threads_of_the_caller(pair):
+    values = np.arange(300_000)
+    ours, _ = pair(lambda file: file.create_dataset("d", data=values, chunks=(1000,), compression="gzip"))
+    wrong = []
+
+    def read(start):
+        for step in range(20):
+            part = np.s_[start + step : start + step + 50_000]
+            if not np.array_equal(ours["d"][part], values[part]):
+                wrong.append(part)
+
+    threads = [threading.Thread(target=read, args=(10_000 * number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_columns(pair):
+    data = {"evt": np.arange(1000), "energy": np.linspace(0, 1, 1000), "map": np.arange(6000).reshape(1000, 2, 3)}
+
+    def write(file):
+        for name, values in data.items():
+            file.create_dataset(f"rec/{name}", data=values, chunks=True, compression="gzip")
+        file["rec/name"] = ["n"] * 1000
+        file["rec/scalar"] = 1
+        file["short"] = np.arange(5)
+
+    ours, _ = pair(write)
+    table = ours["rec"].read_columns()
+    assert list(table) == ["energy", "evt", "map", "name"]
+    for name, values in data.items():
+        same_values(table[name], values)
+    part = ours["rec"].read_columns(["map", "evt"], slice(10, 500, 7))
+    assert list(part) == ["map", "evt"] and np.array_equal(part["map"], data["map"][10:500:7])
+    assert np.array_equal(raddle.read_columns(ours, ["rec/evt", "short"])["short"], np.arange(5))
+    structured = ours["rec"].read_columns(["evt", "map"], slice(-3, None), library="numpy")
+    assert structured.dtype.names == ("evt", "map") and np.array_equal(structured["map"], data["map"][-3:])
+    with pytest.raises(ValueError):
+        ours.read_columns(["rec/evt", "short"], library="numpy")
+    with pytest.raises(KeyError):
+        ours["rec"].read_columns(["none"])
+    with pytest.raises(ValueError):
+        ours["rec"].read_columns(["scalar"])
+
+
+def test_files_that_cannot_be_opened(tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        raddle.open(tmp_path / "none.h5")
+    assert isinstance(missing.value, errors.RaddleError) and missing.value.exit_code == 3
+    text = tmp_path / "text.h5"
+    text.write_text("no HDF5 here" * 100)
+    with pytest.raises(OSError) as wrong:
+        raddle.open(text)
+    assert wrong.value.kind == "not_hdf5" and "text.h5" in str(wrong.value)
+    with pytest.raises(OSError):
+        raddle.open(tmp_path)
+    with pytest.raises(ValueError):
+        raddle.open(text, threads=0)
+
+
+def test_a_damaged_chunk_is_an_error(tmp_path):
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("d", data=np.arange(5000), chunks=(100,), compression="gzip")
+        chunk = dataset.id.get_chunk_info(20)
+    with path.open("r+b") as raw:
+        raw.seek(chunk.byte_offset + 5)
+        raw.write(b"\xff" * 20)
+    with raddle.open(path) as file:
+        assert np.array_equal(file["d"][:2000], np.arange(2000))
+        with pytest.raises(OSError) as damaged:
+            file["d"][:]
+        assert damaged.value.kind == "damaged" and str(chunk.byte_offset) in str(damaged.value)
+
+
+def test_closed_files_and_pickles(pair, tmp_path):
+    ours, _ = pair(lambda file: file.create_dataset("d", data=[1, 2]))
+    copy = pickle.loads(pickle.dumps(ours))
+    assert np.array_equal(copy["d"][:], [1, 2])
+    with copy as same:
+        assert same is copy and copy
+        dataset = copy["d"]
+    assert not copy and not dataset and "losed" in repr(copy) and "losed" in repr(dataset)
+    with pytest.raises(ValueError):
+        dataset[:]
+
+
+def test_representations(pair):
+    def write(file):
+        file["g/d"] = np.zeros((2, 3), "f4")
+
+    ours, theirs = pair(write)
+    assert repr(ours["g/d"]) == repr(theirs["g/d"]) and repr(ours["g"]) == repr(theirs["g"])
+    assert "mode r" in repr(ours) and ours.mode == "r" and ours.name == "/"

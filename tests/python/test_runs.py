@@ -1,0 +1,209 @@
+"""plan, merge, append, verify and inspect as functions."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from conftest import columns
+from raddle import errors
+
+
+def test_a_plan_tells_what_a_merge_would_do(runs, tmp_path):
+    plan = raddle.plan(runs, progress=False)
+    assert [item.path for item in plan.inputs] == [str(path) for path in runs] and not plan.skipped
+    energy = next(dataset for dataset in plan.output.datasets if dataset.path == "/rec/energy")
+    assert energy.dims == [157] and energy.logical_len_bytes == 157 * 4
+    assert plan.predicted.stored_len_bytes > 0
+    assert "<table>" in plan._repr_html_() and "157" not in str(sorted(tmp_path.iterdir()))
+    assert json.dumps(plan.to_dict()) and "Plan" in repr(plan)
+    with pytest.raises(AttributeError):
+        plan.none
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, lambda paths: (str(path) for path in paths)])
+def test_merge_takes_paths_of_every_kind(runs, tmp_path, kind):
+    report = raddle.merge(kind(runs), tmp_path / "all.h5", progress=False)
+    assert report.inputs == 3 and report.output_len_bytes == (tmp_path / "all.h5").stat().st_size
+    assert "all.h5" in report._repr_html_() and report.output == str(tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5") as merged:
+        for name in columns(0, 1):
+            expected = np.concatenate([columns(number, rows)[name] for number, rows in enumerate([100, 0, 57])])
+            assert np.array_equal(merged["rec"][name], expected)
+
+
+def test_folders_globs_and_options(runs, tmp_path):
+    folder = raddle.plan(runs[0].parent, progress=False)
+    globbed = raddle.plan(str(runs[0].parent / "run*.h5"), progress=False)
+    assert len(folder.inputs) == len(globbed.inputs) == 3
+    report = raddle.merge(
+        runs, tmp_path / "one.h5", compress="gzip:1", layout="scan", include=["/rec/evt", "/rec/map"],
+        keys=None, sort_by=None, jobs=1, memory="64MiB", extendible=True, progress=False,
+    )  # fmt: skip
+    assert report.datasets == 2
+    with h5py.File(tmp_path / "one.h5") as merged:
+        assert set(merged["rec"]) == {"evt", "map"} and merged["rec/evt"].maxshape == (None,)
+    with pytest.raises(ValueError) as wrong:
+        raddle.merge(runs, tmp_path / "two.h5", compress="zstd", progress=False)
+    assert wrong.value.kind == "usage" and wrong.value.exit_code == 2 and "zstd" in str(wrong.value)
+    with pytest.raises(errors.UsageError):
+        raddle.merge(runs, tmp_path / "two.h5", no_such_option=True, progress=False)
+    with pytest.raises(errors.UsageError):
+        raddle.merge(runs, tmp_path / "two.h5", dry_run=True, progress=False)
+    assert not (tmp_path / "two.h5").exists()
+
+
+def test_a_name_that_looks_like_an_option_is_a_name(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.rename(runs[0], "--force.h5")
+    assert raddle.merge(["--force.h5", runs[2]], "all.h5", progress=False).inputs == 2
+
+
+def test_verify(runs, tmp_path):
+    output = tmp_path / "all.h5"
+    raddle.merge(runs, output, progress=False)
+    equal = raddle.verify(output, runs, progress=False)
+    assert equal and equal.ok and equal.datasets == 3 and not equal.mismatches
+    assert raddle.verify(output, progress=False)
+    with h5py.File(output, "r+") as file:
+        file["rec/energy"][5] = 1e9
+    damaged = raddle.verify(output, runs, progress=False)
+    assert not damaged and damaged.mismatches[0].path == "/rec/energy" and damaged.mismatches[0].row == 5
+    assert "/rec/energy" in damaged._repr_html_()
+
+
+def test_append(runs, tmp_path):
+    output = tmp_path / "all.h5"
+    raddle.merge(runs[:2], output, extendible=True, progress=False)
+    report = raddle.append(output, runs[2], progress=False)
+    assert report.inputs == 1 and report.most_rows == 57 and report.grown_datasets == 3
+    assert raddle.verify(output, runs, progress=False)
+    with pytest.raises(errors.InputError) as repeated:
+        raddle.append(output, [runs[2]], progress=False)
+    assert repeated.value.exit_code == 3
+    assert raddle.append(output, [runs[2]], again=True, progress=False).most_rows == 57
+
+
+def test_inspect(runs):
+    inspection = raddle.inspect(runs[0])
+    assert inspection.file_len_bytes == runs[0].stat().st_size and inspection.objects.datasets == 3
+    assert not inspection.faults and "metadata" in inspection._repr_html_()
+    with pytest.raises(FileNotFoundError):
+        raddle.inspect(runs[0].parent / "none.h5")
+
+
+def test_inputs_that_do_not_fit_are_told_in_a_table(runs, tmp_path):
+    with h5py.File(runs[1], "a") as file:
+        del file["rec/energy"]
+    with pytest.raises(errors.InputError) as refused:
+        raddle.merge(runs, tmp_path / "all.h5", progress=False)
+    assert isinstance(refused.value, OSError) and "/rec/energy" in refused.value.details
+    assert "\x1b" not in str(refused.value) and refused.value.hint and not (tmp_path / "all.h5").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert raddle.merge(runs, tmp_path / "all.h5", join="inner", progress=False).datasets == 2
+
+
+def test_an_output_that_exists_is_kept(runs, tmp_path):
+    output = tmp_path / "all.h5"
+    output.write_text("precious")
+    with pytest.raises(errors.OutputError) as refused:
+        raddle.merge(runs, output, progress=False)
+    assert isinstance(refused.value, OSError) and refused.value.exit_code == 5
+    assert output.read_text() == "precious"
+    raddle.merge(runs, output, force=True, progress=False)
+
+
+def test_progress_is_passed_on(runs, tmp_path, capsys):
+    told = []
+    raddle.merge(runs, tmp_path / "all.h5", progress=lambda *arguments: told.append(arguments))
+    assert told and all(isinstance(stage, str) and done >= 0 for stage, done, _ in told)
+    raddle.merge(runs, tmp_path / "auto.h5")
+    assert capsys.readouterr().err == "", "no terminal, no progress"
+    raddle.verify(tmp_path / "all.h5", progress=True)
+    assert capsys.readouterr().err
+
+    def fail(*_):
+        raise RuntimeError("a defect of the caller")
+
+    with pytest.raises(RuntimeError, match="of the caller"):
+        raddle.merge(runs, tmp_path / "failed.h5", progress=fail)
+    with pytest.raises(ValueError):
+        raddle.merge(runs, tmp_path / "failed.h5", progress="loud")
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import raddle
+def interrupt(stage, done, total):
+    os.kill(os.getpid(), signal.SIGINT)
+try:
+    raddle.{call}, progress=interrupt)
+except KeyboardInterrupt:
+    print("interrupted")
+    sys.exit(7)
+"""
+
+
+def test_ctrl_c_stops_a_merge(tmp_path, environment):
+    random = np.random.default_rng(0)
+    for number in range(4):
+        with h5py.File(tmp_path / f"in{number}.h5", "w") as file:
+            for name in "ab":
+                values = random.normal(size=200_000)
+                file.create_dataset(name, data=values, chunks=(512,), compression="gzip", compression_opts=1)
+    call = f"merge({str(tmp_path / 'in*.h5')!r}, {str(tmp_path / 'out.h5')!r}, compress='small'"
+    code = INTERRUPTED.format(call=call)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert finished.returncode == 7 and finished.stdout == "interrupted\n", finished.stderr
+    assert not (tmp_path / "out.h5").exists()
+    # The same call goes on where that one stopped, and to the end.
+    raddle.merge(str(tmp_path / "in*.h5"), tmp_path / "out.h5", compress="small", progress=False)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["a"].shape == (800_000,)
+
+
+def test_ctrl_c_stops_a_read(tmp_path, environment):
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        values = np.random.default_rng(0).integers(0, 9, 4_000_000)
+        file.create_dataset("d", data=values, chunks=(1000,), compression="gzip", compression_opts=1)
+    code = f"""
+import os, signal, threading, raddle
+file = raddle.open({str(path)!r}, threads=1)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        file["d"][:]
+except KeyboardInterrupt:
+    print("interrupted", file["d"][-1] >= 0)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert finished.stdout == "interrupted True\n", finished.stderr
+
+
+def test_every_kind_of_error_has_a_class():
+    for kind, made in errors._CLASSES.items():
+        error = errors._make(kind, 9, "what happened", "a table\n", "do this", None)
+        assert isinstance(error, made) and error.kind == kind and error.exit_code == 9
+        assert str(error) == "what happened\na table\nwhat to do: do this"
+    assert isinstance(errors._make("io", 3, "gone", None, None, 2), FileNotFoundError)
+    assert errors._make("io", 3, "no", None, None, 13).errno == 13
+    assert issubclass(errors.ObjectNotFoundError, KeyError) and issubclass(errors.UsageError, ValueError)
+
+
+def test_a_signal_number_is_known():
+    # The process of the tests must not have lost Python's own handler to a run.
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert Path(raddle.__file__).name == "__init__.py"
