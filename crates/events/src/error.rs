@@ -5,6 +5,7 @@
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
+use raddle_hdf5::Hdf5Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -139,6 +140,24 @@ pub enum EventsError {
         /// What the sink writes.
         layout: &'static str,
     },
+    /// A product that another input has in another form.
+    #[error("{place}: it is {got}, in the inputs before {expected}")]
+    FormDiffers {
+        /// The input and the product.
+        place: Place,
+        /// How it is.
+        got: String,
+        /// How it is in the first input.
+        expected: String,
+    },
+    /// A product that the first input lacks.
+    #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
+    NotInFirst {
+        /// The input and the product.
+        place: Place,
+        /// Names of what the first input has.
+        there_is: Vec<String>,
+    },
     /// More than the format has room for.
     #[error("{place}: {what} of {got} does not fit {layout}, whose limit is {limit}")]
     Limit {
@@ -159,6 +178,9 @@ pub enum EventsError {
         /// The output.
         path: PathBuf,
     },
+    /// An HDF5 file could not be read or written.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
     /// Memory, cancellation, threads.
     #[error(transparent)]
     Core(#[from] CoreError),

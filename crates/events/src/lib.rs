@@ -5,19 +5,26 @@
 //!
 //! - [`pds`]: the packed data stream of the reference framework (paper 003), both ways.
 //! - [`root`]: trees of ROOT files, by a reader of our own.
+//! - [`hdf5`]: columns, and the framework's layouts in its form and in one that can be read, both ways.
 //! - [`generated`]: events made here, and events of another source repeated from memory.
+//! - [`decoded`] and [`joined`]: another source's blobs as columns; several sources as one.
+//! - [`open`]: a file of whatever format.
 //! - [`sinks`]: nothing, a text, a comparison with another source.
 //!
-//! Nothing here knows HDF5, MPI or a terminal. Invariants: what a sink writes depends on the source and the options
+//! Nothing here knows MPI or a terminal. Invariants: what a sink writes depends on the source and the options
 //! alone, not on threads; no bytes of a file make a reader panic, or allocate memory that the file could not fill.
 #![forbid(unsafe_code)]
 
 pub mod block;
 mod bytes;
 pub mod convert;
+pub mod decoded;
 pub mod error;
 pub mod generated;
+pub mod hdf5;
 mod input;
+pub mod joined;
+pub mod open;
 mod output;
 pub mod pds;
 pub mod root;
@@ -28,7 +35,9 @@ pub mod source;
 
 pub use block::{Block, Buffer, Column};
 pub use convert::{ConvertOptions, Converted, convert};
+pub use decoded::Decoded;
 pub use error::{EventsError, Fault, Place, Result};
+pub use joined::Joined;
 pub use schema::{BufferKind, Field, Form, Number, Product, Schema, Serialization};
-pub use sink::{Prepare, Sink};
+pub use sink::{NoTile, Prepare, Sink};
 pub use source::{EventId, Reader, Source};

@@ -1,4 +1,4 @@
-//! An output file written from front to back: a temporary name beside the output's, fsync, rename.
+//! An output file: a temporary name beside the output's, fsync, rename.
 //!
 //! Invariant: under the output's name there is what was there before, or the whole new file.
 
@@ -6,6 +6,7 @@ use crate::error::{EventsError, Result};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A file on its way to its name. Dropped unpublished, it is removed.
@@ -29,6 +30,7 @@ impl Output {
         name.push(format!(".raddle-{}", std::process::id()));
         let temporary = path.with_file_name(name);
         let file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create_new(true)
             .open(&temporary)
@@ -46,6 +48,16 @@ impl Output {
         self.file.write_all(bytes).map_err(|source| self.io("write", source))?;
         self.len_bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Writes `bytes` at an address, wherever [`Output::write`] is.
+    pub(crate) fn write_at(&self, bytes: &[u8], address: u64) -> Result<()> {
+        self.file.write_all_at(bytes, address).map_err(|source| self.io("write", source))
+    }
+
+    /// Another handle of the file, for reading and writing.
+    pub(crate) fn file(&self) -> Result<File> {
+        self.file.try_clone().map_err(|source| self.io("duplicate the descriptor", source))
     }
 
     /// Makes the file durable and gives it its name; returns its length.

@@ -10,6 +10,7 @@ mod reader;
 mod record;
 mod sink;
 
+pub(crate) use header::is_pds;
 pub use reader::PdsSource;
 pub use sink::{PdsOptions, PdsSink, PdsSummary};
 

@@ -10,7 +10,7 @@ use crate::block::{Block, Column};
 use crate::error::{EventsError, Place, Result};
 use crate::output::Output;
 use crate::schema::{Form, Schema, Serialization};
-use crate::sink::{Prepare, Sink};
+use crate::sink::{NoTile, Prepare, Sink};
 use crate::source::EventId;
 use raddle_codec::BareEncoder;
 use std::path::{Path, PathBuf};
@@ -104,6 +104,8 @@ pub struct PdsRecords {
 impl Sink for PdsSink {
     type Preparer = PdsPreparer;
     type Prepared = PdsRecords;
+    type Tile = NoTile;
+    type Encoded = NoTile;
     type Summary = PdsSummary;
 
     fn preparer(&self) -> Result<PdsPreparer> {
@@ -117,9 +119,14 @@ impl Sink for PdsSink {
         Ok(PdsPreparer { path, schema: self.schema.clone(), encoder, payload: Vec::new() })
     }
 
-    fn commit(&mut self, prepared: PdsRecords) -> Result<()> {
+    fn commit(&mut self, prepared: PdsRecords) -> Result<Vec<NoTile>> {
         self.events += prepared.events;
-        self.output.write(&prepared.bytes)
+        self.output.write(&prepared.bytes)?;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
     }
 
     fn finish(self) -> Result<PdsSummary> {
@@ -131,6 +138,8 @@ impl Sink for PdsSink {
 
 impl Prepare for PdsPreparer {
     type Prepared = PdsRecords;
+    type Tile = NoTile;
+    type Encoded = NoTile;
 
     fn prepare(&mut self, block: Block) -> Result<PdsRecords> {
         let place = Place::file(&self.path).entries(block.entries.clone());
@@ -162,6 +171,10 @@ impl Prepare for PdsPreparer {
                 .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
         }
         Ok(PdsRecords { events, bytes })
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
     }
 }
 

@@ -144,6 +144,17 @@ pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout
     Ok(Layout { item, form })
 }
 
+/// Understands entries of a collection that are stored without a tree; no class is described there.
+pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
+    let infos = StreamerInfos::default();
+    let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0 };
+    let (item, form) = match TypeName::parse(class) {
+        collection @ (TypeName::List(_) | TypeName::Map(..)) => compiler.collection(&collection)?,
+        _ => return Err(Unknown::Class(class.to_owned())),
+    };
+    Ok(Layout { item, form })
+}
+
 /// The C++ type of a branch's entries, as far as the tree states it.
 pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
     match &branch.element {

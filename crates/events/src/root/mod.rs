@@ -8,8 +8,10 @@
 //! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
 
 mod basket;
+mod blob;
 mod compression;
 mod file;
+mod ids;
 mod key;
 mod layout;
 mod object;
@@ -20,5 +22,6 @@ mod type_name;
 mod walk;
 mod xz;
 
+pub use blob::BlobDecoder;
 pub use file::{RootFile, TreeName};
 pub use source::{RootOptions, TreeSource};

@@ -2,6 +2,7 @@
 
 use super::basket::Basket;
 use super::file::RootFile;
+use super::ids::IdBranches;
 use super::layout::{self, Item, Unknown};
 use super::tree::{Branch, Tree};
 use super::walk;
@@ -31,6 +32,8 @@ pub struct TreeSource {
     /// For each product.
     plans: Vec<Plan>,
     unread: Vec<String>,
+    /// Where run, subrun and event are, if the tree has them.
+    ids: Option<IdBranches>,
 }
 
 /// How a product is read.
@@ -75,7 +78,8 @@ impl TreeSource {
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
             plans.push(Plan { branch: number, item, unknown });
         }
-        Ok(Self { name: path.to_owned(), file, schema, plans, unread, tree })
+        let ids = IdBranches::find(&tree, file.infos());
+        Ok(Self { name: path.to_owned(), file, schema, plans, unread, ids, tree })
     }
 
     /// Products that are read as bytes because what they mean is not known, and why.
@@ -138,12 +142,19 @@ impl Source for TreeSource {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| BranchReader {
             branch: self.branch_of(product),
-            plan: &self.plans[product],
+            item: self.plans[product].item.as_ref(),
+            basket: Basket::default(),
+            open: None,
+        });
+        let of_ids = self.ids.iter().flat_map(IdBranches::parts).map(|(branch, item)| BranchReader {
+            branch: &self.tree.branches[branch],
+            item: Some(item),
             basket: Basket::default(),
             open: None,
         });
         let schema = self.schema.select(products);
-        Ok(Box::new(TreeReader { source: self, schema, branches: branches.collect(), state: DecodeState::default() }))
+        let (branches, ids) = (branches.collect(), of_ids.collect());
+        Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default() }))
     }
 }
 
@@ -151,6 +162,7 @@ struct TreeReader<'source> {
     source: &'source TreeSource,
     schema: Schema,
     branches: Vec<BranchReader<'source>>,
+    ids: Vec<BranchReader<'source>>,
     state: DecodeState,
 }
 
@@ -163,6 +175,13 @@ impl Reader for TreeReader<'_> {
         for (branch, column) in self.branches.iter_mut().zip(&mut block.columns) {
             branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
         }
+        if let Some(ids) = &self.source.ids {
+            let mut columns = ids.columns();
+            for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
+                branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
+            }
+            block.ids = ids.collect(&columns, entries.end - entries.start);
+        }
         Ok(block)
     }
 }
@@ -170,7 +189,8 @@ impl Reader for TreeReader<'_> {
 /// Reads one branch. Keeps the basket that it read last: the next range goes on from there.
 struct BranchReader<'source> {
     branch: &'source Branch,
-    plan: &'source Plan,
+    /// None for bytes.
+    item: Option<&'source Item>,
     basket: Basket,
     open: Option<usize>,
 }
@@ -199,7 +219,7 @@ impl BranchReader<'_> {
                 self.open = Some(number);
             }
             let range = (from - basket.start) as usize..(to - basket.start) as usize;
-            push_entries(&self.basket, range, self.plan.item.as_ref(), &mut column.buffers)
+            push_entries(&self.basket, range, self.item, &mut column.buffers)
                 .map_err(|(entry, fault)| at(fault, basket.start + entry as u64..basket.start + entry as u64 + 1))?;
         }
         Ok(())

@@ -34,6 +34,21 @@ pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buff
     }
 }
 
+/// Reads an entry as it is in a blob, which may have up to `padding` zeros behind it.
+pub(super) fn read_padded(
+    item: &Item,
+    padding: usize,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), Fault> {
+    read(item, Count::Exactly(1), bytes, buffers)?;
+    let left = bytes.remaining();
+    match left <= padding && bytes.take(left)?.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(bytes.damaged(format!("{left} bytes of the blob are left"))),
+    }
+}
+
 /// Reads `entries` entries of one length that `bytes` have one after the other; the item must have that length.
 pub(super) fn read_fixed(
     item: &Item,

@@ -5,7 +5,7 @@
 use crate::block::{Block, Column};
 use crate::error::{EventsError, Fault, Place, Result};
 use crate::schema::{Form, Schema};
-use crate::sink::{Prepare, Sink};
+use crate::sink::{NoTile, Prepare, Sink};
 use crate::source::{Reader, Source};
 
 /// A sink that compares.
@@ -66,6 +66,8 @@ pub struct CheckPreparer<'expected> {
 impl<'expected> Sink for CheckSink<'expected> {
     type Preparer = CheckPreparer<'expected>;
     type Prepared = Checked;
+    type Tile = NoTile;
+    type Encoded = NoTile;
     type Summary = Checked;
 
     fn preparer(&self) -> Result<CheckPreparer<'expected>> {
@@ -77,10 +79,14 @@ impl<'expected> Sink for CheckSink<'expected> {
         })
     }
 
-    fn commit(&mut self, part: Checked) -> Result<()> {
+    fn commit(&mut self, part: Checked) -> Result<Vec<NoTile>> {
         self.checked.entries += part.entries;
         self.checked.block_len_bytes += part.block_len_bytes;
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
     }
 
     fn finish(self) -> Result<Checked> {
@@ -95,6 +101,8 @@ impl<'expected> Sink for CheckSink<'expected> {
 
 impl Prepare for CheckPreparer<'_> {
     type Prepared = Checked;
+    type Tile = NoTile;
+    type Encoded = NoTile;
 
     fn prepare(&mut self, block: Block) -> Result<Checked> {
         block.check(&self.schema).map_err(|(_, fault)| fault.at(&self.place.entries(block.entries.clone())))?;
@@ -115,6 +123,10 @@ impl Prepare for CheckPreparer<'_> {
             }
         }
         Ok(Checked { entries, block_len_bytes: block.len_bytes() as u64 })
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::block::{Block, Column};
 use crate::error::{EventsError, Result};
 use crate::schema::Schema;
-use crate::sink::{Prepare, Sink};
+use crate::sink::{NoTile, Prepare, Sink};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -60,16 +60,23 @@ pub struct Text {
 impl<W: Write + Send> Sink for TextSink<W> {
     type Preparer = TextPreparer;
     type Prepared = Text;
+    type Tile = NoTile;
+    type Encoded = NoTile;
     type Summary = u64;
 
     fn preparer(&self) -> Result<TextPreparer> {
         Ok(TextPreparer { schema: self.schema.clone(), options: self.options })
     }
 
-    fn commit(&mut self, prepared: Text) -> Result<()> {
+    fn commit(&mut self, prepared: Text) -> Result<Vec<NoTile>> {
         self.entries += prepared.entries;
         self.sum_len_bytes.iter_mut().zip(&prepared.len_bytes).for_each(|(sum, len)| *sum += len);
-        self.write(&prepared.text)
+        self.write(&prepared.text)?;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
     }
 
     fn finish(mut self) -> Result<u64> {
@@ -88,6 +95,8 @@ impl<W: Write + Send> Sink for TextSink<W> {
 
 impl Prepare for TextPreparer {
     type Prepared = Text;
+    type Tile = NoTile;
+    type Encoded = NoTile;
 
     fn prepare(&mut self, block: Block) -> Result<Text> {
         let mut text = String::new();
@@ -106,6 +115,10 @@ impl Prepare for TextPreparer {
         }
         let len_bytes = block.columns.iter().map(value_len_bytes).collect();
         Ok(Text { text, entries: block.len_entries(), len_bytes })
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
     }
 }
 
