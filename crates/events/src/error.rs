@@ -150,6 +150,14 @@ pub enum EventsError {
         /// How it is in the first input.
         expected: String,
     },
+    /// A stream whose records cannot stand behind another stream's header.
+    #[error("{place}: {what} differs from that of the first input")]
+    StreamDiffers {
+        /// The input.
+        place: Place,
+        /// What is different.
+        what: &'static str,
+    },
     /// A product that the first input lacks.
     #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
     NotInFirst {

@@ -7,7 +7,8 @@
 //! - [`root`]: trees of ROOT files, by a reader of our own.
 //! - [`hdf5`]: columns, and the framework's layouts in its form and in one that can be read, both ways.
 //! - [`generated`]: events made here, and events of another source repeated from memory.
-//! - [`decoded`] and [`joined`]: another source's blobs as columns; several sources as one.
+//! - [`decoded`], [`serialized`] and [`joined`]: another source's blobs as columns, or serialised otherwise; several
+//!   sources as one. [`readable`]: what of a damaged source is left.
 //! - [`open`]: a file of whatever format.
 //! - [`sinks`]: nothing, a text, a comparison with another source.
 //!
@@ -27,8 +28,10 @@ pub mod joined;
 pub mod open;
 mod output;
 pub mod pds;
+pub mod readable;
 pub mod root;
 pub mod schema;
+pub mod serialized;
 pub mod sink;
 pub mod sinks;
 pub mod source;
@@ -39,5 +42,6 @@ pub use decoded::Decoded;
 pub use error::{EventsError, Fault, Place, Result};
 pub use joined::Joined;
 pub use schema::{BufferKind, Field, Form, Number, Product, Schema, Serialization};
+pub use serialized::Serialized;
 pub use sink::{NoTile, Prepare, Sink};
 pub use source::{EventId, Reader, Source};

@@ -18,6 +18,23 @@ impl Schema {
         self.products.iter().position(|product| product.name == name)
     }
 
+    /// Numbers of the products whose names one of some globs matches; of all if there are none.
+    ///
+    /// # Errors
+    /// A glob that is none.
+    pub fn matching(&self, globs: &[String]) -> Result<Vec<usize>, globset::Error> {
+        if globs.is_empty() {
+            return Ok((0..self.products.len()).collect());
+        }
+        let mut set = globset::GlobSetBuilder::new();
+        for glob in globs {
+            set.add(globset::Glob::new(glob)?);
+        }
+        let set = set.build()?;
+        let products = self.products.iter().enumerate();
+        Ok(products.filter(|(_, product)| set.is_match(&product.name)).map(|(number, _)| number).collect())
+    }
+
     /// The products with these numbers, in their order. Numbers beyond the schema are left out.
     pub fn select(&self, products: &[usize]) -> Self {
         Self { products: products.iter().filter_map(|&number| self.products.get(number)).cloned().collect() }

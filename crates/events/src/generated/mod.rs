@@ -6,10 +6,12 @@
 mod products;
 mod random;
 mod repeated;
+mod waiting;
 
 pub use products::TestProducts;
 pub use random::{RandomOptions, RandomProducts, SizeLaw};
 pub use repeated::Repeated;
+pub use waiting::Waiting;
 
 use crate::block::{Block, Column};
 use crate::error::{Place, Result};

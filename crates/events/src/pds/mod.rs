@@ -6,11 +6,13 @@
 //! Blobs are padded with zeros to whole words and their true length is not stored, so what is read from a stream is padded.
 
 mod header;
+mod merge;
 mod reader;
 mod record;
 mod sink;
 
 pub(crate) use header::is_pds;
+pub use merge::merge;
 pub use reader::PdsSource;
 pub use sink::{PdsOptions, PdsSink, PdsSummary};
 

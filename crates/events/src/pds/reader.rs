@@ -76,6 +76,40 @@ impl PdsSource {
         self.header.serialization
     }
 
+    /// Path as given.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The header as stored.
+    pub(super) fn header_bytes<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        self.copy(0, self.header.len_bytes, buffer)?;
+        Ok(buffer)
+    }
+
+    /// Where the records are.
+    pub(super) fn records_range(&self) -> Range<u64> {
+        self.header.len_bytes..self.file.len_bytes()
+    }
+
+    /// Replaces what is in `buffer` by bytes of the stream as stored.
+    pub(super) fn copy(&self, address: u64, len_bytes: u64, buffer: &mut Vec<u8>) -> Result<()> {
+        let place = Place::file(self.file.path());
+        self.file.read_into(address, len_bytes, "event records", buffer).map_err(|fault| fault.at(&place))
+    }
+
+    /// In what `other` differs, so that its records cannot stand behind this one's header.
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let (own, other) = (&self.header, &other.header);
+        if own.schema != other.schema {
+            return Some("its products");
+        }
+        if own.serialization != other.serialization {
+            return Some("how its products are serialised");
+        }
+        (own.codec != other.codec).then_some("how its events are compressed")
+    }
+
     fn address_after(&self, entry: u64) -> u64 {
         self.records.get(entry as usize).map_or(self.file.len_bytes(), |record| record.address)
     }

@@ -25,3 +25,4 @@ mod xz;
 pub use blob::BlobDecoder;
 pub use file::{RootFile, TreeName};
 pub use source::{RootOptions, TreeSource};
+pub(crate) use type_name::is_collection;

@@ -28,6 +28,11 @@ impl TypeName {
     }
 }
 
+/// Whether a class is a collection of the standard library, of whatever.
+pub(crate) fn is_collection(class: &str) -> bool {
+    matches!(TypeName::parse(class), TypeName::List(_) | TypeName::Map(..))
+}
+
 fn parse(name: &str, depth: usize) -> TypeName {
     let bare = name.trim();
     let class = || TypeName::Class(bare.to_owned());
