@@ -3,8 +3,7 @@
 //!
 //! The entries are read in several ranges of odd lengths, as a conversion with threads would.
 
-use raddle_events::pds::PdsSource;
-use raddle_events::root::{RootFile, RootOptions, TreeSource};
+use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::{Block, Buffer, BufferKind, Source};
 use std::error::Error;
 use std::path::Path;
@@ -26,7 +25,7 @@ fn dump() -> Result<(), Box<dyn Error>> {
     let [file, out, tree @ ..] = arguments.as_slice() else {
         return Err("usage: dump FILE OUT [TREE] [--raw]".into());
     };
-    let source = open(Path::new(file), tree.first().map(String::as_str), flags.iter().any(|flag| flag == "--raw"))?;
+    let source = open_any(Path::new(file), tree.first().map(String::as_str), flags.iter().any(|flag| flag == "--raw"))?;
     let out = Path::new(out);
     std::fs::create_dir_all(out)?;
     let schema = source.schema();
@@ -63,19 +62,15 @@ fn dump() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn open(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source>, Box<dyn Error>> {
-    if let Ok(stream) = PdsSource::open(path) {
-        return Ok(Box::new(stream));
+fn open_any(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source>, Box<dyn Error>> {
+    let opened = open(path, &OpenOptions { tree: tree.map(str::to_owned), raw })?;
+    match &opened {
+        Opened::Tree(source) => {
+            source.unknown().for_each(|(product, why)| eprintln!("{}: read as bytes: {why}", product.name));
+            source.unread().iter().for_each(|path| eprintln!("{path}: not read"));
+        }
+        Opened::Ntuple(source) => source.unread().iter().for_each(|why| eprintln!("not read: {why}")),
+        _ => {}
     }
-    let file = RootFile::open(path)?;
-    let trees = file.trees();
-    let tree = tree.or_else(|| trees.first().map(|tree| tree.path.as_str())).unwrap_or_default();
-    let source = TreeSource::open(file, tree, RootOptions { raw })?;
-    for (product, why) in source.unknown() {
-        eprintln!("{}: read as bytes: {why}", product.name);
-    }
-    for path in source.unread() {
-        eprintln!("{path}: not read");
-    }
-    Ok(Box::new(source))
+    Ok(opened.into_source())
 }

@@ -4,14 +4,14 @@ use crate::error::{EventsError, Place, Result};
 use crate::hdf5::Hdf5Source;
 use crate::input::InputFile;
 use crate::pds::PdsSource;
-use crate::root::{RootFile, RootOptions, TreeSource};
+use crate::root::{NtupleSource, RootFile, RootOptions, TreeSource};
 use crate::source::Source;
 use std::path::Path;
 
 /// What to open in a file.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The tree of a ROOT file; if it is not named, `Events`, or the only one.
+    /// The tree or RNTuple of a ROOT file; if it is not named, `Events`, or the only one.
     pub tree: Option<String>,
     /// Products as bytes, as they are stored, where there is a choice.
     pub raw: bool,
@@ -21,6 +21,8 @@ pub struct OpenOptions {
 pub enum Opened {
     /// A tree of a ROOT file.
     Tree(TreeSource),
+    /// An RNTuple of a ROOT file.
+    Ntuple(NtupleSource),
     /// A packed data stream.
     Pds(PdsSource),
     /// An HDF5 file.
@@ -32,6 +34,7 @@ impl Opened {
     pub fn into_source(self) -> Box<dyn Source> {
         match self {
             Self::Tree(tree) => Box::new(tree),
+            Self::Ntuple(ntuple) => Box::new(ntuple),
             Self::Pds(stream) => Box::new(stream),
             Self::Hdf5(file) => file,
         }
@@ -41,6 +44,7 @@ impl Opened {
     pub fn source(&self) -> &dyn Source {
         match self {
             Self::Tree(tree) => tree,
+            Self::Ntuple(ntuple) => ntuple,
             Self::Pds(stream) => stream,
             Self::Hdf5(file) => file.as_ref(),
         }
@@ -68,6 +72,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
             Some(tree) => tree.clone(),
             None => usual_tree(&file, path)?,
         };
+        if file.ntuples().contains(&tree) {
+            return NtupleSource::open(file, &tree).map(Opened::Ntuple);
+        }
         return TreeSource::open(file, &tree, RootOptions { raw: options.raw }).map(Opened::Tree);
     }
     if first == HDF5_SIGNATURE {
@@ -80,16 +87,11 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
 }
 
 fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
-    let trees = file.trees();
-    match trees.as_slice() {
-        [only] => Ok(only.path.clone()),
-        _ => match trees.iter().find(|tree| tree.path == USUAL_TREE) {
-            Some(tree) => Ok(tree.path.clone()),
-            None => Err(EventsError::NoSuch {
-                place: Place::file(path).tree(USUAL_TREE),
-                kind: "tree",
-                there_is: trees.into_iter().map(|tree| tree.path).collect(),
-            }),
-        },
+    let mut there_is: Vec<String> = file.trees().into_iter().map(|tree| tree.path).collect();
+    there_is.extend(file.ntuples());
+    match there_is.as_slice() {
+        [only] => Ok(only.clone()),
+        _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
+        _ => Err(EventsError::NoSuch { place: Place::file(path).tree(USUAL_TREE), kind: "tree", there_is }),
     }
 }

@@ -13,6 +13,7 @@
 
 mod codec;
 mod edits;
+mod events;
 mod files;
 mod journal;
 pub mod mutate;
@@ -35,7 +36,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "pipeline", run: codec::pipeline, seeds: codec::pipeline_seeds, quick_cases: 20_000 },
     Target { name: "deflate", run: codec::deflate, seeds: codec::deflate_seeds, quick_cases: 20_000 },
     Target { name: "encode", run: codec::encode, seeds: codec::encode_seeds, quick_cases: 2000 },
@@ -45,6 +46,9 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "digests", run: files::digests, seeds: edits::seeds, quick_cases: 300 },
     Target { name: "journal", run: journal::journal, seeds: journal::seeds, quick_cases: 20_000 },
     Target { name: "protocol", run: protocol::protocol, seeds: protocol::seeds, quick_cases: 3000 },
+    Target { name: "tree", run: events::tree, seeds: events::tree_seeds, quick_cases: 500 },
+    Target { name: "stream", run: events::stream, seeds: events::stream_seeds, quick_cases: 5000 },
+    Target { name: "event_file", run: events::event_file, seeds: events::event_file_seeds, quick_cases: 2000 },
     Target { name: "texts", run: texts::texts, seeds: texts::seeds, quick_cases: 20_000 },
 ];
 

@@ -43,6 +43,10 @@ pub fn format_of(opened: &Opened) -> String {
             let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
             format!("ROOT file, tree {name}")
         }
+        Opened::Ntuple(ntuple) => {
+            let name = raddle_events::Source::place(ntuple).tree.unwrap_or_default();
+            format!("ROOT file, RNTuple {name}")
+        }
         Opened::Pds(stream) => {
             let (codec, kind) = (EventCodec(stream.codec()), stream.serialization());
             format!("packed data stream, compression {codec}, serialisation {kind}")
@@ -117,7 +121,7 @@ pub fn inspection(inspection: &EventsInspection) -> String {
         }
     }
     for path in &inspection.unread {
-        text.push_str(&format!("{} is not read: it has no entries, or other numbers of them\n", escape::text(path)));
+        text.push_str(&format!("not read: {}\n", escape::text(path)));
     }
     text
 }

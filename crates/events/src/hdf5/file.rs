@@ -20,7 +20,7 @@ const DEFLATE_RATIO: u64 = 1032;
 const LARGEST_RATIO: u64 = 32_768;
 
 /// Beside that, an array may have the values of one chunk that is not stored.
-const UNSTORED_LEN_BYTES: u64 = 64 << 20;
+const UNSTORED_LEN_BYTES: u64 = 1 << 20;
 
 /// An open file.
 #[derive(Debug)]
@@ -91,7 +91,8 @@ impl EventsFile {
         let kept: u64 = arrays.map(|array| array.chunk_len_bytes.saturating_mul(2)).fold(8 << 20, u64::saturating_add);
         DatasetReader::new(ReaderLimits {
             kept_len_bytes: kept.min(MOST_KEPT_LEN_BYTES) as usize,
-            ..ReaderLimits::default()
+            // A chunk may be longer than what the file could fill, but not by much.
+            chunk_len_bytes: self.input.len_bytes().saturating_mul(DEFLATE_RATIO).clamp(16 << 20, 1 << 30),
         })
     }
 

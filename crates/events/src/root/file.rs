@@ -21,6 +21,9 @@ const SHORTEST_KEY_LEN_BYTES: u64 = 29;
 /// Deepest folder that is looked into.
 const DEEPEST_FOLDER: usize = 64;
 
+/// Class of the key that leads to an RNTuple.
+const NTUPLE_CLASS: &str = "ROOT::RNTuple";
+
 /// A ROOT file, open.
 #[derive(Debug)]
 pub struct RootFile {
@@ -180,6 +183,28 @@ impl RootFile {
             }
         }
         trees
+    }
+
+    /// Paths of the RNTuples of the file.
+    pub fn ntuples(&self) -> Vec<String> {
+        let mut paths: Vec<String> = Vec::new();
+        for NamedKey { path, key } in &self.keys {
+            if key.class == NTUPLE_CLASS && paths.last().is_none_or(|last| last != path) {
+                paths.push(path.clone());
+            }
+        }
+        paths
+    }
+
+    /// The latest key of an RNTuple.
+    pub(super) fn ntuple_key(&self, path: &str) -> Result<&Key> {
+        // The highest cycle of a name comes first.
+        let found = self.keys.iter().find(|named| named.path == path && named.key.class == NTUPLE_CLASS);
+        found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
+            place: Place::file(self.file.path()).tree(path),
+            kind: "RNTuple",
+            there_is: self.ntuples(),
+        })
     }
 
     /// The file.

@@ -1,4 +1,4 @@
-//! ROOT files: trees as sources, read without ROOT and without dictionaries.
+//! ROOT files: trees and RNTuples as sources, read without ROOT and without dictionaries.
 //!
 //! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes. All numbers are big-endian.
 //! From bytes to columns: [`file`] finds keys, [`compression`] undoes their blocks, [`streamer`] reads the descriptions of
@@ -14,6 +14,7 @@ mod file;
 mod ids;
 mod key;
 mod layout;
+mod ntuple;
 mod object;
 mod source;
 mod streamer;
@@ -24,5 +25,6 @@ mod xz;
 
 pub use blob::BlobDecoder;
 pub use file::{RootFile, TreeName};
+pub use ntuple::NtupleSource;
 pub use source::{RootOptions, TreeSource};
 pub(crate) use type_name::is_collection;

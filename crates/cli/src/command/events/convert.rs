@@ -71,8 +71,7 @@ pub fn run(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     let inputs = inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(running, "events convert")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force)
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let failed = |error| Failure::of_events(&error, Some(output));
         let source = open_all(&inputs, selection, layout).map_err(failed)?;
         let mut options = convert_options(running);

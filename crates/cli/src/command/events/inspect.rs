@@ -95,11 +95,15 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
             unread: Vec::new(),
         };
         if let Opened::Tree(tree) = &opened {
-            inspection.unread = tree.unread().to_vec();
+            let why = |path: &String| format!("{path}: it has no entries, or another number of them");
+            inspection.unread = tree.unread().iter().map(why).collect();
             for (unknown, why) in tree.unknown() {
                 let found = inspection.products.iter_mut().find(|inspected| inspected.product.name == unknown.name);
                 found.into_iter().for_each(|inspected| inspected.as_bytes = Some(why.clone()));
             }
+        }
+        if let Opened::Ntuple(ntuple) = &opened {
+            inspection.unread = ntuple.unread().to_vec();
         }
         if *sizes {
             let sink = SizesSink::new(source.schema());

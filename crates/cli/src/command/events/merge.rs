@@ -59,8 +59,7 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
     let inputs = inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(running, "events merge")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force)
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
         let first = open(&inputs[0], &OpenOptions { tree: None, raw: true });
         let written = match first.map_err(|error| Failure::of_events(&error, Some(output)))? {
             Opened::Pds(_) => merge_streams(&inputs, output, *force, watch)?,
@@ -72,8 +71,8 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
                     open_all(&inputs, &selection, &layout).map_err(|error| Failure::of_events(&error, Some(output)))?;
                 write(source.as_ref(), output, *force, &layout, convert_options(running), watch)?
             }
-            Opened::Tree(_) => {
-                let what = format!("{}: trees of ROOT files are not written", crate::render::escape::path(&inputs[0]));
+            Opened::Tree(_) | Opened::Ntuple(_) => {
+                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
                 return Err(Failure::new(Exit::InputRefused, &what)
                     .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"));
             }
