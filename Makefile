@@ -28,7 +28,7 @@ BENCH_PYTHON ?=
 BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks tree stream event_file texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1
@@ -51,6 +51,7 @@ build: setup
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
 	$(MAKE) test-python
 	$(MAKE) test-mpi
 

@@ -60,6 +60,12 @@ pub enum Command {
         #[command(subcommand)]
         command: command::idx::IdxCommand,
     },
+    /// Convert, inspect and merge files of HEP events: ROOT, packed data streams, HDF5
+    Events {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: command::events::EventsCommand,
+    },
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
@@ -82,6 +88,7 @@ impl Command {
             Self::Inspect(_) => "inspect",
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
+            Self::Events { .. } => "events",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

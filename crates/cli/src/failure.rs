@@ -5,6 +5,7 @@
 use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
+use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_idx::IdxError;
 use raddle_idx::compression::BlockFault;
@@ -211,6 +212,26 @@ impl Failure {
         }
     }
 
+    /// Events could not be read, or not be written to `output`.
+    pub fn of_events(error: &EventsError, output: Option<&Path>) -> Self {
+        let failure = Self::new(exit_of_events(error, output), &error.to_string());
+        match error {
+            EventsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
+                let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
+                let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
+                Self::new(failure.exit, &what).hint("raise --memory, or use fewer --jobs or smaller chunks (--chunk)")
+            }
+            EventsError::Form { .. } => failure
+                .hint("choose products that it can hold with --products, or write columns, which hold everything"),
+            EventsError::MixedSerialization { .. } => failure.hint("serialise all products alike with --serialize"),
+            EventsError::NoSuch { kind: "tree", .. } => failure.hint("name one of them with --tree"),
+            EventsError::Bad { place, .. } if place.branch.is_some() => {
+                failure.hint("leave out what cannot be read with --skip-bad, or with --products")
+            }
+            _ => failure,
+        }
+    }
+
     /// An HDF5 file could not be read.
     pub fn of_input(error: &Hdf5Error) -> Self {
         Self::new(exit_of_hdf5(error, None), &error.to_string())
@@ -265,6 +286,28 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
         _ => Exit::Internal,
+    }
+}
+
+fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
+    let is_output = |path: &Path| output.is_some_and(|output| output.parent() == path.parent());
+    match error {
+        EventsError::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
+        // The output is written under a name of its own beside its final one.
+        EventsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
+            Exit::Output
+        }
+        EventsError::OutputExists { .. } => Exit::Output,
+        EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. })
+            if output.is_some_and(|output| path == output) =>
+        {
+            Exit::Output
+        }
+        EventsError::Hdf5(error) => exit_of_hdf5(error, None),
+        EventsError::Core(CoreError::Cancelled) => Exit::Interrupted,
+        EventsError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        EventsError::Core(_) | EventsError::Compress { .. } => Exit::Internal,
+        _ => Exit::InputRefused,
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! Decoding: [`Pipeline`] undoes every filter of HDF5 itself and the usual registered ones. Encoding: [`Encoder`]
 //! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data at hand.
+//! [`BareCodec`] and [`BareEncoder`] are for other formats' streams, which no filter pipeline describes.
 //! Not here: files, chunk indexes, threads. Nothing in this crate panics on hostile bytes, returns short data, or
 //! writes beyond a stated cap.
 
 #[doc(hidden)]
 pub mod arbitrary;
 mod back_reference;
+mod bare;
 mod bit_transpose;
 mod bitshuffle;
 mod blosc;
@@ -35,6 +37,7 @@ mod zero_run;
 mod zstd;
 
 pub use arbitrary::decode_arbitrary;
+pub use bare::{BareCodec, BareEncoder};
 pub use encoder::{Effort, EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
 pub use filter::{Filter, KnownFilter};

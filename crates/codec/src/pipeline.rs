@@ -58,7 +58,7 @@ pub struct DecodeState {
 }
 
 /// A match of 258 bytes in two bits.
-const DEFLATE_LONGEST_RATIO: usize = 1032;
+pub(crate) const DEFLATE_LONGEST_RATIO: usize = 1032;
 
 #[derive(Default)]
 struct Decoders {
@@ -66,6 +66,16 @@ struct Decoders {
     zstd: ZstdDecoder,
     /// A block or a chunk before its bytes are put in order, inside one stage.
     scratch: Vec<u8>,
+}
+
+impl DecodeState {
+    pub(crate) fn inflater(&mut self) -> Result<&mut Inflater> {
+        inflater(&mut self.decoders.inflater)
+    }
+
+    pub(crate) fn zstd(&mut self) -> &mut ZstdDecoder {
+        &mut self.decoders.zstd
+    }
 }
 
 /// The inflater, made when it is first needed.

@@ -4,6 +4,7 @@
 pub mod append;
 pub mod completions;
 pub mod demo;
+pub mod events;
 pub mod idx;
 pub mod inspect;
 pub mod keys;

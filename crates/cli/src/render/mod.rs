@@ -2,6 +2,7 @@
 
 pub mod differences;
 pub mod escape;
+pub mod events;
 pub mod histogram;
 pub mod idx;
 pub mod inspection;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: an attribute's data has exactly the length that its type and extent say.
 
+use super::ReadLimits;
 use super::btree_v2::{Records, record};
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::dataspace;
@@ -9,8 +10,10 @@ use super::fractal_heap::FractalHeap;
 use super::object_header::ObjectHeader;
 use super::reader::Reader;
 use super::shared::kind;
+use super::superblock::Superblock;
 use crate::error::Result;
 use crate::model::{Attribute, CreationOrder, InlineData};
+use crate::source::{InputFile, MetadataView};
 
 /// Flags of versions 2 and 3.
 const FLAG_TYPE_SHARED: u8 = 1;
@@ -88,6 +91,27 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: 
     }
     arrange(&mut attributes, header.attribute_order, address).in_file(path)?;
     Ok(attributes)
+}
+
+/// Names of the attributes in the header of the object at `address`, in the order in which they are stored there: that in
+/// which they were made, unless some were removed. [`Object::attributes`](crate::model::Object::attributes) has another order
+/// where the object does not track it. Empty for objects that keep their attributes elsewhere.
+///
+/// # Errors
+/// As [`read_object`](super::read_object).
+pub fn stored_attribute_names(file: &InputFile, address: u64, limits: &ReadLimits) -> Result<Vec<Vec<u8>>> {
+    let superblock = Superblock::read(file)?;
+    let mut view = MetadataView::new(file, limits.cache_len_bytes);
+    Reader::new(&mut view, &superblock, limits).with_header(address, |reader, header| {
+        let (path, mut names) = (reader.path(), Vec::new());
+        for message in header.messages.iter().filter(|message| message.kind == kind::ATTRIBUTE) {
+            let mut storage = Vec::new();
+            let cursor = header.cursor(message, "attribute");
+            let cursor = reader.message_body(cursor, message.shared, kind::ATTRIBUTE, &mut storage)?;
+            names.push(parse(cursor).in_file(path)?.name.to_vec());
+        }
+        Ok(names)
+    })
 }
 
 /// Length of an attribute's heap id, and the message flag in its record that says the heap is the shared one.

@@ -31,6 +31,7 @@ pub mod superblock;
 mod symbol_table;
 mod walk;
 
+pub use attributes::stored_attribute_names;
 pub use cursor::{Cursor, Defect, Encoding};
 pub use forms::Forms;
 pub use object::read_object;

@@ -1,0 +1,242 @@
+//! `raddle events bench`: how fast events are written in each layout, as the framework's own test measures its outputers.
+
+use super::output::write;
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
+use crate::options::layout::Compression;
+use crate::options::running::RunningArgs;
+use crate::options::size::Size;
+use crate::render::events;
+use crate::watching::Watching;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting};
+use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::pds::PdsCodec;
+use raddle_events::sinks::NullSink;
+use raddle_events::{ConvertOptions, Converted, EventsError, Serialization, Serialized, Source, convert};
+use raddle_merge::options::Watch;
+use serde::Serialize;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options of `raddle events bench`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// Where events come from: random, test, empty, or a file whose first events are repeated from memory
+    #[arg(long, value_name = "SOURCE", default_value = "random")]
+    source: String,
+
+    /// Events
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    events: u64,
+
+    /// Products of random events
+    #[arg(long, value_name = "N", default_value_t = 21)]
+    products: usize,
+
+    /// Mean length of random products, which are exponentially distributed
+    #[arg(long, value_name = "SIZE", default_value = "286B")]
+    product_size: Size,
+
+    /// Events of a file that are held in memory
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    repeat: u64,
+
+    /// Layouts to write: null, columns, product, event, batch, pds, and cce-product, cce-event, cce-batch
+    #[arg(long, value_name = "LAYOUT", value_delimiter = ',', default_value = "null,columns,product,event,batch,pds")]
+    sinks: Vec<String>,
+
+    /// Numbers of threads to measure with
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<NonZeroUsize>,
+
+    /// Times to measure each, in turns; the median is told
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(2))]
+    rounds: NonZeroUsize,
+
+    /// Wait for each event, in microseconds, as algorithms would
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    wait_event: u64,
+
+    /// Wait for each byte, in nanoseconds
+    #[arg(long, value_name = "NANOSECONDS", default_value_t = 0)]
+    wait_byte: u64,
+
+    /// Events of a batch: a number, or a size such as 4MiB of products
+    #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
+    batch: Batch,
+
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
+    compress: Compression,
+
+    /// Compression of packed data streams and of the framework's layouts: none, lz4, zstd or zstd:1-22
+    #[arg(long, value_name = "CODEC", default_value_t = EventCodec(PdsCodec::Zstd(3)))]
+    codec: EventCodec,
+
+    /// Folder for the files, which are removed [default: that of temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle events bench                                        10,000 random events of 21 products, all layouts
+  raddle events bench --source run1.pds --sinks pds,batch --threads 1,2,4,8
+  raddle events bench --products 1000 --events 1000 --sinks event,batch
+
+Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the
+threads' time; what is left is waiting for each other, and libhdf5 making objects at the end.";
+
+/// One measured conversion.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// The layout.
+    pub sink: String,
+    /// Threads.
+    pub threads: usize,
+    /// Length of the file.
+    pub len_bytes: u64,
+    /// The round of the median time.
+    #[serde(flatten)]
+    pub converted: Converted,
+}
+
+/// Measures.
+pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
+    let sinks = arguments.sinks.iter().map(|name| sink_of(name, arguments)).collect::<Result<Vec<_>, _>>()?;
+    let watching = Watching::start(&arguments.running, "events bench")?;
+    watching.conclude(|watch| {
+        let folder = match &arguments.folder {
+            Some(folder) => tempfile::tempdir_in(folder),
+            None => tempfile::tempdir(),
+        };
+        let folder = folder.map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+        let source = source_of(arguments).map_err(|error| Failure::of_events(&error, None))?;
+        let cases = || arguments.threads.iter().flat_map(|threads| sinks.iter().map(move |sink| (sink, *threads)));
+        let mut rounds: Vec<Vec<Measured>> = cases().map(|_| Vec::new()).collect();
+        for _ in 0..arguments.rounds.get() {
+            for ((sink, threads), measured) in cases().zip(&mut rounds) {
+                measured.push(measure(sink, source.as_ref(), threads, folder.path(), arguments, watch)?);
+            }
+        }
+        let medians: Vec<Measured> = rounds.into_iter().filter_map(median).collect();
+        arguments.running.write_report(&medians)?;
+        print(&if arguments.json { crate::render::json(&medians) } else { events::bench(&medians) })?;
+        Ok(Exit::Done)
+    })
+}
+
+/// A sink by its name on the command line.
+struct SinkChoice {
+    name: String,
+    /// None for the null sink.
+    layout: Option<EventLayoutArgs>,
+}
+
+fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
+    let (bare, compat) = match name.strip_prefix("cce-") {
+        Some(bare) => (bare, Some(EventForm::Cce)),
+        None => (name, None),
+    };
+    let layout = match bare {
+        "null" if compat.is_none() => None,
+        "columns" if compat.is_none() => Some(EventLayout::Columns),
+        "pds" if compat.is_none() => Some(EventLayout::Pds),
+        "product" => Some(EventLayout::Product),
+        "event" => Some(EventLayout::Event),
+        "batch" => Some(EventLayout::Batch),
+        _ => {
+            return Err(Failure::usage(&format!("--sinks: {name:?} is not known"))
+                .hint("there are null, columns, product, event, batch, pds, cce-product, cce-event and cce-batch"));
+        }
+    };
+    let layout = layout.map(|layout| EventLayoutArgs {
+        layout,
+        batch: arguments.batch,
+        compress: arguments.compress,
+        chunk: None,
+        compat,
+        codec: arguments.codec,
+        choice: Choice::Events,
+        serialize: None,
+    });
+    Ok(SinkChoice { name: name.to_owned(), layout })
+}
+
+fn source_of(arguments: &BenchArgs) -> Result<Box<dyn Source>, EventsError> {
+    let events = arguments.events;
+    let source: Box<dyn Source> = match arguments.source.as_str() {
+        "random" => Box::new(RandomProducts::new(RandomOptions {
+            len_entries: events,
+            products: arguments.products,
+            size: SizeLaw::Exponential { mean_len_bytes: arguments.product_size.0 },
+            seed: 1,
+        })),
+        "test" => Box::new(TestProducts::new(events, Some(Serialization::Root))),
+        "empty" => Box::new(Empty::new(events)),
+        path => {
+            let opened = open(Path::new(path), &OpenOptions { tree: None, raw: true })?;
+            let source = Serialized::new(Opened::into_source(opened), Serialization::Root);
+            return Ok(waiting(Box::new(Repeated::new(&source, arguments.repeat, events)?), arguments));
+        }
+    };
+    // Held in memory: making events is not what is measured.
+    let kept = arguments.repeat.min(events);
+    Ok(waiting(Box::new(Repeated::new(source.as_ref(), kept, events)?), arguments))
+}
+
+fn waiting(source: Box<dyn Source>, arguments: &BenchArgs) -> Box<dyn Source> {
+    let (event, byte) = (Duration::from_micros(arguments.wait_event), Duration::from_nanos(arguments.wait_byte));
+    if event.is_zero() && byte.is_zero() { source } else { Box::new(Waiting::new(source, event, byte)) }
+}
+
+fn measure(
+    sink: &SinkChoice,
+    source: &dyn Source,
+    threads: NonZeroUsize,
+    folder: &Path,
+    arguments: &BenchArgs,
+    watch: &Watch<'_>,
+) -> Result<Measured, Failure> {
+    let mut options = ConvertOptions { jobs: threads, ..ConvertOptions::default() };
+    if let Some(memory) = arguments.running.memory {
+        options.memory_len_bytes = memory.0;
+    }
+    let (len_bytes, converted) = match &sink.layout {
+        None => {
+            let done = convert(source, NullSink::default(), &options, &Silent, watch.cancel);
+            (0, done.map_err(|error| Failure::of_events(&error, None))?.0)
+        }
+        Some(layout) => {
+            let path = folder.join("events");
+            let written = write(source, &path, true, layout, options, &silent(watch.cancel))?;
+            (written.len_bytes, written.converted)
+        }
+    };
+    Ok(Measured { sink: sink.name.clone(), threads: threads.get(), len_bytes, converted })
+}
+
+/// Bars for each of many short conversions would only flicker.
+fn silent(cancel: &CancelToken) -> Watch<'_> {
+    Watch { observer: &Silent, cancel }
+}
+
+/// The round with the median time.
+fn median(mut rounds: Vec<Measured>) -> Option<Measured> {
+    rounds.sort_by(|a, b| a.converted.elapsed_s.total_cmp(&b.converted.elapsed_s));
+    let middle = rounds.len() / 2;
+    (!rounds.is_empty()).then(|| rounds.swap_remove(middle))
+}

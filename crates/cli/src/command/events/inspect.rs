@@ -1,0 +1,122 @@
+//! `raddle events inspect`: what is in a file of events.
+
+use super::output::{convert_options, mean_len_bytes};
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::render::events;
+use crate::watching::Watching;
+use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::sinks::SizesSink;
+use raddle_events::{Product, convert};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Options of `raddle events inspect`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InspectArgs {
+    /// File to look at
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Tree of a ROOT file [default: Events, or the only one]
+    #[arg(long, value_name = "NAME")]
+    tree: Option<String>,
+
+    /// Products as the bytes that are stored, not as columns
+    #[arg(long)]
+    raw: bool,
+
+    /// Read all events, and tell how long each product is
+    #[arg(long)]
+    sizes: bool,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle events inspect run1.root            products and what they are
+  raddle events inspect run1.h5 --sizes      and how long they are in the mean
+  raddle events inspect run1.pds --json | jq '.products[].name'";
+
+/// What a file of events holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct EventsInspection {
+    /// The file.
+    pub file: String,
+    /// Its format and layout, in words.
+    pub format: String,
+    /// Events.
+    pub events: u64,
+    /// Length of an event in memory, in the mean.
+    pub mean_len_bytes: u64,
+    /// Products.
+    pub products: Vec<InspectedProduct>,
+    /// Branches that are no products: without data, or with another number of entries.
+    pub unread: Vec<String>,
+}
+
+/// A product.
+#[derive(Debug, Clone, Serialize)]
+pub struct InspectedProduct {
+    /// Name, class and form.
+    #[serde(flatten)]
+    pub product: Product,
+    /// Its form in words.
+    pub r#type: String,
+    /// Length of all its values in memory, if that was asked for.
+    pub len_bytes: Option<u64>,
+    /// Why it is read as bytes and not as columns, if it could not be.
+    pub as_bytes: Option<String>,
+}
+
+/// Inspects.
+pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
+    let InspectArgs { file, tree, raw, sizes, json, running } = arguments;
+    let watching = Watching::start(running, "events inspect")?;
+    watching.conclude(|watch| {
+        let failed = |error| Failure::of_events(&error, None);
+        let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?;
+        let source = opened.source();
+        let mut inspection = EventsInspection {
+            file: file.to_string_lossy().into_owned(),
+            format: events::format_of(&opened),
+            events: source.len_entries(),
+            mean_len_bytes: mean_len_bytes(source),
+            products: source.schema().products.iter().map(inspected).collect(),
+            unread: Vec::new(),
+        };
+        if let Opened::Tree(tree) = &opened {
+            let why = |path: &String| format!("{path}: it has no entries, or another number of them");
+            inspection.unread = tree.unread().iter().map(why).collect();
+            for (unknown, why) in tree.unknown() {
+                let found = inspection.products.iter_mut().find(|inspected| inspected.product.name == unknown.name);
+                found.into_iter().for_each(|inspected| inspected.as_bytes = Some(why.clone()));
+            }
+        }
+        if let Opened::Ntuple(ntuple) = &opened {
+            inspection.unread = ntuple.unread().to_vec();
+        }
+        if *sizes {
+            let sink = SizesSink::new(source.schema());
+            let (_, lengths) =
+                convert(source, sink, &convert_options(running), watch.observer, watch.cancel).map_err(failed)?;
+            let products = inspection.products.iter_mut().zip(lengths);
+            products.for_each(|(product, len_bytes)| product.len_bytes = Some(len_bytes));
+        }
+        print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
+        Ok(Exit::Done)
+    })
+}
+
+fn inspected(product: &Product) -> InspectedProduct {
+    InspectedProduct { product: product.clone(), r#type: product.form.to_string(), len_bytes: None, as_bytes: None }
+}

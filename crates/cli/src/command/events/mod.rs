@@ -1,0 +1,33 @@
+//! `raddle events`: HEP events between ROOT files, packed data streams and HDF5, one file per subcommand.
+
+pub mod bench;
+pub mod convert;
+pub mod inspect;
+pub mod merge;
+pub mod output;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Commands of `raddle events`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum EventsCommand {
+    /// Write the events of ROOT files, packed data streams or HDF5 files in another layout
+    Convert(convert::ConvertArgs),
+    /// Tell what a file of events holds: format, layout, products, sizes
+    Inspect(inspect::InspectArgs),
+    /// Put the events of several files of one layout into one file
+    Merge(merge::MergeArgs),
+    /// Measure how fast events are written in each layout
+    Bench(bench::BenchArgs),
+}
+
+/// Runs one of them.
+pub fn run(command: &EventsCommand) -> Result<Exit, Failure> {
+    match command {
+        EventsCommand::Convert(arguments) => convert::run(arguments),
+        EventsCommand::Inspect(arguments) => inspect::run(arguments),
+        EventsCommand::Merge(arguments) => merge::run(arguments),
+        EventsCommand::Bench(arguments) => bench::run(arguments),
+    }
+}

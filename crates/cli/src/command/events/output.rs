@@ -1,0 +1,184 @@
+//! Opening inputs and writing an output of events: what the commands have in common.
+
+use crate::failure::Failure;
+use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
+use crate::options::running::RunningArgs;
+use crate::render::escape;
+use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
+use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::pds::{PdsOptions, PdsSink};
+use raddle_events::{
+    ConvertOptions, Converted, Decoded, EventsError, Joined, Schema, Serialization, Serialized, Source, convert,
+};
+use raddle_merge::options::Watch;
+use serde::Serialize;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+/// What was written, for the report and the lines about it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Written {
+    /// The file.
+    pub output: PathBuf,
+    /// Its layout.
+    pub layout: &'static str,
+    /// Events.
+    pub events: u64,
+    /// Products.
+    pub products: u64,
+    /// Length of the file.
+    pub len_bytes: u64,
+    /// Datasets and chunks, in HDF5.
+    pub datasets: Option<u64>,
+    /// See above.
+    pub chunks: Option<u64>,
+    /// Products that were left out, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Times.
+    #[serde(flatten)]
+    pub converted: Converted,
+}
+
+/// A product that could not be read.
+#[derive(Debug, Clone, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub product: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// Opens inputs as one source, products in the form that the layout takes.
+pub fn open_all(
+    inputs: &[PathBuf],
+    selection: &SelectionArgs,
+    layout: &EventLayoutArgs,
+) -> Result<Box<dyn Source>, EventsError> {
+    let is_columns = layout.layout == EventLayout::Columns;
+    let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
+    let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
+    let mut sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
+    let source = match sources.len() {
+        1 => sources.remove(0),
+        _ => Box::new(Joined::new(sources)?),
+    };
+    if is_columns {
+        return Ok(if selection.raw { source } else { Box::new(Decoded::new(source)) });
+    }
+    let wanted = match layout.serialize {
+        Some(Wanted::Root) => Some(Serialization::Root),
+        Some(Wanted::Unrolled) => Some(Serialization::Unrolled),
+        // The framework's product layout says nothing of it; its other formats have no bytes of branches.
+        None if layout.compat.is_some() && layout.layout == EventLayout::Product => Some(Serialization::Root),
+        None if (layout.compat.is_some() || layout.layout == EventLayout::Pds) && has_baskets(source.schema()) => {
+            Some(Serialization::Root)
+        }
+        None => None,
+    };
+    Ok(match wanted {
+        Some(wanted) => Box::new(Serialized::new(source, wanted)),
+        None => source,
+    })
+}
+
+fn has_baskets(schema: &Schema) -> bool {
+    let basket = raddle_events::Form::Blob(Serialization::Basket);
+    schema.products.iter().any(|product| product.form == basket)
+}
+
+/// Threads and memory of a conversion.
+pub fn convert_options(running: &RunningArgs) -> ConvertOptions {
+    let mut options = ConvertOptions {
+        jobs: running
+            .jobs
+            .or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()))
+            .unwrap_or(NonZeroUsize::MIN),
+        ..ConvertOptions::default()
+    };
+    if let Some(memory) = running.memory {
+        options.memory_len_bytes = memory.0;
+    }
+    options
+}
+
+/// Numbers of the products that are asked for.
+pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
+    let schema = source.schema();
+    let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
+    if chosen.is_empty() && !globs.is_empty() {
+        let error = EventsError::NoSuch {
+            place: source.place().branch(&globs.join(" ")),
+            kind: "product",
+            there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
+        };
+        return Err(Failure::of_events(&error, None));
+    }
+    Ok(chosen)
+}
+
+/// Length of an event in memory, in the mean.
+pub fn mean_len_bytes(source: &dyn Source) -> u64 {
+    let entries = source.len_entries();
+    source.unit_len_bytes(0..entries) / entries.max(1)
+}
+
+/// Writes products of `source` to `path`.
+pub fn write(
+    source: &dyn Source,
+    path: &Path,
+    force: bool,
+    layout: &EventLayoutArgs,
+    mut options: ConvertOptions,
+    watch: &Watch<'_>,
+) -> Result<Written, Failure> {
+    let failed = |error: EventsError| Failure::of_events(&error, Some(path));
+    let all: Vec<usize> = (0..source.schema().products.len()).collect();
+    let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
+    let batch: NonZeroU64 = layout.batch.events(mean_len_bytes(source));
+    let (converted, summary) = match layout.hdf5_layout(batch) {
+        None => {
+            let pds = PdsOptions { codec: layout.codec.0, replace: force };
+            let sink = PdsSink::begin(path, &schema, pds).map_err(failed)?;
+            let (converted, summary) = convert(source, sink, &options, watch.observer, watch.cancel).map_err(failed)?;
+            let of_stream = Hdf5Summary {
+                events: summary.events,
+                datasets: 0,
+                chunks: 0,
+                raw_len_bytes: 0,
+                stored_len_bytes: summary.len_bytes,
+                len_bytes: summary.len_bytes,
+            };
+            (converted, of_stream)
+        }
+        Some(hdf5_layout) => {
+            let entries = options.entries.clone().unwrap_or(0..source.len_entries());
+            let hdf5 = Hdf5Options {
+                compress: layout.effort()?,
+                chunk_len_bytes: layout.chunk.and_then(|size| NonZeroU64::new(size.0)),
+                expected_len_bytes: source.unit_len_bytes(entries),
+                cce: layout.cce(),
+                replace: force,
+            };
+            options.unit_multiple = hdf5_layout.unit_multiple();
+            let sink = Hdf5Sink::begin(path, &schema, hdf5_layout, &hdf5).map_err(failed)?;
+            convert(source, sink, &options, watch.observer, watch.cancel).map_err(failed)?
+        }
+    };
+    let is_stream = layout.layout == EventLayout::Pds;
+    Ok(Written {
+        output: path.to_path_buf(),
+        layout: layout.hdf5_layout(batch).map_or("pds", raddle_events::hdf5::Layout::name),
+        events: summary.events,
+        products: schema.products.len() as u64,
+        len_bytes: summary.len_bytes,
+        datasets: (!is_stream).then_some(summary.datasets),
+        chunks: (!is_stream).then_some(summary.chunks),
+        left_out: Vec::new(),
+        converted,
+    })
+}
+
+/// The name of a product, for messages.
+pub fn shown(name: &str) -> String {
+    escape::text(name).into_owned()
+}

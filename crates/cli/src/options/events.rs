@@ -1,0 +1,261 @@
+//! Options about events: which products of which inputs, and in which layout they are written.
+
+use super::layout::Compression;
+use super::size::{Size, SizeError};
+use crate::failure::Failure;
+use raddle_codec::Effort;
+use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
+use raddle_events::pds::PdsCodec;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// What is taken of the inputs.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Inputs")]
+pub struct SelectionArgs {
+    /// Tree of ROOT files [default: Events, or the only one]
+    #[arg(long, value_name = "NAME")]
+    pub tree: Option<String>,
+
+    /// Products whose names match, for example 'Muon_*'; may be given several times [default: all]
+    #[arg(long, value_name = "GLOB")]
+    pub products: Vec<String>,
+
+    /// Products as the bytes that are stored, not as columns
+    #[arg(long)]
+    pub raw: bool,
+}
+
+/// A layout on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum EventLayout {
+    /// HDF5: a flat array for each leaf, offsets for each level of lists
+    Columns,
+    /// HDF5: the bytes of each product by themselves
+    Product,
+    /// HDF5: the bytes of each event together
+    Event,
+    /// HDF5: the bytes of many events together
+    Batch,
+    /// A packed data stream, as the framework of HEP-CCE writes it
+    Pds,
+}
+
+/// Whose form the layouts of bytes have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum EventForm {
+    /// What the framework of HEP-CCE writes, dataset by dataset and attribute by attribute
+    Cce,
+}
+
+/// What the framework compresses in its batch layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Choice {
+    /// Nothing
+    None,
+    /// Each event
+    Events,
+    /// Each batch
+    Batch,
+    /// Each event, and then each batch
+    Both,
+}
+
+/// How products are serialised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Serialized {
+    /// As ROOT does
+    Root,
+    /// Member after member, without byte counts
+    Unrolled,
+}
+
+/// How events are written.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Layout")]
+pub struct EventLayoutArgs {
+    /// Layout of the output
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value_t = EventLayout::Columns)]
+    pub layout: EventLayout,
+
+    /// Events of a batch: a number, or a size such as 4MiB of products
+    #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
+    pub batch: Batch,
+
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
+    pub compress: Compression,
+
+    /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
+    #[arg(long, value_name = "SIZE")]
+    pub chunk: Option<Size>,
+
+    /// Write product, event and batch layout in the form of another program
+    #[arg(long, value_name = "WHOSE", value_enum)]
+    pub compat: Option<EventForm>,
+
+    /// Compression of packed data streams and of --compat cce: none, lz4, zstd or zstd:1-22
+    #[arg(long, value_name = "CODEC", default_value_t = EventCodec(PdsCodec::Zstd(18)))]
+    pub codec: EventCodec,
+
+    /// What --compat cce compresses in the batch layout
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Choice::Events)]
+    pub choice: Choice,
+
+    /// Serialise products anew [default: as stored; as ROOT does where the layout knows nothing else]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub serialize: Option<Serialized>,
+}
+
+impl EventLayoutArgs {
+    /// The layout in HDF5, with batches of so many events; `None` for a stream.
+    pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
+        match self.layout {
+            EventLayout::Columns => Some(Layout::Columns),
+            EventLayout::Product => Some(Layout::Product),
+            EventLayout::Event => Some(Layout::Event),
+            EventLayout::Batch => Some(Layout::Batch(batch)),
+            EventLayout::Pds => None,
+        }
+    }
+
+    /// What the framework is told, if its form is asked for.
+    pub fn cce(&self) -> Option<CceOptions> {
+        let choice = match self.choice {
+            Choice::None => CompressionChoice::None,
+            Choice::Events => CompressionChoice::Events,
+            Choice::Batch => CompressionChoice::Batch,
+            Choice::Both => CompressionChoice::Both,
+        };
+        self.compat.map(|EventForm::Cce| CceOptions { codec: self.codec.0, choice })
+    }
+
+    /// The effort of HDF5's filters.
+    ///
+    /// # Errors
+    /// A compression that events do not have.
+    pub fn effort(&self) -> Result<Option<Effort>, Failure> {
+        effort(self.compress)
+    }
+}
+
+/// The effort of HDF5's filters.
+///
+/// # Errors
+/// A compression that events do not have.
+pub fn effort(compress: Compression) -> Result<Option<Effort>, Failure> {
+    match compress {
+        Compression::Fast => Ok(Some(Effort::Fast)),
+        Compression::Balanced => Ok(Some(Effort::Balanced)),
+        Compression::Small => Ok(Some(Effort::Small)),
+        Compression::Gzip(level) => Ok(Some(Effort::Gzip(level))),
+        Compression::None => Ok(None),
+        Compression::Keep => Err(Failure::usage("--compress keep: events are laid out anew, no filter can be kept")),
+    }
+}
+
+/// Length of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batch {
+    /// So many events.
+    Events(NonZeroU64),
+    /// As many as have so many bytes in the mean.
+    Bytes(Size),
+}
+
+impl Batch {
+    /// Events of a batch where an event has so many bytes in the mean.
+    pub fn events(self, mean_len_bytes: u64) -> NonZeroU64 {
+        match self {
+            Self::Events(events) => events,
+            Self::Bytes(size) => NonZeroU64::new(size.0 / mean_len_bytes.max(1)).unwrap_or(NonZeroU64::MIN),
+        }
+    }
+}
+
+impl FromStr for Batch {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        match text.trim().parse() {
+            Ok(events) => Ok(Self::Events(events)),
+            Err(_) => text.parse().map(Self::Bytes),
+        }
+    }
+}
+
+impl fmt::Display for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Events(events) => write!(f, "{events}"),
+            Self::Bytes(size) => write!(f, "{}B", size.0),
+        }
+    }
+}
+
+/// A codec of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventCodec(pub PdsCodec);
+
+/// Why a text is no codec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecNameError(String);
+
+impl fmt::Display for CodecNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no codec of events: use none, lz4, zstd, or zstd:1 to zstd:22", self.0)
+    }
+}
+
+impl std::error::Error for CodecNameError {}
+
+/// The level of Zstandard that the framework takes if not told another.
+const USUAL_LEVEL: i32 = 18;
+
+impl FromStr for EventCodec {
+    type Err = CodecNameError;
+
+    fn from_str(text: &str) -> Result<Self, CodecNameError> {
+        Ok(Self(match text {
+            "none" => PdsCodec::None,
+            "lz4" => PdsCodec::Lz4,
+            "zstd" => PdsCodec::Zstd(USUAL_LEVEL),
+            _ => match text.strip_prefix("zstd:").map(str::parse) {
+                Some(Ok(level @ 1..=22)) => PdsCodec::Zstd(level),
+                _ => return Err(CodecNameError(text.to_owned())),
+            },
+        }))
+    }
+}
+
+impl fmt::Display for EventCodec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            PdsCodec::None => f.write_str("none"),
+            PdsCodec::Lz4 => f.write_str("lz4"),
+            // What is read of a file does not say the level.
+            PdsCodec::Zstd(0) => f.write_str("zstd"),
+            PdsCodec::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codecs_and_batches_read_back_as_they_are_shown() {
+        for text in ["none", "lz4", "zstd:1", "zstd:22"] {
+            assert_eq!(text.parse::<EventCodec>().unwrap().to_string(), text);
+        }
+        for text in ["zstd:0", "zstd:23", "gzip", ""] {
+            assert!(text.parse::<EventCodec>().is_err(), "{text:?}");
+        }
+        assert_eq!("100".parse::<Batch>().unwrap().events(7).get(), 100);
+        assert_eq!("1KiB".parse::<Batch>().unwrap().events(100).get(), 10);
+        assert_eq!("1KiB".parse::<Batch>().unwrap().events(5000).get(), 1);
+        assert!("0".parse::<Batch>().is_err() && "many".parse::<Batch>().is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! Events as text: what was written, what a file holds, what was measured.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use crate::command::events::bench::Measured;
+use crate::command::events::inspect::EventsInspection;
+use crate::command::events::output::Written;
+use crate::options::events::EventCodec;
+use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
+use raddle_events::open::Opened;
+
+/// What a conversion or merge did.
+pub fn written(written: &Written) -> String {
+    let (events, products) =
+        (quantity::counted(written.events, "event"), quantity::counted(written.products, "product"));
+    let mut text = format!("{}: {events} of {products}, layout {}", escape::path(&written.output), written.layout);
+    let size = quantity::size(written.len_bytes);
+    match (written.datasets, written.chunks) {
+        (Some(datasets), Some(chunks)) => {
+            let (datasets, chunks) = (quantity::counted(datasets, "dataset"), quantity::counted(chunks, "chunk"));
+            text.push_str(&format!("\n  {size} in {datasets}, {chunks}"));
+        }
+        _ => text.push_str(&format!("\n  {size}")),
+    }
+    let elapsed_s = written.converted.elapsed_s;
+    let raw = written.converted.block_len_bytes;
+    text.push_str(&format!(", {}", quantity::seconds(elapsed_s)));
+    if raw > 0 {
+        text.push_str(&format!(" ({} of {} in memory)", quantity::rate(raw, elapsed_s), quantity::size(raw)));
+    }
+    text.push('\n');
+    if !written.left_out.is_empty() {
+        let count = quantity::counted(written.left_out.len() as u64, "product");
+        text.push_str(&format!("  {count} left out\n"));
+    }
+    text
+}
+
+/// Format and layout of a file, in words.
+pub fn format_of(opened: &Opened) -> String {
+    match opened {
+        Opened::Tree(tree) => {
+            let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
+            format!("ROOT file, tree {name}")
+        }
+        Opened::Ntuple(ntuple) => {
+            let name = raddle_events::Source::place(ntuple).tree.unwrap_or_default();
+            format!("ROOT file, RNTuple {name}")
+        }
+        Opened::Pds(stream) => {
+            let (codec, kind) = (EventCodec(stream.codec()), stream.serialization());
+            format!("packed data stream, compression {codec}, serialisation {kind}")
+        }
+        Opened::Hdf5(file) => match file.layout() {
+            FileLayout::Columns => "HDF5, columns".to_owned(),
+            FileLayout::Product => "HDF5, product layout".to_owned(),
+            FileLayout::Event => "HDF5, event layout".to_owned(),
+            FileLayout::Batch(batches) => {
+                let mut count = quantity::count(batches);
+                count.push_str(if batches == 1 { " batch" } else { " batches" });
+                format!("HDF5, batch layout, {count}")
+            }
+            FileLayout::FrameworkProduct => "HDF5, product layout of HEP-CCE".to_owned(),
+            FileLayout::FrameworkEvent(cce) => {
+                format!("HDF5, event layout of HEP-CCE, compression {}", EventCodec(cce.codec))
+            }
+            FileLayout::FrameworkBatch(cce) => {
+                format!("HDF5, batch layout of HEP-CCE, compression {}", compression(cce))
+            }
+        },
+    }
+}
+
+fn compression(CceOptions { codec, choice }: CceOptions) -> String {
+    let codec = EventCodec(codec);
+    match choice {
+        CompressionChoice::None => "none".to_owned(),
+        CompressionChoice::Events => format!("{codec} of events"),
+        CompressionChoice::Batch => format!("{codec} of batches"),
+        CompressionChoice::Both => format!("{codec} of events and of batches"),
+    }
+}
+
+/// What a file holds.
+pub fn inspection(inspection: &EventsInspection) -> String {
+    let mut text = format!(
+        "{}: {}\n  {} of {}, {} an event in memory\n",
+        escape::text(&inspection.file),
+        escape::text(&inspection.format),
+        quantity::counted(inspection.events, "event"),
+        quantity::counted(inspection.products.len() as u64, "product"),
+        quantity::size(inspection.mean_len_bytes),
+    );
+    let has_sizes = inspection.products.iter().any(|product| product.len_bytes.is_some());
+    let mut titles = vec![("product", Align::Left), ("class", Align::Left), ("type", Align::Left)];
+    if has_sizes {
+        titles.extend([("mean", Align::Right), ("share", Align::Right)]);
+    }
+    let mut columns = Columns::new(&titles);
+    let total: u64 = inspection.products.iter().filter_map(|product| product.len_bytes).sum();
+    for inspected in &inspection.products {
+        let mut cells = vec![
+            escape::text(&inspected.product.name).into_owned(),
+            escape::text(&inspected.product.class).into_owned(),
+            escape::text(&inspected.r#type).into_owned(),
+        ];
+        if has_sizes {
+            let len_bytes = inspected.len_bytes.unwrap_or(0);
+            cells.push(quantity::size(len_bytes / inspection.events.max(1)));
+            cells.push(quantity::share(len_bytes, total));
+        }
+        columns.row(&cells);
+    }
+    if !columns.is_empty() {
+        text.push_str(&columns.render());
+    }
+    for inspected in &inspection.products {
+        if let Some(why) = &inspected.as_bytes {
+            let (name, why) = (escape::text(&inspected.product.name), escape::text(why));
+            text.push_str(&format!("{name} is read as bytes: {why}\n"));
+        }
+    }
+    for path in &inspection.unread {
+        text.push_str(&format!("not read: {}\n", escape::text(path)));
+    }
+    text
+}
+
+/// The table of a measurement.
+pub fn bench(measured: &[Measured]) -> String {
+    let titles = [
+        ("layout", Align::Left),
+        ("threads", Align::Right),
+        ("time", Align::Right),
+        ("events/s", Align::Right),
+        ("in memory", Align::Right),
+        ("file", Align::Right),
+        ("read", Align::Right),
+        ("prepare", Align::Right),
+        ("encode", Align::Right),
+        ("write", Align::Right),
+        ("other", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    for Measured { sink, threads, len_bytes, converted } in measured {
+        let elapsed_s = converted.elapsed_s;
+        let all_s = elapsed_s * *threads as f64;
+        let share = |part_s: f64| format!("{:.0} %", 100.0 * part_s / all_s.max(f64::MIN_POSITIVE));
+        let known_s = converted.read_s + converted.prepare_s + converted.encode_s + converted.commit_s;
+        columns.row(&[
+            sink.clone(),
+            threads.to_string(),
+            quantity::seconds(elapsed_s),
+            quantity::count((converted.entries as f64 / elapsed_s.max(f64::MIN_POSITIVE)) as u64),
+            quantity::rate(converted.block_len_bytes, elapsed_s),
+            if *len_bytes == 0 { "-".to_owned() } else { quantity::size(*len_bytes) },
+            share(converted.read_s),
+            share(converted.prepare_s),
+            share(converted.encode_s),
+            share(converted.commit_s),
+            share((all_s - known_s).max(0.0)),
+        ]);
+    }
+    columns.render()
+}

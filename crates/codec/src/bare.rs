@@ -1,0 +1,195 @@
+//! Bare compressed streams, as formats other than HDF5 keep them: their container states the decoded length.
+//!
+//! Not for chunks ([`crate::Pipeline`]) and not for containers: the caller has taken the stream out of its frame.
+//! Invariants: decoding fills the output exactly or fails; [`BareCodec::check_stored`] can be asked before there is an
+//! output, so that a stated length costs no memory that the stored bytes could not fill.
+
+use crate::error::{CodecError, Result};
+use crate::filter::KnownFilter;
+use crate::lz4::decode_block;
+use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
+
+/// How a bare stream is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BareCodec {
+    /// One zlib stream (RFC 1950).
+    Zlib,
+    /// Whole Zstandard frames (RFC 8878).
+    Zstd,
+    /// One LZ4 block, without a frame.
+    Lz4Block,
+}
+
+impl BareCodec {
+    /// The filter that errors name.
+    pub const fn filter(self) -> KnownFilter {
+        match self {
+            Self::Zlib => KnownFilter::Deflate,
+            Self::Zstd => KnownFilter::Zstd,
+            Self::Lz4Block => KnownFilter::Lz4,
+        }
+    }
+
+    /// The most bytes that one stored byte can stand for.
+    const fn longest_ratio(self) -> usize {
+        match self {
+            Self::Zlib => DEFLATE_LONGEST_RATIO,
+            // A block that repeats one byte 128 Ki times: three bytes of header and the byte (RFC 8878, 3.1.1.2).
+            Self::Zstd => (128 << 10) / 4,
+            // A match grows by 255 with each byte of its length, and a block has 18 bytes without any.
+            Self::Lz4Block => 255 + 18,
+        }
+    }
+
+    /// Fails if so few stored bytes cannot decode to `decoded_len_bytes`, whatever they are: to be asked before there is
+    /// room for that many.
+    ///
+    /// # Errors
+    /// The data ends too early.
+    pub fn check_stored(self, stored_len_bytes: usize, decoded_len_bytes: usize) -> Result<()> {
+        if stored_len_bytes.saturating_mul(self.longest_ratio()) < decoded_len_bytes {
+            return Err(CodecError::Truncated { filter: self.filter() });
+        }
+        Ok(())
+    }
+
+    /// Decodes one stream, which must fill `out`.
+    ///
+    /// # Errors
+    /// The bytes are not a whole stream, or decode to another length. `out` then holds anything.
+    pub fn decode(self, state: &mut DecodeState, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let filter = self.filter();
+        let actual_len_bytes = match self {
+            Self::Zlib => state.inflater()?.inflate(stored, out)?,
+            Self::Zstd => state.zstd().decode(filter, stored, out)?,
+            Self::Lz4Block => return decode_block(filter, stored, out),
+        };
+        match actual_len_bytes == out.len() {
+            true => Ok(()),
+            false => Err(CodecError::Length { filter, expected_len_bytes: out.len(), actual_len_bytes }),
+        }
+    }
+}
+
+/// A compressor of bare streams, reused from stream to stream. Its output depends on the data and the level alone.
+pub struct BareEncoder {
+    kind: Kind,
+}
+
+enum Kind {
+    Zstd { context: zstd_safe::CCtx<'static>, level: i32 },
+    Lz4Block,
+}
+
+impl BareEncoder {
+    /// A writer of Zstandard frames, `level` as the library counts them (1 to 22; what lies beyond is the nearest).
+    ///
+    /// # Errors
+    /// No memory for the state.
+    pub fn zstd(level: i32) -> Result<Self> {
+        let level = level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level());
+        let context = zstd_safe::CCtx::try_create().ok_or(CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
+        Ok(Self { kind: Kind::Zstd { context, level } })
+    }
+
+    /// A writer of LZ4 blocks.
+    pub fn lz4_block() -> Self {
+        Self { kind: Kind::Lz4Block }
+    }
+
+    /// Appends `data`, compressed, to `out`.
+    ///
+    /// # Errors
+    /// The compression library failed, for want of memory.
+    pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        match &mut self.kind {
+            Kind::Zstd { context, level } => {
+                out.resize(start + zstd_safe::compress_bound(data.len()), 0);
+                let written = context
+                    .compress(&mut out[start..], data, *level)
+                    .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
+                out.truncate(start + written);
+            }
+            Kind::Lz4Block => {
+                out.resize(start + lz4_flex::block::get_maximum_output_size(data.len()), 0);
+                let written = lz4_flex::block::compress_into(data, &mut out[start..])
+                    .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Lz4 })?;
+                out.truncate(start + written);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for BareEncoder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self.kind {
+            Kind::Zstd { .. } => "zstd",
+            Kind::Lz4Block => "lz4",
+        };
+        formatter.debug_struct("BareEncoder").field("codec", &name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encode(codec: BareCodec, data: &[u8]) -> Vec<u8> {
+        let mut stored = b"before".to_vec();
+        match codec {
+            BareCodec::Zlib => stored.extend(miniz_oxide::deflate::compress_to_vec_zlib(data, 6)),
+            BareCodec::Zstd => BareEncoder::zstd(3).unwrap().encode(data, &mut stored).unwrap(),
+            BareCodec::Lz4Block => BareEncoder::lz4_block().encode(data, &mut stored).unwrap(),
+        }
+        stored.split_off(6)
+    }
+
+    const ALL: [BareCodec; 3] = [BareCodec::Zlib, BareCodec::Zstd, BareCodec::Lz4Block];
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_decoded_to_exactly_its_length(
+            data in proptest::collection::vec(0u8..4, 0..5000), less in 1usize..100
+        ) {
+            let mut state = DecodeState::default();
+            for codec in ALL {
+                let stored = encode(codec, &data);
+                let mut out = vec![9; data.len()];
+                codec.check_stored(stored.len(), data.len()).unwrap();
+                codec.decode(&mut state, &stored, &mut out).unwrap();
+                prop_assert_eq!(&out, &data);
+                let mut longer = vec![9; data.len() + less];
+                prop_assert!(codec.decode(&mut state, &stored, &mut longer).is_err());
+                if data.len() > less {
+                    let mut shorter = vec![9; data.len() - less];
+                    prop_assert!(codec.decode(&mut state, &stored, &mut shorter).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_most_compressible_data_is_within_the_ratio() {
+        for codec in ALL {
+            for len in [0, 1, 10, 100, 1000, 100_000, 20_000_000] {
+                let data = vec![0; len];
+                let stored = encode(codec, &data);
+                codec.check_stored(stored.len(), len).unwrap();
+                assert!(codec.check_stored(stored.len(), stored.len() * 40_000 + 1).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let mut state = DecodeState::default();
+        for codec in ALL {
+            let mut out = [0; 64];
+            assert!(codec.decode(&mut state, &[], &mut out).is_err());
+            assert!(codec.decode(&mut state, &[0xff; 16], &mut out).is_err());
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! From a source to a sink: ranges of entries are read and prepared by a pool of threads and put in place in order.
+//!
+//! Tiles that the sink cuts from the blocks are encoded by the same pool, before further ranges are read. Invariants: the
+//! sink sees the same blocks and tiles in the same order for any number of threads; memory under permits stays within the
+//! budget; of several faults the one of the first entries is reported, so that it is the same in every run.
+
+use crate::error::{EventsError, Result};
+use crate::sink::{Prepare, Sink};
+use crate::source::{Reader, Source};
+use raddle_core::CoreError;
+use raddle_core::cancel::CancelToken;
+use raddle_core::memory::{MemoryBudget, Permit};
+use raddle_core::progress::{Event, Observer, Stage};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// How to convert.
+#[derive(Debug, Clone)]
+pub struct ConvertOptions {
+    /// Threads.
+    pub jobs: NonZeroUsize,
+    /// Limit of the memory for blocks.
+    pub memory_len_bytes: u64,
+    /// Products by number, in the order in which the sink gets them; all if `None`.
+    pub products: Option<Vec<usize>>,
+    /// Entries; all if `None`.
+    pub entries: Option<Range<u64>>,
+    /// Memory of a block, as far as the source can cut ranges to that. The sink's output may depend on it.
+    pub unit_len_bytes: u64,
+    /// Blocks have a multiple of so many entries, but for the last.
+    pub unit_multiple: u64,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            jobs: NonZeroUsize::MIN,
+            memory_len_bytes: 1 << 30,
+            products: None,
+            entries: None,
+            unit_len_bytes: 4 << 20,
+            unit_multiple: 1,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Converted {
+    /// Entries that went to the sink.
+    pub entries: u64,
+    /// Blocks.
+    pub units: u64,
+    /// Length of all blocks in memory.
+    pub block_len_bytes: u64,
+    /// Wall time.
+    pub elapsed_s: f64,
+    /// Time of all threads together in reading and decoding.
+    pub read_s: f64,
+    /// Time of all threads together in preparing.
+    pub prepare_s: f64,
+    /// Time of all threads together in encoding tiles.
+    pub encode_s: f64,
+    /// Time in putting blocks and tiles in place, which one thread at a time does.
+    pub commit_s: f64,
+    /// Most memory that was under permits at once.
+    pub peak_memory_len_bytes: u64,
+}
+
+/// What threads share.
+struct Shared<Committer, Prepared, Tile, Encoded> {
+    /// First entry that is not yet handed out.
+    next_entry: u64,
+    /// Number of the next range to hand out.
+    next_unit: u64,
+    /// Number of the next range to put in place.
+    next_commit: u64,
+    /// Prepared ranges whose turn has not come.
+    waiting: BTreeMap<u64, Waiting<Prepared>>,
+    /// Tiles that nobody encodes yet.
+    tiles: VecDeque<TileJob<Tile>>,
+    /// Number of the next tile that the sink hands out, and of the next to put in place.
+    next_tile: u64,
+    next_place: u64,
+    /// Encoded tiles whose turn has not come.
+    encoded: BTreeMap<u64, TileJob<Encoded>>,
+    /// The sink, unless a thread is putting something in place.
+    committer: Option<Committer>,
+    /// The failure of the first range that failed.
+    failure: Option<(u64, EventsError)>,
+    converted: Converted,
+}
+
+struct Waiting<Prepared> {
+    prepared: Prepared,
+    entries: u64,
+    block_len_bytes: u64,
+    /// Held until the block is in its place, and the tiles that were complete with it are.
+    permit: Arc<Permit>,
+}
+
+/// A tile on its way.
+struct TileJob<Tile> {
+    number: u64,
+    /// The range with which it was complete.
+    unit: u64,
+    tile: Tile,
+    _permit: Option<Arc<Permit>>,
+}
+
+/// What a thread does next.
+enum Work<Tile> {
+    Encode(TileJob<Tile>),
+    Read(Unit),
+}
+
+/// A range of entries that one thread works on.
+struct Unit {
+    number: u64,
+    entries: Range<u64>,
+    permit: Permit,
+}
+
+/// Converts; `sink` must have been made for the products that `options` choose.
+///
+/// # Errors
+/// The first range of entries that cannot be read or prepared, a failure of the sink, or cancellation. The sink is then
+/// dropped without being finished.
+pub fn convert<S: Source + ?Sized, K: Sink>(
+    source: &S,
+    mut sink: K,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<(Converted, K::Summary)> {
+    let started = Instant::now();
+    let all: Vec<usize> = (0..source.schema().products.len()).collect();
+    let products = options.products.as_deref().unwrap_or(&all);
+    let entries = options.entries.clone().unwrap_or(0..source.len_entries());
+    crate::source::check_entries(&source.place(), &entries, source.len_entries())?;
+    let budget = MemoryBudget::new(options.memory_len_bytes);
+    let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
+    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    let run = Run {
+        source,
+        products,
+        start_entry: entries.start,
+        end_entry: entries.end,
+        unit_len_bytes: options.unit_len_bytes,
+        unit_multiple: options.unit_multiple.max(1),
+        budget: &budget,
+        observer,
+        cancel,
+        shared: Mutex::new(Shared {
+            next_entry: entries.start,
+            next_unit: 0,
+            next_commit: 0,
+            waiting: BTreeMap::new(),
+            tiles: VecDeque::new(),
+            next_tile: 0,
+            next_place: 0,
+            encoded: BTreeMap::new(),
+            committer: None,
+            failure: None,
+            converted: Converted::default(),
+        }),
+        handing_out: Mutex::new(()),
+    };
+    let mut preparers = (0..options.jobs.get()).map(|_| sink.preparer()).collect::<Result<Vec<_>>>()?;
+    run.lock().committer = Some(&mut sink);
+    run.in_threads(&mut preparers, Run::work);
+    run.hand_out_rest();
+    run.in_threads(&mut preparers, Run::encode_tiles);
+    let shared = run.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, error)) = shared.failure {
+        return Err(error);
+    }
+    cancel.check()?;
+    let mut converted = shared.converted;
+    let summary = sink.finish()?;
+    converted.elapsed_s = started.elapsed().as_secs_f64();
+    converted.peak_memory_len_bytes = budget.peak_bytes();
+    observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: converted.elapsed_s });
+    Ok((converted, summary))
+}
+
+/// One conversion, seen by all its threads.
+struct Run<'run, S: ?Sized, K: Sink> {
+    source: &'run S,
+    products: &'run [usize],
+    start_entry: u64,
+    end_entry: u64,
+    unit_len_bytes: u64,
+    unit_multiple: u64,
+    budget: &'run MemoryBudget,
+    observer: &'run dyn Observer,
+    cancel: &'run CancelToken,
+    shared: Mutex<SharedOf<'run, K>>,
+    /// Held while waiting for memory, so that ranges get it in their order: what the next range in turn needs is never
+    /// held by later ones alone.
+    handing_out: Mutex<()>,
+}
+
+type SharedOf<'run, K> = Shared<&'run mut K, <K as Sink>::Prepared, <K as Sink>::Tile, <K as Sink>::Encoded>;
+
+impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
+    fn lock(&self) -> MutexGuard<'_, SharedOf<'run, K>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a thread for each preparer, the calling one among them, do `work`.
+    fn in_threads(&self, preparers: &mut [K::Preparer], work: fn(&Self, &mut K::Preparer)) {
+        let Some((own, others)) = preparers.split_first_mut() else { return };
+        std::thread::scope(|scope| {
+            for preparer in others {
+                let thread = std::thread::Builder::new().name("events".to_owned());
+                if let Err(source) = thread.spawn_scoped(scope, || work(self, preparer)) {
+                    self.fail(0, CoreError::Threads { source }.into());
+                    break;
+                }
+            }
+            work(self, own);
+        });
+    }
+
+    /// Notes the failure of a range. What waits for its turn is given up, and its memory with it: a thread may be waiting
+    /// for that, and ranges behind one that failed never have their turn.
+    fn fail(&self, unit: u64, error: EventsError) {
+        let mut shared = self.lock();
+        shared.waiting.clear();
+        shared.tiles.clear();
+        shared.encoded.clear();
+        if shared.failure.as_ref().is_none_or(|(first, _)| unit < *first) {
+            shared.failure = Some((unit, error));
+        }
+    }
+
+    /// Where a range that begins at `start` ends.
+    fn unit_end(&self, start: u64) -> u64 {
+        let end = self.source.unit_end(start, self.unit_len_bytes).clamp(start + 1, self.end_entry);
+        let entries = (end - self.start_entry).checked_next_multiple_of(self.unit_multiple);
+        entries.map_or(self.end_entry, |entries| self.start_entry.saturating_add(entries).min(self.end_entry))
+    }
+
+    /// The next tile, else the next range once there is memory for it; `None` if there is neither or the run has failed.
+    fn next_work(&self) -> Option<Work<K::Tile>> {
+        // Tiles first: memory for ranges may be held by them.
+        if let Some(job) = self.next_tile() {
+            return Some(Work::Encode(job));
+        }
+        let _turn = self.handing_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.cancel.is_cancelled() {
+            return None;
+        }
+        let (number, start) = {
+            let mut shared = self.lock();
+            if shared.failure.is_some() {
+                return None;
+            }
+            // There may be some by now.
+            if let Some(job) = shared.tiles.pop_front() {
+                return Some(Work::Encode(job));
+            }
+            if shared.next_entry >= self.end_entry {
+                return None;
+            }
+            (shared.next_unit, shared.next_entry)
+        };
+        let end = self.unit_end(start);
+        // As read and as prepared.
+        let len_bytes = self.source.unit_len_bytes(start..end).saturating_mul(2);
+        let permit = match self.budget.acquire(len_bytes, "a range of entries") {
+            Ok(permit) => permit,
+            Err(error) => {
+                self.fail(number, error.into());
+                return None;
+            }
+        };
+        let mut shared = self.lock();
+        if shared.failure.is_some() {
+            return None;
+        }
+        (shared.next_unit, shared.next_entry) = (number + 1, end);
+        Some(Work::Read(Unit { number, entries: start..end, permit }))
+    }
+
+    fn next_tile(&self) -> Option<TileJob<K::Tile>> {
+        self.lock().tiles.pop_front()
+    }
+
+    /// What each thread does.
+    fn work(&self, preparer: &mut K::Preparer) {
+        let mut reader = match self.source.reader(self.products) {
+            Ok(reader) => reader,
+            Err(error) => return self.fail(0, error),
+        };
+        while let Some(work) = self.next_work() {
+            let done = match work {
+                Work::Encode(job) => self.encode(job, preparer),
+                Work::Read(unit) => self.read(unit, reader.as_mut(), preparer),
+            };
+            if let Err((number, error)) = done.and_then(|()| self.put_in_place()) {
+                return self.fail(number, error);
+            }
+        }
+    }
+
+    /// What each thread does when all ranges are done.
+    fn encode_tiles(&self, preparer: &mut K::Preparer) {
+        while let Some(job) = self.next_tile() {
+            let done = self.encode(job, preparer).and_then(|()| self.put_in_place());
+            if let Err((number, error)) = done {
+                return self.fail(number, error);
+            }
+        }
+    }
+
+    /// Reads and prepares a range.
+    fn read(
+        &self,
+        Unit { number, entries, permit }: Unit,
+        reader: &mut dyn Reader,
+        preparer: &mut K::Preparer,
+    ) -> Result<(), (u64, EventsError)> {
+        let failed = |error| (number, error);
+        let started = Instant::now();
+        let block = reader.read(entries.clone()).map_err(failed)?;
+        let (read_s, block_len_bytes) = (started.elapsed().as_secs_f64(), block.len_bytes() as u64);
+        let started = Instant::now();
+        let prepared = preparer.prepare(block).map_err(failed)?;
+        let prepare_s = started.elapsed().as_secs_f64();
+        let entries = entries.end - entries.start;
+        let mut shared = self.lock();
+        if shared.failure.is_some() {
+            return Ok(());
+        }
+        shared.converted.read_s += read_s;
+        shared.converted.prepare_s += prepare_s;
+        shared.waiting.insert(number, Waiting { prepared, entries, block_len_bytes, permit: Arc::new(permit) });
+        drop(shared);
+        self.observer.event(&Event::Advanced { stage: Stage::Read, bytes: block_len_bytes, items: entries });
+        Ok(())
+    }
+
+    /// Encodes a tile.
+    fn encode(&self, job: TileJob<K::Tile>, preparer: &mut K::Preparer) -> Result<(), (u64, EventsError)> {
+        let TileJob { number, unit, tile, _permit } = job;
+        let started = Instant::now();
+        let tile = preparer.encode(tile).map_err(|error| (unit, error))?;
+        let encode_s = started.elapsed().as_secs_f64();
+        let mut shared = self.lock();
+        if shared.failure.is_none() {
+            shared.converted.encode_s += encode_s;
+            shared.encoded.insert(number, TileJob { number, unit, tile, _permit });
+        }
+        Ok(())
+    }
+
+    /// Puts in place what is prepared or encoded and in turn, unless another thread is doing it.
+    fn put_in_place(&self) -> Result<(), (u64, EventsError)> {
+        let mut shared = self.lock();
+        let Some(committer) = shared.committer.take() else { return Ok(()) };
+        loop {
+            // Under the same lock under which others see whether there is a committer: nothing is left waiting.
+            let (next_place, next_commit) = (shared.next_place, shared.next_commit);
+            let started = Instant::now();
+            if let Some(job) = shared.encoded.remove(&next_place) {
+                drop(shared);
+                committer.place(job.tile).map_err(|error| (job.unit, error))?;
+                shared = self.lock();
+                shared.next_place += 1;
+            } else if let Some(waiting) = shared.waiting.remove(&next_commit) {
+                drop(shared);
+                let tiles = committer.commit(waiting.prepared).map_err(|error| (next_commit, error))?;
+                shared = self.lock();
+                shared.next_commit += 1;
+                let converted = &mut shared.converted;
+                converted.units += 1;
+                converted.entries += waiting.entries;
+                converted.block_len_bytes += waiting.block_len_bytes;
+                shared.queue(tiles, next_commit, Some(&waiting.permit));
+            } else {
+                shared.committer = Some(committer);
+                return Ok(());
+            }
+            shared.converted.commit_s += started.elapsed().as_secs_f64();
+        }
+    }
+
+    /// Queues the tiles that are left when all ranges are in place.
+    fn hand_out_rest(&self) {
+        let mut shared = self.lock();
+        if shared.failure.is_some() || self.cancel.is_cancelled() {
+            return;
+        }
+        let unit = shared.next_unit;
+        let rest = shared.committer.as_mut().map(|committer| committer.rest());
+        match rest.transpose() {
+            Ok(tiles) => shared.queue(tiles.unwrap_or_default(), unit, None),
+            Err(error) => shared.failure = Some((unit, error)),
+        }
+    }
+}
+
+impl<Committer, Prepared, Tile, Encoded> Shared<Committer, Prepared, Tile, Encoded> {
+    /// Queues tiles that were complete with a range; after a failure nobody wants them.
+    fn queue(&mut self, tiles: Vec<Tile>, unit: u64, permit: Option<&Arc<Permit>>) {
+        if self.failure.is_some() {
+            return;
+        }
+        for tile in tiles {
+            self.tiles.push_back(TileJob { number: self.next_tile, unit, tile, _permit: permit.cloned() });
+            self.next_tile += 1;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Columns: a flat array for each leaf, offsets for each level of lists, all as they are in memory.
+//!
+//! `/events` has the arrays under the names of [`super::awkward`], and as attributes awkward's form of them all (`form`), the
+//! number of events (`length`) and our schema with the names of each product's arrays (`schema`); `/ids` has run, subrun and
+//! event of each entry, where the source knows them.
+
+use super::LAYOUT_ATTRIBUTE;
+use super::awkward::{self, Names};
+use super::series::{Arranged, Attribute, Piece, Series, Value};
+use super::store::{Arrange, Arrangement, Plan, id_pieces, id_series};
+use crate::block::{Block, Buffer};
+use crate::error::{Place, Result};
+use crate::schema::{BufferKind, Product, Schema};
+use crate::source::EventId;
+use raddle_hdf5::write::Compat;
+use serde::{Deserialize, Serialize};
+
+/// Group of the arrays.
+pub(super) const EVENTS: &str = "/events";
+/// Group of the ids.
+pub(super) const IDS: &str = "/ids";
+/// Attributes of the group of the arrays.
+pub(super) const SCHEMA_ATTRIBUTE: &str = "schema";
+pub(super) const LENGTH_ATTRIBUTE: &str = "length";
+/// What the attribute of the layout says.
+pub(super) const LAYOUT_NAME: &str = "columns";
+
+/// A product and the names of its arrays.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredProduct {
+    #[serde(flatten)]
+    pub product: Product,
+    pub buffers: Vec<String>,
+}
+
+/// The layout of columns.
+pub(super) struct Columns {
+    plan: Plan,
+}
+
+impl Columns {
+    pub fn new(schema: &Schema) -> Result<Self> {
+        let mut names = Names::default();
+        let (mut series, mut stored, mut forms) = (Vec::new(), Vec::new(), Vec::new());
+        for product in &schema.products {
+            let named = names.product(product);
+            for (name, buffer) in named.buffers.iter().zip(product.form.buffers()) {
+                let path = format!("{EVENTS}/{name}");
+                series.push(match buffer.kind {
+                    BufferKind::Offsets => Series::offsets(path),
+                    BufferKind::Values(number) => Series::values(path, number),
+                });
+            }
+            stored.push(StoredProduct { product: product.clone(), buffers: named.buffers });
+            forms.push(named.form);
+        }
+        let ids = [format!("{IDS}/run"), format!("{IDS}/lumi"), format!("{IDS}/event")];
+        series.extend(id_series(&ids[0], &ids[1], &ids[2]).map(Series::optional));
+        let fields = schema.products.iter().map(|product| product.name.as_str()).collect();
+        // Plain structs with text keys: neither can fail.
+        let form = awkward::record(fields, forms).to_string();
+        let schema = serde_json::to_string(&stored).unwrap_or_default();
+        let attributes = vec![
+            (EVENTS, Attribute::text(LAYOUT_ATTRIBUTE, LAYOUT_NAME)),
+            (EVENTS, Attribute::text("form", form)),
+            (EVENTS, Attribute::text(SCHEMA_ATTRIBUTE, schema)),
+        ];
+        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![EVENTS, IDS], attributes, series };
+        Ok(Self { plan })
+    }
+}
+
+impl Arrangement for Columns {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+        Ok(Box::new(Arranger))
+    }
+
+    fn last_attributes(&self, entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+        vec![(EVENTS, Attribute::new(LENGTH_ATTRIBUTE, Value::Uint64(entries)))]
+    }
+}
+
+struct Arranger;
+
+impl Arrange for Arranger {
+    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+        let entries = block.len_entries();
+        let ids = id_pieces(block.ids.iter().copied());
+        let buffers = block.columns.into_iter().flat_map(|column| column.buffers);
+        let mut pieces: Vec<Piece> = buffers
+            .map(|buffer| match buffer {
+                Buffer::Offsets(offsets) => Piece::Offsets(offsets),
+                Buffer::Values(bytes) => Piece::Values(bytes),
+            })
+            .collect();
+        pieces.extend(ids);
+        Ok(Arranged { pieces, entries })
+    }
+}

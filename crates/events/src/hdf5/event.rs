@@ -1,0 +1,107 @@
+//! The event layout, all bytes event by event, and the batch layout, all bytes batch by batch and in a batch product by
+//! product: in the form of ours.
+//!
+//! `Offsets` says where each blob begins among all `Products`, in the order in which they lie there, and where the last
+//! ends; `Batches` says where each batch begins among the events, and where the last ends.
+
+use super::LUMI;
+use super::lumi::{attributes, blob, blobs};
+use super::series::{Arranged, Attribute, Piece, Series};
+use super::store::{Arrange, Arrangement, Plan, id_of, id_pieces, id_series};
+use crate::block::Block;
+use crate::error::{Place, Result};
+use crate::schema::{Number, Schema};
+use crate::source::EventId;
+use raddle_hdf5::write::Compat;
+use std::num::NonZeroU64;
+
+pub(super) const EVENT_IDS: &str = "EventIDs";
+pub(super) const RUNS: &str = "RunIDs";
+pub(super) const LUMIS: &str = "LumiIDs";
+pub(super) const OFFSETS: &str = "Offsets";
+pub(super) const PRODUCTS: &str = "Products";
+pub(super) const BATCHES: &str = "Batches";
+/// What the attribute of the layout says.
+pub(super) const EVENT_NAME: &str = "event";
+pub(super) const BATCH_NAME: &str = "batch";
+
+/// Either layout.
+pub(super) struct Events {
+    plan: Plan,
+    batch: Option<NonZeroU64>,
+}
+
+impl Events {
+    pub fn new(schema: &Schema, batch: Option<NonZeroU64>) -> Result<Self> {
+        let path = |name: &str| format!("{LUMI}/{name}");
+        let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
+        series.push(Series::values(path(PRODUCTS), Number::Uint8));
+        series.push(Series::offsets(path(OFFSETS)));
+        if batch.is_some() {
+            series.push(Series::offsets(path(BATCHES)));
+        }
+        let attributes = attributes(if batch.is_some() { BATCH_NAME } else { EVENT_NAME }, schema)?;
+        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
+        Ok(Self { plan, batch })
+    }
+}
+
+impl Arrangement for Events {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+        Ok(Box::new(Arranger { batch: self.batch }))
+    }
+
+    fn last_attributes(&self, _entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+        Vec::new()
+    }
+}
+
+struct Arranger {
+    batch: Option<NonZeroU64>,
+}
+
+impl Arrange for Arranger {
+    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+        let entries = block.len_entries() as usize;
+        let columns = blobs(&block);
+        let total_len_bytes = columns.iter().map(|(_, bytes)| bytes.len()).sum();
+        let mut products = Vec::with_capacity(total_len_bytes);
+        let mut ends = Vec::with_capacity(entries * columns.len());
+        let mut batches = Vec::new();
+        match self.batch {
+            None => {
+                for number in 0..entries {
+                    for &column in &columns {
+                        products.extend_from_slice(blob(column, number));
+                        ends.push(products.len() as u64);
+                    }
+                }
+            }
+            Some(batch) => {
+                let batch = usize::try_from(batch.get()).unwrap_or(usize::MAX);
+                let mut start = 0;
+                while start < entries {
+                    let end = start.saturating_add(batch).min(entries);
+                    for (offsets, bytes) in &columns {
+                        let (first, at) = (offsets[start], products.len() as u64);
+                        products.extend_from_slice(&bytes[first as usize..offsets[end] as usize]);
+                        ends.extend(offsets[start + 1..=end].iter().map(|offset| at + (offset - first)));
+                    }
+                    batches.push(end as u64);
+                    start = end;
+                }
+            }
+        }
+        let mut pieces: Vec<Piece> = id_pieces((0..entries).map(|number| id_of(&block, number))).into();
+        pieces.push(Piece::Values(products));
+        pieces.push(Piece::Ends(ends));
+        if self.batch.is_some() {
+            pieces.push(Piece::Ends(batches));
+        }
+        Ok(Arranged { pieces, entries: entries as u64 })
+    }
+}

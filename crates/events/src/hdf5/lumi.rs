@@ -1,0 +1,71 @@
+//! What the layouts of bytes have in common: the group `/Lumi`, products that are blobs, and what files of ours say of them.
+//!
+//! Invariant: the order of products is the order of these lists, whatever order a reader of attributes or links has.
+
+use super::series::{Attribute, Value};
+use super::{LAYOUT_ATTRIBUTE, LUMI};
+use crate::block::{Block, Column};
+use crate::error::{EventsError, Result};
+use crate::schema::{Form, Product, Schema, Serialization};
+use crate::source::EventId;
+
+/// Attributes of `/Lumi` in files of ours: names, classes and serialisations of products, one text for each.
+pub(super) const PRODUCT_NAMES: &str = "ProductNames";
+pub(super) const CLASS_NAMES: &str = "ClassNames";
+pub(super) const SERIALIZATIONS: &str = "Serializations";
+
+/// Attributes of `/Lumi` in files of the framework.
+pub(super) const RUN: &str = "run";
+pub(super) const LUMISEC: &str = "lumisec";
+pub(super) const COMPRESSION_LEVEL: &str = "CompressionLevel";
+pub(super) const COMPRESSION_CHOICE: &str = "CompressionChoice";
+pub(super) const COMPRESSION: &str = "Compression";
+
+/// The attributes of `/Lumi` that a file of ours has.
+pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static str, Attribute)>> {
+    let mut serializations = Vec::with_capacity(schema.products.len());
+    for product in &schema.products {
+        serializations.push(serialization(product, "this layout of HDF5")?.name().to_owned());
+    }
+    let texts = |text: fn(&Product) -> &String| Value::Texts(schema.products.iter().map(text).cloned().collect());
+    Ok(vec![
+        (LUMI, Attribute::text(LAYOUT_ATTRIBUTE, layout)),
+        (LUMI, Attribute::new(PRODUCT_NAMES, texts(|product| &product.name))),
+        (LUMI, Attribute::new(CLASS_NAMES, texts(|product| &product.class))),
+        (LUMI, Attribute::new(SERIALIZATIONS, Value::Texts(serializations))),
+    ])
+}
+
+/// How a product is serialised; fails if it is not.
+pub(super) fn serialization(product: &Product, layout: &'static str) -> Result<Serialization> {
+    match product.form {
+        Form::Blob(serialization) if !product.name.contains('\0') && !product.class.contains('\0') => Ok(serialization),
+        Form::Blob(_) => Err(refused(product, layout, "names must be without NUL")),
+        _ => Err(refused(product, layout, "its products are blobs: read them as they are stored, not as columns")),
+    }
+}
+
+/// A product that a layout cannot hold.
+pub(super) fn refused(product: &Product, layout: &'static str, needed: &'static str) -> EventsError {
+    EventsError::Form { product: product.name.clone(), form: product.form.to_string(), layout, needed }
+}
+
+/// Run and subrun of the first event, as the framework records them.
+pub(super) fn first_event(first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+    let Some(id) = first else { return Vec::new() };
+    // The framework stores them as signed.
+    vec![
+        (LUMI, Attribute::new(RUN, Value::Int32(id.run as i32))),
+        (LUMI, Attribute::new(LUMISEC, Value::Int32(id.lumi as i32))),
+    ]
+}
+
+/// Offsets and bytes of each product in a block of blobs, which was checked.
+pub(super) fn blobs(block: &Block) -> Vec<(&[u64], &[u8])> {
+    block.columns.iter().filter_map(Column::as_bytes).collect()
+}
+
+/// Blob `number` of a column that was checked.
+pub(super) fn blob<'b>((offsets, bytes): (&[u64], &'b [u8]), number: usize) -> &'b [u8] {
+    &bytes[offsets[number] as usize..offsets[number + 1] as usize]
+}

@@ -1,0 +1,200 @@
+//! The event and batch layouts as the framework writes them (HDFEventOutputer.cc, HDFBatchEventsOutputer.cc): events, or
+//! batches, or both compressed by themselves, and offsets of 32 bits inside each event.
+//!
+//! Numbers above 2^31 - 1 become that, as HDF5 makes them of the framework's: such events cannot be found again, and are
+//! refused where they are offsets.
+
+use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
+use super::lumi::{
+    COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, blob, blobs, first_event, refused, serialization,
+};
+use super::series::{Arranged, Attribute, Piece, Series, Value};
+use super::store::{Arrange, Arrangement, Plan, bytes_of, id_of};
+use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
+use crate::block::Block;
+use crate::error::{EventsError, Place, Result};
+use crate::pds::PdsCodec;
+use crate::schema::{Number, Schema, Serialization};
+use crate::source::EventId;
+use raddle_codec::BareEncoder;
+use raddle_hdf5::write::Compat;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+/// What the layouts are called in messages.
+const LAYOUT: &str = "the framework's layout of events";
+
+/// Names that the framework gives to attributes beside products.
+const RESERVED: [&str; 5] =
+    [super::lumi::RUN, super::lumi::LUMISEC, COMPRESSION, COMPRESSION_LEVEL, COMPRESSION_CHOICE];
+
+/// Either layout.
+pub(super) struct Packed {
+    plan: Plan,
+    packing: Packing,
+}
+
+/// What a thread needs to know to pack events.
+#[derive(Debug, Clone)]
+struct Packing {
+    path: PathBuf,
+    codec: PdsCodec,
+    choice: CompressionChoice,
+    /// Events of a batch, in the batch layout.
+    batch: Option<NonZeroU64>,
+}
+
+impl Packed {
+    pub fn new(path: &Path, schema: &Schema, options: CceOptions, batch: Option<NonZeroU64>) -> Result<Self> {
+        let mut first = None;
+        let mut attributes = vec![(LUMI, Attribute::new(COMPRESSION_LEVEL, Value::Int32(level(options.codec))))];
+        if batch.is_some() {
+            let number = Value::Int32(options.choice.number());
+            attributes.push((LUMI, Attribute::new(COMPRESSION_CHOICE, number)));
+        }
+        attributes.push((LUMI, Attribute::text(COMPRESSION, codec_name(options.codec))));
+        for product in &schema.products {
+            let own = serialization(product, LAYOUT)?;
+            let expected = *first.get_or_insert(own);
+            if own == Serialization::Basket {
+                return Err(refused(product, LAYOUT, "the bytes of branches differ from what it knows"));
+            }
+            if own != expected {
+                let product = product.name.clone();
+                return Err(EventsError::MixedSerialization { product, got: own, expected, layout: LAYOUT });
+            }
+            if RESERVED.contains(&product.name.as_str()) || product.name.is_empty() {
+                return Err(refused(product, LAYOUT, "its names are those of attributes, of which it has others"));
+            }
+            attributes.push((LUMI, Attribute::text(&product.name, product.class.clone())));
+        }
+        let path_of = |name: &str| format!("{LUMI}/{name}");
+        let series = vec![
+            Series::values(path_of(EVENT_IDS), Number::Int32),
+            Series::values(path_of(PRODUCTS), Number::Int8),
+            Series::values(path_of(OFFSETS), Number::Int32),
+        ];
+        let plan = Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes, series };
+        // Without a batch, events are what is compressed.
+        let choice = if batch.is_some() { options.choice } else { CompressionChoice::Events };
+        Ok(Self { plan, packing: Packing { path: path.to_path_buf(), codec: options.codec, choice, batch } })
+    }
+}
+
+fn level(codec: PdsCodec) -> i32 {
+    match codec {
+        PdsCodec::Zstd(level) => level,
+        _ => FRAMEWORK_LEVEL,
+    }
+}
+
+fn codec_name(codec: PdsCodec) -> &'static str {
+    match codec {
+        PdsCodec::None => "None",
+        PdsCodec::Lz4 => "LZ4",
+        PdsCodec::Zstd(_) => "ZSTD",
+    }
+}
+
+impl Arrangement for Packed {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+        let Packing { path, codec, .. } = &self.packing;
+        let compress = |source| EventsError::Compress { path: path.clone(), source };
+        let encoder = match codec {
+            PdsCodec::None => None,
+            PdsCodec::Lz4 => Some(BareEncoder::lz4_block()),
+            PdsCodec::Zstd(level) => Some(BareEncoder::zstd(*level).map_err(compress)?),
+        };
+        Ok(Box::new(Arranger { packing: self.packing.clone(), encoder, event: Vec::new(), batch: Vec::new() }))
+    }
+
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+        first_event(first)
+    }
+}
+
+struct Arranger {
+    packing: Packing,
+    encoder: Option<BareEncoder>,
+    event: Vec<u8>,
+    batch: Vec<u8>,
+}
+
+impl Arranger {
+    /// Appends `data`, compressed if `compress`, to `out`.
+    fn push(&mut self, data: &[u8], compress: bool, out: &mut Vec<u8>) -> Result<()> {
+        match self.encoder.as_mut().filter(|_| compress) {
+            None => out.extend_from_slice(data),
+            Some(encoder) => encoder
+                .encode(data, out)
+                .map_err(|source| EventsError::Compress { path: self.packing.path.clone(), source })?,
+        }
+        Ok(())
+    }
+
+    /// Appends the event's bytes to `out` and its numbers to `offsets`.
+    fn push_event<'b>(
+        &mut self,
+        blobs: impl Iterator<Item = &'b [u8]>,
+        place: &Place,
+        out: &mut Vec<u8>,
+        offsets: &mut Vec<i32>,
+    ) -> Result<()> {
+        let mut event = std::mem::take(&mut self.event);
+        event.clear();
+        let number = |len_bytes: usize| {
+            i32::try_from(len_bytes).map_err(|_| EventsError::Limit {
+                place: place.clone(),
+                what: "an event",
+                got: len_bytes as u64,
+                limit: i32::MAX as u64,
+                layout: LAYOUT,
+            })
+        };
+        for blob in blobs {
+            offsets.push(number(event.len())?);
+            event.extend_from_slice(blob);
+        }
+        offsets.push(number(event.len())?);
+        let before = out.len();
+        self.push(&event, self.packing.choice.compresses_events(), out)?;
+        if self.packing.batch.is_some() {
+            offsets.push(number(out.len() - before)?);
+        }
+        self.event = event;
+        Ok(())
+    }
+}
+
+impl Arrange for Arranger {
+    fn arrange(&mut self, block: Block, place: &Place) -> Result<Arranged> {
+        let entries = block.len_entries() as usize;
+        let columns = blobs(&block);
+        let (mut products, mut offsets) = (Vec::new(), Vec::new());
+        let batch_len = self.packing.batch.map_or(1, |events| usize::try_from(events.get()).unwrap_or(usize::MAX));
+        let mut start = 0;
+        while start < entries {
+            let end = start.saturating_add(batch_len).min(entries);
+            let mut batch = std::mem::take(&mut self.batch);
+            batch.clear();
+            for number in start..end {
+                let entry = block.entries.start + number as u64;
+                let place = place.entries(entry..entry + 1);
+                let blobs = columns.iter().map(|&column| blob(column, number));
+                self.push_event(blobs, &place, &mut batch, &mut offsets)?;
+            }
+            self.push(&batch, self.packing.choice.compresses_batches(), &mut products)?;
+            self.batch = batch;
+            start = end;
+        }
+        let ids = (0..entries).map(|number| id_of(&block, number).event);
+        // As HDF5 converts the framework's 64-bit numbers: what is too great becomes the greatest.
+        let ids = ids.map(|event| i32::try_from(event).unwrap_or(i32::MAX).to_le_bytes());
+        let pieces = vec![bytes_of(ids), Piece::Values(products), bytes_of(offsets.into_iter().map(i32::to_le_bytes))];
+        Ok(Arranged { pieces, entries: entries as u64 })
+    }
+}

@@ -1,0 +1,124 @@
+//! The product layout: each product's bytes in one dataset, and where each event's end in another.
+//!
+//! In files of the framework (HDFOutputer.cc) the event number is cut to 32 bits, run and subrun are those of the first
+//! event, and nothing is compressed.
+
+use super::LUMI;
+use super::awkward::link_name;
+use super::lumi::{attributes, blobs, first_event, refused, serialization};
+use super::series::{Arranged, Attribute, Piece, Series, Value};
+use super::store::{Arrange, Arrangement, Plan, bytes_of, id_of, id_pieces, id_series};
+use crate::block::Block;
+use crate::error::{Place, Result};
+use crate::schema::{Number, Schema, Serialization};
+use crate::source::EventId;
+use raddle_hdf5::write::Compat;
+use std::collections::HashSet;
+
+/// What the layout is called in messages.
+const LAYOUT: &str = "the framework's product layout";
+/// What the attribute of the layout says.
+pub(super) const LAYOUT_NAME: &str = "product";
+pub(super) const EVENT_IDS: &str = "Event_IDs";
+pub(super) const RUNS: &str = "Run_IDs";
+pub(super) const LUMIS: &str = "Lumi_IDs";
+/// Behind a product's name: where its events end.
+pub(super) const SIZES: &str = "_sz";
+pub(super) const CLASS_NAME: &str = "classname";
+/// Attribute of `/Lumi` in files of ours: name of the dataset of each product.
+pub(super) const DATASETS: &str = "ProductDatasets";
+
+/// The product layout.
+pub(super) struct Products {
+    plan: Plan,
+    is_framework: bool,
+}
+
+impl Products {
+    pub fn new(schema: &Schema) -> Result<Self> {
+        let mut names = HashSet::from([EVENT_IDS.to_owned(), RUNS.to_owned(), LUMIS.to_owned()]);
+        let mut of_products = Vec::with_capacity(schema.products.len());
+        for product in &schema.products {
+            let wanted = link_name(&product.name);
+            let mut name = wanted.clone();
+            let mut number = 0;
+            while names.contains(&name) || names.contains(&format!("{name}{SIZES}")) {
+                number += 1;
+                name = format!("{wanted}.{number}");
+            }
+            names.extend([name.clone(), format!("{name}{SIZES}")]);
+            of_products.push(name);
+        }
+        let mut attributes = attributes(LAYOUT_NAME, schema)?;
+        attributes.push((LUMI, Attribute::new(DATASETS, Value::Texts(of_products.clone()))));
+        let path = |name: &str| format!("{LUMI}/{name}");
+        let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
+        series.extend(product_series(&of_products, schema, Number::Uint8));
+        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
+        Ok(Self { plan, is_framework: false })
+    }
+
+    pub fn as_the_framework(schema: &Schema) -> Result<Self> {
+        let mut names = Vec::with_capacity(schema.products.len());
+        for product in &schema.products {
+            let refuse = |needed| Err(refused(product, LAYOUT, needed));
+            if serialization(product, LAYOUT)? != Serialization::Root {
+                return refuse("it takes products as ROOT serialises them, and says so nowhere");
+            }
+            // Its reader takes every name with these letters for one of sizes.
+            if product.name.contains(SIZES) || product.name == EVENT_IDS || link_name(&product.name) != product.name {
+                return refuse("its names are those of datasets, without slashes, _sz and Event_IDs");
+            }
+            names.push(product.name.clone());
+        }
+        let mut series = vec![Series::values(format!("{LUMI}/{EVENT_IDS}"), Number::Int32)];
+        series.extend(product_series(&names, schema, Number::Int8));
+        let plan =
+            Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes: Vec::new(), series };
+        Ok(Self { plan, is_framework: true })
+    }
+}
+
+fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Series> {
+    let of_product = |(name, product): (&String, &crate::schema::Product)| {
+        let class = Value::Text(product.class.clone());
+        let sizes = Series::values(format!("{LUMI}/{name}{SIZES}"), Number::Uint64);
+        [Series::values(format!("{LUMI}/{name}"), bytes).with(CLASS_NAME, class), sizes]
+    };
+    names.iter().zip(&schema.products).flat_map(of_product).collect()
+}
+
+impl Arrangement for Products {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+        Ok(Box::new(Arranger { is_framework: self.is_framework }))
+    }
+
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+        if self.is_framework { first_event(first) } else { Vec::new() }
+    }
+}
+
+struct Arranger {
+    is_framework: bool,
+}
+
+impl Arrange for Arranger {
+    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+        let entries = block.len_entries();
+        let ids = (0..entries as usize).map(|number| id_of(&block, number));
+        let mut pieces: Vec<Piece> = match self.is_framework {
+            // Cut, as a C++ `int` cuts it.
+            true => vec![bytes_of(ids.map(|id| (id.event as i32).to_le_bytes()))],
+            false => id_pieces(ids).into(),
+        };
+        for (offsets, bytes) in blobs(&block) {
+            pieces.push(Piece::Values(bytes.to_vec()));
+            pieces.push(Piece::Ends(offsets[1..].to_vec()));
+        }
+        Ok(Arranged { pieces, entries })
+    }
+}

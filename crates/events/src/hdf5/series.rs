@@ -1,0 +1,189 @@
+//! One-dimensional datasets that grow, and attributes: what a layout plans, and what is read of a file.
+//!
+//! Invariant: a number type and the HDF5 type that stands for it lead to each other.
+
+use crate::schema::Number;
+use raddle_hdf5::model::{BitRange, ByteOrder, Dataspace, TypeClass};
+use raddle_hdf5::write::{AttributeSpec, Compat, TypeRef};
+use std::sync::Arc;
+
+/// A dataset to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// Absolute path in the file.
+    pub path: String,
+    /// Type of its elements.
+    pub number: Number,
+    /// Whether it is one of offsets, that begin with 0.
+    pub starts_with_zero: bool,
+    /// Whether it is left out when no element comes, because the source has none of these.
+    pub is_optional: bool,
+    pub attributes: Vec<Attribute>,
+}
+
+impl Series {
+    /// A dataset of values.
+    pub fn values(path: String, number: Number) -> Self {
+        Self { path, number, starts_with_zero: false, is_optional: false, attributes: Vec::new() }
+    }
+
+    /// A dataset of 64-bit offsets, one more than there are ranges.
+    pub fn offsets(path: String) -> Self {
+        Self { starts_with_zero: true, ..Self::values(path, Number::Uint64) }
+    }
+
+    /// The same, left out where the source has none.
+    pub fn optional(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+
+    /// The same with an attribute.
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.attributes.push(Attribute::new(name, value));
+        self
+    }
+}
+
+/// What a block adds to a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Elements, little-endian.
+    Values(Vec<u8>),
+    /// Ends of ranges counted from the beginning of the block; the dataset gets them counted from its own beginning.
+    Ends(Vec<u64>),
+    /// The same with the 0 before them that the first range begins with.
+    Offsets(Vec<u64>),
+}
+
+/// A block in pieces, one for each dataset of the plan.
+#[derive(Debug)]
+pub(super) struct Arranged {
+    pub pieces: Vec<Piece>,
+    pub entries: u64,
+}
+
+/// An attribute to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attribute {
+    pub name: String,
+    pub value: Value,
+}
+
+/// Value of an attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Texts(Vec<String>),
+    Int32(i32),
+    Uint64(u64),
+}
+
+impl Attribute {
+    pub fn new(name: &str, value: Value) -> Self {
+        Self { name: name.to_owned(), value }
+    }
+
+    pub fn text(name: &str, text: impl Into<String>) -> Self {
+        Self::new(name, Value::Text(text.into()))
+    }
+
+    /// Lends the attribute as the writer of files wants it.
+    pub fn with_spec<T>(&self, use_spec: impl FnOnce(&AttributeSpec<'_>) -> T) -> T {
+        let strings = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
+        let (class, dataspace) = match &self.value {
+            Value::Text(_) => (strings(), Dataspace::Scalar),
+            Value::Texts(texts) => {
+                let dims = vec![texts.len() as u64];
+                (strings(), Dataspace::Simple { max_dims: dims.clone(), dims })
+            }
+            Value::Int32(_) => (integer(4, true), Dataspace::Scalar),
+            Value::Uint64(_) => (integer(8, false), Dataspace::Scalar),
+        };
+        let mut bytes = Vec::new();
+        let mut push_text = |text: &String| {
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        };
+        match &self.value {
+            Value::Text(text) => push_text(text),
+            Value::Texts(texts) => texts.iter().for_each(push_text),
+            Value::Int32(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+            Value::Uint64(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+        }
+        let datatype = TypeRef::Own(Arc::new(class));
+        let utf8 = !self.name.is_ascii();
+        use_spec(&AttributeSpec {
+            name: self.name.as_bytes(),
+            utf8,
+            datatype: &datatype,
+            dataspace: &dataspace,
+            value: &bytes,
+        })
+    }
+
+    /// Room that it takes among the metadata, at most.
+    pub fn len_bytes(&self, compat: Compat) -> u64 {
+        self.with_spec(|spec| spec.message_len_bytes(compat))
+    }
+}
+
+fn integer(len_bytes: u32, signed: bool) -> TypeClass {
+    let bits = BitRange { offset: 0, count: 8 * len_bytes };
+    TypeClass::Integer { len_bytes, order: ByteOrder::Little, signed, bits, padding: (0, 0) }
+}
+
+fn float(len_bytes: u32, exponent_bits: u32) -> TypeClass {
+    let mantissa_bits = 8 * len_bytes - 1 - exponent_bits;
+    TypeClass::Float {
+        len_bytes,
+        order: ByteOrder::Little,
+        bits: BitRange { offset: 0, count: 8 * len_bytes },
+        padding: (0, 0, 0),
+        // The leading bit of the mantissa is implied.
+        normalization: 2,
+        sign_bit: 8 * len_bytes - 1,
+        exponent: BitRange { offset: mantissa_bits, count: exponent_bits },
+        mantissa: BitRange { offset: 0, count: mantissa_bits },
+        exponent_bias: (1 << (exponent_bits - 1)) - 1,
+    }
+}
+
+/// The HDF5 type of a number. Truth values are what h5py takes for them.
+pub(super) fn class_of(number: Number) -> TypeClass {
+    match number {
+        Number::Bool => TypeClass::Enum {
+            base: Arc::new(integer(1, true)),
+            symbols: vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])],
+        },
+        Number::Int8 => integer(1, true),
+        Number::Int16 => integer(2, true),
+        Number::Int32 => integer(4, true),
+        Number::Int64 => integer(8, true),
+        Number::Uint8 => integer(1, false),
+        Number::Uint16 => integer(2, false),
+        Number::Uint32 => integer(4, false),
+        Number::Uint64 => integer(8, false),
+        Number::Float32 => float(4, 8),
+        Number::Float64 => float(8, 11),
+    }
+}
+
+/// The number type that an HDF5 type stands for.
+pub(super) fn number_of(class: &TypeClass) -> Option<Number> {
+    Number::ALL.into_iter().find(|&number| class_of(number) == *class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_lead_to_each_other() {
+        for number in Number::ALL {
+            let class = class_of(number);
+            assert_eq!(class.len_bytes(), number.len_bytes() as u64);
+            assert_eq!(number_of(&class), Some(number));
+        }
+        assert_eq!(number_of(&integer(3, true)), None);
+    }
+}

@@ -1,0 +1,518 @@
+//! Writing a planned file: pieces fill chunks, chunks are encoded by any thread and written in order, and libhdf5 makes the
+//! datasets that point at them when all is known.
+//!
+//! Not for what goes where: that is the layout's plan. Invariants: chunks lie in the file in the order in which they were
+//! complete, which the blocks alone decide; under the output's name is a whole file or none.
+
+use super::series::{Arranged, Attribute, Piece, Series, class_of};
+use super::{Hdf5Options, Layout, columns, event, packed, product};
+use crate::block::Block;
+use crate::error::{EventsError, Place, Result, Shape};
+use crate::output::Output;
+use crate::schema::{Number, Schema};
+use crate::sink::{Prepare, Sink};
+use crate::source::EventId;
+use raddle_codec::{EncodeState, Encoder, EncoderOptions};
+use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
+use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, OutputOptions, TypeRef};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file as planned.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub compat: Compat,
+    /// Whether datasets can grow, as the framework's can.
+    pub is_extensible: bool,
+    /// Paths, parents first.
+    pub groups: Vec<&'static str>,
+    /// Of groups, by their paths.
+    pub attributes: Vec<(&'static str, Attribute)>,
+    pub series: Vec<Series>,
+}
+
+/// A way to put events into datasets.
+pub(super) trait Arrangement: Send + Sync {
+    fn plan(&self) -> &Plan;
+
+    /// What one thread arranges blocks with.
+    fn arranger(&self) -> Result<Box<dyn Arrange>>;
+
+    /// Attributes of groups that are known when all events are.
+    fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)>;
+}
+
+/// Cuts blocks into pieces.
+pub(super) trait Arrange: Send {
+    /// `block` has been checked against the schema.
+    fn arrange(&mut self, block: Block, place: &Place) -> Result<Arranged>;
+}
+
+/// The most that all chunks which are being filled may take together.
+const FILLING_LEN_BYTES: u64 = 128 << 20;
+
+/// Chunks are no shorter, however many datasets there are, and no longer, however few.
+const SHORTEST_CHUNK_LEN_BYTES: u64 = 8 << 10;
+const LONGEST_CHUNK_LEN_BYTES: u64 = 1 << 20;
+
+/// Chunks without filters begin on pages: a GPU, or a reader that maps the file, gets them as they lie.
+const PAGE_LEN_BYTES: u64 = 4096;
+
+/// A file being written.
+pub struct Hdf5Sink {
+    output: Output,
+    schema: Arc<Schema>,
+    arrangement: Box<dyn Arrangement>,
+    encoders: Arc<[Encoder]>,
+    output_options: OutputOptions,
+    replace: bool,
+    chunk_len_bytes: u64,
+    alignment_bytes: u64,
+    growing: Vec<Growing>,
+    entries: u64,
+    first: Option<EventId>,
+    /// Where the next chunk goes.
+    end_address: u64,
+    stored_len_bytes: u64,
+}
+
+impl std::fmt::Debug for Hdf5Sink {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let datasets = self.growing.len();
+        formatter
+            .debug_struct("Hdf5Sink")
+            .field("output", &self.output)
+            .field("datasets", &datasets)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What there is of a dataset.
+#[derive(Debug)]
+struct Growing {
+    /// Elements of a chunk.
+    chunk_len: u64,
+    element_len_bytes: usize,
+    /// Elements that came.
+    len: u64,
+    /// The last offset that came.
+    base: u64,
+    /// Of the chunk that is being filled.
+    tail: Vec<u8>,
+    chunks: Vec<StoredChunk>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct StoredChunk {
+    address: u64,
+    len_bytes: u64,
+    filter_mask: u32,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hdf5Summary {
+    /// Events.
+    pub events: u64,
+    /// Datasets.
+    pub datasets: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Length of all elements.
+    pub raw_len_bytes: u64,
+    /// Length of all chunks as stored.
+    pub stored_len_bytes: u64,
+    /// Length of the file.
+    pub len_bytes: u64,
+}
+
+impl Hdf5Sink {
+    /// Begins the file `path` of these products.
+    ///
+    /// # Errors
+    /// Products that the layout cannot hold, or a file that cannot be made.
+    pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
+        let arrangement: Box<dyn Arrangement> = match (layout, options.cce) {
+            (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
+            (Layout::Product, None) => Box::new(product::Products::new(schema)?),
+            (Layout::Product, Some(_)) => Box::new(product::Products::as_the_framework(schema)?),
+            (Layout::Event, None) => Box::new(event::Events::new(schema, None)?),
+            (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events))?),
+            (Layout::Event, Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, None)?),
+            (Layout::Batch(events), Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, Some(events))?),
+        };
+        let plan = arrangement.plan();
+        let compress = if plan.is_extensible { None } else { options.compress };
+        let chunk_len_bytes = options.chunk_len_bytes.map_or_else(
+            || {
+                let share = FILLING_LEN_BYTES / (plan.series.len() as u64).max(1);
+                let share = share.clamp(SHORTEST_CHUNK_LEN_BYTES, LONGEST_CHUNK_LEN_BYTES);
+                1 << share.ilog2()
+            },
+            std::num::NonZeroU64::get,
+        );
+        let encoder = |series: &Series| {
+            Encoder::new(&EncoderOptions {
+                effort: compress,
+                shuffle: compress.is_some(),
+                fletcher32: false,
+                element_len_bytes: series.number.len_bytes(),
+            })
+        };
+        let encoders: Arc<[Encoder]> = plan.series.iter().map(encoder).collect();
+        let growing: Vec<Growing> = plan.series.iter().map(|series| Growing::new(series, chunk_len_bytes)).collect();
+        let region_len_bytes = predicted_metadata(plan, &encoders, &growing, options.expected_len_bytes);
+        let order = link_order(plan);
+        let output_options = OutputOptions {
+            compat: plan.compat,
+            metadata_region_len_bytes: region_len_bytes,
+            root_link_order: order,
+            root_attribute_order: CreationOrder::default(),
+        };
+        let output = Output::begin(path, options.replace)?;
+        Ok(Self {
+            end_address: output_options.raw_start().unwrap_or(region_len_bytes),
+            output,
+            schema: Arc::new(schema.clone()),
+            encoders,
+            output_options,
+            replace: options.replace,
+            chunk_len_bytes,
+            alignment_bytes: if compress.is_none() { PAGE_LEN_BYTES } else { 1 },
+            growing,
+            entries: 0,
+            first: None,
+            stored_len_bytes: 0,
+            arrangement,
+        })
+    }
+
+    /// Makes the objects of the file.
+    fn create_objects(&self, file: &mut OutputFile) -> Result<u64> {
+        let plan = self.arrangement.plan();
+        let order = link_order(plan);
+        for group in &plan.groups {
+            file.create_group(group.as_bytes(), order, CreationOrder::default())?;
+        }
+        let last = self.arrangement.last_attributes(self.entries, self.first);
+        for (object, attribute) in last.iter().chain(&plan.attributes) {
+            attribute.with_spec(|spec| file.write_attribute(object.as_bytes(), spec))?;
+        }
+        let mut datasets = 0;
+        for ((series, growing), encoder) in plan.series.iter().zip(&self.growing).zip(self.encoders.iter()) {
+            if series.is_optional && growing.len == 0 && self.entries > 0 {
+                continue;
+            }
+            datasets += 1;
+            let spec = spec(plan, series, encoder, growing.len, growing.chunk_shape(plan.is_extensible));
+            let mut dataset = file.create_dataset(series.path.as_bytes(), &spec)?;
+            if !growing.chunks.is_empty() {
+                dataset.expect_chunks(growing.chunks.len() as u64)?;
+            }
+            let chunk_len = growing.chunk_shape(plan.is_extensible);
+            for (chunk, origin) in growing.chunks.iter().zip((0..).step_by(chunk_len.max(1) as usize)) {
+                dataset.insert(&[origin], chunk.address, chunk.len_bytes, chunk.filter_mask)?;
+            }
+            for attribute in &series.attributes {
+                attribute.with_spec(|spec| dataset.write_attribute(spec))?;
+            }
+        }
+        Ok(datasets)
+    }
+}
+
+/// Links in the order in which they were made, where the format can say so.
+fn link_order(plan: &Plan) -> CreationOrder {
+    let keeps = plan.compat != Compat::Earliest;
+    CreationOrder { tracked: keeps, indexed: keeps }
+}
+
+/// A dataset of `len` elements in chunks of `chunk_len`.
+fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, chunk_len: u64) -> DatasetSpec {
+    let dims = vec![len];
+    let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
+    // Without elements there is nothing to cut.
+    let is_empty = len == 0 && !plan.is_extensible;
+    DatasetSpec {
+        datatype: TypeRef::Own(Arc::new(class_of(series.number))),
+        dataspace: Dataspace::Simple { dims, max_dims },
+        layout: match is_empty {
+            true => OutputLayout::Contiguous,
+            false => OutputLayout::Chunked { chunk_shape: vec![chunk_len] },
+        },
+        filters: if is_empty { Vec::new() } else { encoder.filters() },
+        fill: FillValue::default(),
+        attribute_order: CreationOrder::default(),
+        has_attributes: !series.attributes.is_empty(),
+    }
+}
+
+/// Room to be kept for metadata: what does not fit goes to the end of the file.
+fn predicted_metadata(plan: &Plan, encoders: &[Encoder], growing: &[Growing], expected_len_bytes: u64) -> u64 {
+    let mut prediction = MetadataPrediction::new(plan.compat);
+    let order = link_order(plan);
+    let attribute_len_bytes = |attribute: &Attribute| attribute.len_bytes(plan.compat);
+    prediction.add_group(plan.groups.len() as u64, 64, order, &[]);
+    for group in &plan.groups {
+        let inside = plan.series.iter().filter(|series| series.path.starts_with(group));
+        let (count, text) = inside.fold((0, 0), |(count, text), series| (count + 1, text + series.path.len() as u64));
+        let of_group = plan.attributes.iter().filter(|(object, _)| object == group);
+        let mut attributes: Vec<u64> = of_group.map(|(_, attribute)| attribute_len_bytes(attribute)).collect();
+        // Those that are known at the end are numbers.
+        attributes.extend([128; 3]);
+        prediction.add_group(count, text, order, &attributes);
+    }
+    let share = expected_len_bytes / (plan.series.len() as u64).max(1);
+    for ((series, encoder), growing) in plan.series.iter().zip(encoders).zip(growing) {
+        let chunk_len_bytes = (growing.chunk_len * growing.element_len_bytes as u64).max(1);
+        let chunks = share / chunk_len_bytes + 1;
+        let spec = spec(plan, series, encoder, chunks.saturating_mul(growing.chunk_len), growing.chunk_len);
+        let attributes: Vec<u64> = series.attributes.iter().map(attribute_len_bytes).collect();
+        prediction.add_dataset(&spec, chunks, &attributes);
+    }
+    prediction.len_bytes()
+}
+
+impl Growing {
+    fn new(series: &Series, chunk_len_bytes: u64) -> Self {
+        let element_len_bytes = series.number.len_bytes();
+        let mut growing = Self {
+            chunk_len: (chunk_len_bytes / element_len_bytes as u64).max(1),
+            element_len_bytes,
+            len: 0,
+            base: 0,
+            tail: Vec::new(),
+            chunks: Vec::new(),
+        };
+        if series.starts_with_zero {
+            growing.tail.resize(element_len_bytes, 0);
+            growing.len = 1;
+        }
+        growing
+    }
+
+    fn chunk_len_bytes(&self) -> usize {
+        self.chunk_len as usize * self.element_len_bytes
+    }
+
+    /// Elements of a chunk as the file states them: a dataset of one chunk has none that is longer than it.
+    fn chunk_shape(&self, is_extensible: bool) -> u64 {
+        match self.len {
+            0 if is_extensible => self.chunk_len,
+            len => self.chunk_len.min(len),
+        }
+    }
+
+    /// Appends a piece; chunks that are full go to `full`.
+    fn push(&mut self, piece: Piece, full: &mut Vec<Vec<u8>>) {
+        match piece {
+            Piece::Values(bytes) => self.append(&bytes, full),
+            Piece::Ends(ends) => self.append_ends(&ends, full),
+            Piece::Offsets(offsets) => self.append_ends(offsets.get(1..).unwrap_or_default(), full),
+        }
+    }
+
+    fn append_ends(&mut self, ends: &[u64], full: &mut Vec<Vec<u8>>) {
+        let base = self.base;
+        let mut bytes = Vec::with_capacity(size_of_val(ends));
+        for end in ends {
+            self.base = base.wrapping_add(*end);
+            bytes.extend_from_slice(&self.base.to_le_bytes());
+        }
+        self.append(&bytes, full);
+    }
+
+    fn append(&mut self, mut bytes: &[u8], full: &mut Vec<Vec<u8>>) {
+        let chunk_len_bytes = self.chunk_len_bytes();
+        self.len += (bytes.len() / self.element_len_bytes) as u64;
+        while self.tail.len() + bytes.len() >= chunk_len_bytes {
+            let (now, later) = bytes.split_at(chunk_len_bytes - self.tail.len());
+            let mut chunk = std::mem::take(&mut self.tail);
+            chunk.extend_from_slice(now);
+            full.push(chunk);
+            bytes = later;
+        }
+        self.tail.extend_from_slice(bytes);
+    }
+
+    /// The chunk that is not full: as it is if it is the only one, else filled up with zeros.
+    fn rest(&mut self) -> Option<Vec<u8>> {
+        let mut chunk = std::mem::take(&mut self.tail);
+        if chunk.is_empty() {
+            return None;
+        }
+        if self.len > self.chunk_len {
+            chunk.resize(self.chunk_len_bytes(), 0);
+        }
+        Some(chunk)
+    }
+}
+
+/// A chunk before it is encoded.
+#[derive(Debug)]
+pub struct Tile {
+    series: usize,
+    raw: Vec<u8>,
+}
+
+/// A chunk as it is stored.
+#[derive(Debug)]
+pub struct EncodedTile {
+    series: usize,
+    stored: Vec<u8>,
+    filter_mask: u32,
+}
+
+/// Pieces of a block.
+#[derive(Debug)]
+pub struct Pieces {
+    arranged: Arranged,
+    first: Option<EventId>,
+}
+
+/// Arranges blocks and encodes chunks.
+pub struct Hdf5Preparer {
+    path: PathBuf,
+    schema: Arc<Schema>,
+    arranger: Box<dyn Arrange>,
+    encoders: Arc<[Encoder]>,
+    state: EncodeState,
+}
+
+impl Sink for Hdf5Sink {
+    type Preparer = Hdf5Preparer;
+    type Prepared = Pieces;
+    type Tile = Tile;
+    type Encoded = EncodedTile;
+    type Summary = Hdf5Summary;
+
+    fn preparer(&self) -> Result<Hdf5Preparer> {
+        Ok(Hdf5Preparer {
+            path: self.output.path().to_path_buf(),
+            schema: Arc::clone(&self.schema),
+            arranger: self.arrangement.arranger()?,
+            encoders: Arc::clone(&self.encoders),
+            state: EncodeState::default(),
+        })
+    }
+
+    fn kept_len_bytes(&self) -> u64 {
+        self.chunk_len_bytes.saturating_mul(self.growing.len() as u64)
+    }
+
+    fn commit(&mut self, prepared: Pieces) -> Result<Vec<Tile>> {
+        let Pieces { arranged, first } = prepared;
+        if self.entries == 0 {
+            self.first = first;
+        }
+        self.entries += arranged.entries;
+        let (mut tiles, mut full) = (Vec::new(), Vec::new());
+        for (series, (growing, piece)) in self.growing.iter_mut().zip(arranged.pieces).enumerate() {
+            growing.push(piece, &mut full);
+            tiles.extend(full.drain(..).map(|raw| Tile { series, raw }));
+        }
+        Ok(tiles)
+    }
+
+    fn rest(&mut self) -> Result<Vec<Tile>> {
+        let plan = self.arrangement.plan();
+        let mut tiles = Vec::new();
+        for (number, (growing, series)) in self.growing.iter_mut().zip(&plan.series).enumerate() {
+            // Ids, of which all entries have one or none.
+            if series.is_optional && growing.len != 0 && growing.len != self.entries {
+                let shape = Shape::Ids { got: growing.len, expected: self.entries };
+                return Err(crate::Fault::from(shape).at(&Place::file(self.output.path())));
+            }
+            tiles.extend(growing.rest().map(|raw| Tile { series: number, raw }));
+        }
+        Ok(tiles)
+    }
+
+    fn place(&mut self, encoded: EncodedTile) -> Result<()> {
+        let EncodedTile { series, stored, filter_mask } = encoded;
+        let address = self.end_address.next_multiple_of(self.alignment_bytes);
+        self.output.write_at(&stored, address)?;
+        let len_bytes = stored.len() as u64;
+        self.end_address = address + len_bytes;
+        self.stored_len_bytes += len_bytes;
+        self.growing[series].chunks.push(StoredChunk { address, len_bytes, filter_mask });
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Hdf5Summary> {
+        let mut file = OutputFile::create_in(self.output.file()?, self.output.path(), &self.output_options)?;
+        file.set_raw_end(self.end_address);
+        let datasets = self.create_objects(&mut file)?;
+        let written = file.finish()?;
+        let raw_len_bytes = self.growing.iter().map(|growing| growing.len * growing.element_len_bytes as u64).sum();
+        let summary = Hdf5Summary {
+            events: self.entries,
+            datasets,
+            chunks: self.growing.iter().map(|growing| growing.chunks.len() as u64).sum(),
+            raw_len_bytes,
+            stored_len_bytes: self.stored_len_bytes,
+            len_bytes: written.file_len_bytes,
+        };
+        self.output.publish(self.replace)?;
+        Ok(summary)
+    }
+}
+
+impl Prepare for Hdf5Preparer {
+    type Prepared = Pieces;
+    type Tile = Tile;
+    type Encoded = EncodedTile;
+
+    fn prepare(&mut self, block: Block) -> Result<Pieces> {
+        let place = Place::file(&self.path).entries(block.entries.clone());
+        block.check(&self.schema).map_err(|(product, fault)| match product {
+            Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
+            None => fault.at(&place),
+        })?;
+        let first = (block.len_entries() > 0).then(|| id_of(&block, 0));
+        Ok(Pieces { arranged: self.arranger.arrange(block, &place)?, first })
+    }
+
+    fn encode(&mut self, tile: Tile) -> Result<EncodedTile> {
+        let Tile { series, raw } = tile;
+        let encoder = &self.encoders[series];
+        if encoder.filters().is_empty() {
+            return Ok(EncodedTile { series, stored: raw, filter_mask: 0 });
+        }
+        let mut stored = Vec::new();
+        let filter_mask = encoder
+            .encode(&mut self.state, &raw, &mut stored)
+            .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
+        Ok(EncodedTile { series, stored, filter_mask })
+    }
+}
+
+/// The id of an entry of a block. Of a source that knows none: run 1, subrun 1, counted from 1, as the framework's own events
+/// are.
+pub(super) fn id_of(block: &Block, number: usize) -> EventId {
+    let unknown = EventId { run: 1, lumi: 1, event: block.entries.start.saturating_add(number as u64 + 1) };
+    block.ids.get(number).copied().unwrap_or(unknown)
+}
+
+/// Little-endian bytes of numbers.
+pub(super) fn bytes_of<const LEN: usize>(numbers: impl Iterator<Item = [u8; LEN]>) -> Piece {
+    Piece::Values(numbers.flatten().collect())
+}
+
+/// Number of runs, subruns and events as series of these names under a path.
+pub(super) fn id_series(run: &str, lumi: &str, event: &str) -> [Series; 3] {
+    [
+        Series::values(run.to_owned(), Number::Uint32),
+        Series::values(lumi.to_owned(), Number::Uint32),
+        Series::values(event.to_owned(), Number::Uint64),
+    ]
+}
+
+/// The pieces of [`id_series`].
+pub(super) fn id_pieces(ids: impl Iterator<Item = EventId> + Clone) -> [Piece; 3] {
+    [
+        bytes_of(ids.clone().map(|id| id.run.to_le_bytes())),
+        bytes_of(ids.clone().map(|id| id.lumi.to_le_bytes())),
+        bytes_of(ids.map(|id| id.event.to_le_bytes())),
+    ]
+}

@@ -1,0 +1,106 @@
+//! An input file as bytes at offsets, or bytes in memory as if they were one.
+//!
+//! Read with `pread`, not mapped: a file cut short while it is read must be an error, not a SIGBUS. Invariant: nothing is
+//! allocated or read beyond the length that the file had when it was opened.
+
+use crate::error::{EventsError, Fault, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// An open input file.
+#[derive(Debug)]
+pub(crate) struct InputFile {
+    path: PathBuf,
+    content: Content,
+    len_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl InputFile {
+    /// Opens a regular file; others are refused.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let io = |source| EventsError::Io { path: path.to_path_buf(), operation: "open", source };
+        // A FIFO would block in open: look first.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        let file = File::open(path).map_err(io)?;
+        let len_bytes = file.metadata().map_err(io)?.len();
+        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
+    }
+
+    /// Takes bytes for a file. `path` is what messages call it.
+    pub(crate) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Self {
+        Self { path: path.to_path_buf(), len_bytes: bytes.len() as u64, content: Content::Memory(bytes) }
+    }
+
+    /// Path as given.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length when it was opened.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Fails if the range is not in the file.
+    pub(crate) fn check_range(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<(), Fault> {
+        let end = address.saturating_add(len_bytes);
+        if end > self.len_bytes || end == u64::MAX {
+            return Err(Fault::BeyondEnd { structure, end, file_len_bytes: self.len_bytes });
+        }
+        Ok(())
+    }
+
+    /// Replaces what is in `out` by the bytes of the range.
+    pub(crate) fn read_into(
+        &self,
+        address: u64,
+        len_bytes: u64,
+        structure: &'static str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.check_range(address, len_bytes, structure)?;
+        out.clear();
+        match &self.content {
+            Content::File(file) => {
+                out.resize(len_bytes as usize, 0);
+                file.read_exact_at(out, address).map_err(|error| Fault::Unread {
+                    address,
+                    len_bytes,
+                    structure,
+                    message: error.to_string(),
+                })
+            }
+            Content::Memory(bytes) => {
+                // The range was checked.
+                out.extend_from_slice(&bytes[address as usize..(address + len_bytes) as usize]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes of the range.
+    pub(crate) fn read(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<Vec<u8>, Fault> {
+        let mut out = Vec::new();
+        self.read_into(address, len_bytes, structure, &mut out)?;
+        Ok(out)
+    }
+
+    /// The error for a file that is of another kind.
+    pub(crate) fn other_format(&self, expected: &'static str) -> EventsError {
+        let first = self.read(0, self.len_bytes.min(8), "the first bytes").unwrap_or_default();
+        let found = match first.is_empty() {
+            true => "nothing, it is empty".to_owned(),
+            false => format!("\"{}\"", first.escape_ascii()),
+        };
+        EventsError::OtherFormat { path: self.path.clone(), expected, found }
+    }
+}

@@ -1,0 +1,97 @@
+//! Opening a file of whatever format it is in.
+
+use crate::error::{EventsError, Place, Result};
+use crate::hdf5::Hdf5Source;
+use crate::input::InputFile;
+use crate::pds::PdsSource;
+use crate::root::{NtupleSource, RootFile, RootOptions, TreeSource};
+use crate::source::Source;
+use std::path::Path;
+
+/// What to open in a file.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// The tree or RNTuple of a ROOT file; if it is not named, `Events`, or the only one.
+    pub tree: Option<String>,
+    /// Products as bytes, as they are stored, where there is a choice.
+    pub raw: bool,
+}
+
+/// An open file.
+pub enum Opened {
+    /// A tree of a ROOT file.
+    Tree(TreeSource),
+    /// An RNTuple of a ROOT file.
+    Ntuple(NtupleSource),
+    /// A packed data stream.
+    Pds(PdsSource),
+    /// An HDF5 file.
+    Hdf5(Box<Hdf5Source>),
+}
+
+impl Opened {
+    /// As a source of any kind.
+    pub fn into_source(self) -> Box<dyn Source> {
+        match self {
+            Self::Tree(tree) => Box::new(tree),
+            Self::Ntuple(ntuple) => Box::new(ntuple),
+            Self::Pds(stream) => Box::new(stream),
+            Self::Hdf5(file) => file,
+        }
+    }
+
+    /// As a source of any kind, lent.
+    pub fn source(&self) -> &dyn Source {
+        match self {
+            Self::Tree(tree) => tree,
+            Self::Ntuple(ntuple) => ntuple,
+            Self::Pds(stream) => stream,
+            Self::Hdf5(file) => file.as_ref(),
+        }
+    }
+}
+
+/// Where an HDF5 file may have its signature.
+const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// The tree that frameworks of experiments write events to.
+const USUAL_TREE: &str = "Events";
+
+/// Opens `path`, whose format its first bytes tell.
+///
+/// # Errors
+/// The format is not known, or as opening it.
+pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
+    let file = InputFile::open(path)?;
+    let first = file
+        .read(0, file.len_bytes().min(HDF5_SIGNATURE.len() as u64), "the first bytes")
+        .map_err(|fault| fault.at(&Place::file(path)))?;
+    if first.starts_with(b"root") {
+        let file = RootFile::open(path)?;
+        let tree = match &options.tree {
+            Some(tree) => tree.clone(),
+            None => usual_tree(&file, path)?,
+        };
+        if file.ntuples().contains(&tree) {
+            return NtupleSource::open(file, &tree).map(Opened::Ntuple);
+        }
+        return TreeSource::open(file, &tree, RootOptions { raw: options.raw }).map(Opened::Tree);
+    }
+    if first == HDF5_SIGNATURE {
+        return Hdf5Source::open(path).map(|source| Opened::Hdf5(Box::new(source)));
+    }
+    if crate::pds::is_pds(&first) {
+        return PdsSource::open(path).map(Opened::Pds);
+    }
+    Err(file.other_format("a ROOT file, a packed data stream or an HDF5 file"))
+}
+
+fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
+    let mut there_is: Vec<String> = file.trees().into_iter().map(|tree| tree.path).collect();
+    there_is.extend(file.ntuples());
+    match there_is.as_slice() {
+        [only] => Ok(only.clone()),
+        _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
+        _ => Err(EventsError::NoSuch { place: Place::file(path).tree(USUAL_TREE), kind: "tree", there_is }),
+    }
+}

@@ -1,0 +1,50 @@
+//! Several packed data streams as one, record by record as they are stored: nothing is decompressed.
+//!
+//! Invariant: every record that is copied has been found whole in its stream, and all streams have the same products,
+//! serialisation and compression.
+
+use super::PdsSummary;
+use super::reader::PdsSource;
+use crate::error::{EventsError, Place, Result};
+use crate::output::Output;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Observer, Stage};
+use std::path::Path;
+
+/// Bytes copied at once.
+const COPY_LEN_BYTES: u64 = 4 << 20;
+
+/// Writes the records of `streams`, one stream after the other, to `path`.
+///
+/// # Errors
+/// Streams that differ in what their headers say, reading, writing, or cancellation; there is then no output.
+pub fn merge(
+    streams: &[PdsSource],
+    path: &Path,
+    replace: bool,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<PdsSummary> {
+    let mut output = Output::begin(path, replace)?;
+    let (mut events, mut buffer) = (0, Vec::new());
+    for (number, stream) in streams.iter().enumerate() {
+        if number == 0 {
+            output.write(&stream.header_bytes(&mut buffer)?.to_vec())?;
+        } else if let Some(what) = streams[0].difference(stream) {
+            return Err(EventsError::StreamDiffers { place: Place::file(stream.path()), what });
+        }
+        let records = stream.records_range();
+        let mut at = records.start;
+        while at < records.end {
+            cancel.check()?;
+            let len_bytes = COPY_LEN_BYTES.min(records.end - at);
+            stream.copy(at, len_bytes, &mut buffer)?;
+            output.write(&buffer)?;
+            observer.event(&Event::Advanced { stage: Stage::Read, bytes: len_bytes, items: 0 });
+            at += len_bytes;
+        }
+        events += crate::Source::len_entries(stream);
+    }
+    let len_bytes = output.publish(replace)?;
+    Ok(PdsSummary { events, len_bytes })
+}

@@ -1,0 +1,184 @@
+//! Packed data streams as a sink: the bytes that the framework writes of the same events.
+//!
+//! Unlike the framework this writes a header also when there are no events, so that the stream can be read. Invariant: a
+//! record depends on its event alone, so threads compress and the order of entries is kept.
+
+use super::PdsCodec;
+use super::header::Header;
+use super::record::{self, LONGEST_PAYLOAD_LEN_BYTES};
+use crate::block::{Block, Column};
+use crate::error::{EventsError, Place, Result};
+use crate::output::Output;
+use crate::schema::{Form, Schema, Serialization};
+use crate::sink::{NoTile, Prepare, Sink};
+use crate::source::EventId;
+use raddle_codec::BareEncoder;
+use std::path::{Path, PathBuf};
+
+/// What the layout is called in messages.
+const LAYOUT: &str = "a packed data stream";
+
+/// How to write a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct PdsOptions {
+    /// Compression. The framework's default is Zstandard at level 18.
+    pub codec: PdsCodec,
+    /// Whether an output that exists is replaced.
+    pub replace: bool,
+}
+
+/// A stream being written.
+#[derive(Debug)]
+pub struct PdsSink {
+    output: Output,
+    schema: Schema,
+    options: PdsOptions,
+    events: u64,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PdsSummary {
+    /// Events.
+    pub events: u64,
+    /// Length of the file.
+    pub len_bytes: u64,
+}
+
+impl PdsSink {
+    /// Begins the stream `path` of these products.
+    ///
+    /// # Errors
+    /// A product that is no blob, blobs serialised in two ways, a name with NUL, or a file that cannot be made.
+    pub fn begin(path: &Path, schema: &Schema, options: PdsOptions) -> Result<Self> {
+        let serialization = check_schema(schema)?;
+        let header = Header { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 };
+        let mut output = Output::begin(path, options.replace)?;
+        output.write(&header.write())?;
+        Ok(Self { output, schema: schema.clone(), options, events: 0 })
+    }
+}
+
+/// The serialisation of all products.
+fn check_schema(schema: &Schema) -> Result<Serialization> {
+    let mut first = None;
+    for product in &schema.products {
+        let refused = |needed| EventsError::Form {
+            product: product.name.clone(),
+            form: product.form.to_string(),
+            layout: LAYOUT,
+            needed,
+        };
+        let Form::Blob(serialization) = product.form else {
+            return Err(refused("its products are blobs: serialise them first"));
+        };
+        if serialization == Serialization::Basket {
+            return Err(refused("the bytes of branches differ from both serialisations that it knows"));
+        }
+        if product.name.contains('\0') || product.class.contains('\0') || product.class.is_empty() {
+            return Err(refused("names must be without NUL, and classes not empty"));
+        }
+        let expected = *first.get_or_insert(serialization);
+        if serialization != expected {
+            let product = product.name.clone();
+            return Err(EventsError::MixedSerialization { product, got: serialization, expected, layout: LAYOUT });
+        }
+    }
+    Ok(first.unwrap_or(Serialization::Root))
+}
+
+/// Makes records.
+pub struct PdsPreparer {
+    path: PathBuf,
+    schema: Schema,
+    encoder: Option<BareEncoder>,
+    payload: Vec<u8>,
+}
+
+/// Records of one block.
+pub struct PdsRecords {
+    events: u64,
+    bytes: Vec<u8>,
+}
+
+impl Sink for PdsSink {
+    type Preparer = PdsPreparer;
+    type Prepared = PdsRecords;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = PdsSummary;
+
+    fn preparer(&self) -> Result<PdsPreparer> {
+        let path = self.output.path().to_path_buf();
+        let compress = |source| EventsError::Compress { path: path.clone(), source };
+        let encoder = match self.options.codec {
+            PdsCodec::None => None,
+            PdsCodec::Lz4 => Some(BareEncoder::lz4_block()),
+            PdsCodec::Zstd(level) => Some(BareEncoder::zstd(level).map_err(compress)?),
+        };
+        Ok(PdsPreparer { path, schema: self.schema.clone(), encoder, payload: Vec::new() })
+    }
+
+    fn commit(&mut self, prepared: PdsRecords) -> Result<Vec<NoTile>> {
+        self.events += prepared.events;
+        self.output.write(&prepared.bytes)?;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(self) -> Result<PdsSummary> {
+        let events = self.events;
+        let len_bytes = self.output.publish(self.options.replace)?;
+        Ok(PdsSummary { events, len_bytes })
+    }
+}
+
+impl Prepare for PdsPreparer {
+    type Prepared = PdsRecords;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<PdsRecords> {
+        let place = Place::file(&self.path).entries(block.entries.clone());
+        block.check(&self.schema).map_err(|(product, fault)| match product {
+            Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
+            None => fault.at(&place),
+        })?;
+        let columns: Vec<(&[u64], &[u8])> = block.columns.iter().filter_map(Column::as_bytes).collect();
+        let events = block.len_entries();
+        let mut bytes = Vec::new();
+        for (number, entry) in (0..events as usize).zip(block.entries.start..) {
+            let blobs = || columns.iter().map(|(offsets, bytes)| blob(offsets, bytes, number));
+            let len_bytes = record::payload_len_bytes(blobs().map(<[u8]>::len));
+            if len_bytes > LONGEST_PAYLOAD_LEN_BYTES {
+                return Err(EventsError::Limit {
+                    place: place.entries(entry..entry + 1),
+                    what: "an event",
+                    got: len_bytes,
+                    limit: LONGEST_PAYLOAD_LEN_BYTES,
+                    layout: LAYOUT,
+                });
+            }
+            self.payload.clear();
+            record::push_products(blobs(), &mut self.payload);
+            // A source that knows no ids: entries of run 1, subrun 1, counted from 1 as the framework's own events are.
+            let unknown = EventId { run: 1, lumi: 1, event: entry.saturating_add(1) };
+            let id = block.ids.get(number).copied().unwrap_or(unknown);
+            record::push(id, &self.payload, self.encoder.as_mut(), &mut bytes)
+                .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
+        }
+        Ok(PdsRecords { events, bytes })
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}
+
+/// Blob `number` of a column that was checked.
+fn blob<'b>(offsets: &[u64], bytes: &'b [u8], number: usize) -> &'b [u8] {
+    &bytes[offsets[number] as usize..offsets[number + 1] as usize]
+}

@@ -1,0 +1,194 @@
+//! Baskets: the entries of one branch in a range, compressed together.
+//!
+//! Invariant of an open basket: it has exactly the entries that the tree says, and each lies in its data.
+
+use super::file::decode_payload;
+use super::key::Key;
+use super::tree::{BasketPlace, StoredBasket};
+use crate::bytes::Bytes;
+use crate::error::Fault;
+use crate::input::InputFile;
+use raddle_codec::DecodeState;
+
+const STRUCTURE: &str = "basket";
+
+/// A basket, decoded. Reused from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct Basket {
+    /// Entries one after the other, and what ROOT put behind them.
+    payload: Vec<u8>,
+    stored: Vec<u8>,
+    ends: Ends,
+    entries: usize,
+}
+
+/// Where entries end.
+#[derive(Debug, Default)]
+enum Ends {
+    /// All have one length.
+    #[default]
+    None,
+    Fixed {
+        len_bytes: usize,
+    },
+    /// Where each begins, and where the last ends.
+    Offsets(Vec<u32>),
+}
+
+/// What follows a basket's key.
+struct Front {
+    key: Key,
+    entries: usize,
+    /// End of the entries, counted from the start of the key.
+    last: usize,
+    flag: u8,
+}
+
+impl Front {
+    fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+        let key = Key::read(bytes)?;
+        let _version = bytes.be_u16()?;
+        let (_size, _entry_len_bytes) = (bytes.be_i32()?, bytes.be_i32()?);
+        let (entries, last) = (bytes.be_i32()?, bytes.be_i32()?);
+        let flag = bytes.be_u8()?;
+        match (usize::try_from(entries), usize::try_from(last)) {
+            (Ok(entries), Ok(last)) => Ok(Self { key, entries, last, flag }),
+            _ => Err(bytes.damaged("a negative number of entries")),
+        }
+    }
+
+    /// Length of the entries.
+    fn data_len_bytes(&self, bytes: &Bytes<'_>) -> Result<usize, Fault> {
+        self.last
+            .checked_sub(usize::from(self.key.key_len_bytes))
+            .ok_or_else(|| bytes.damaged("the entries end before they begin"))
+    }
+}
+
+/// Entries of a basket that is part of its tree.
+pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
+    Front::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
+}
+
+impl Basket {
+    /// Reads and decodes a basket.
+    pub(super) fn open(&mut self, file: &InputFile, place: &BasketPlace, state: &mut DecodeState) -> Result<(), Fault> {
+        self.ends = Ends::None;
+        let front = match &place.stored {
+            StoredBasket::Alone { address, len_bytes } => self.open_alone(file, *address, *len_bytes, state)?,
+            StoredBasket::Embedded(bytes) => self.open_embedded(bytes)?,
+        };
+        self.entries = front.entries;
+        let expected = place.end - place.start;
+        if self.entries as u64 != expected {
+            let what = format!("it has {} entries, {expected} are expected", self.entries);
+            return Err(Fault::Damaged { address: front.key.address, structure: STRUCTURE, what });
+        }
+        Ok(())
+    }
+
+    fn open_alone(
+        &mut self,
+        file: &InputFile,
+        address: u64,
+        len_bytes: u64,
+        state: &mut DecodeState,
+    ) -> Result<Front, Fault> {
+        file.read_into(address, len_bytes, STRUCTURE, &mut self.stored)?;
+        let mut bytes = Bytes::new(&self.stored, address, STRUCTURE);
+        let front = Front::read(&mut bytes)?;
+        decode_payload(&self.stored, address, &front.key, state, &mut self.payload)?;
+        let data_len_bytes = front.data_len_bytes(&bytes)?;
+        let Some(behind) = self.payload.get(data_len_bytes..) else {
+            return Err(bytes.damaged("the entries end behind the payload"));
+        };
+        self.ends = match behind.is_empty() {
+            true => fixed(&bytes, data_len_bytes, front.entries)?,
+            false => {
+                let mut behind = Bytes::new(behind, address, STRUCTURE);
+                let count = behind.be_u32()? as usize;
+                // One more than there are entries; the last is not always set.
+                if count < front.entries {
+                    return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
+                }
+                offsets(&mut behind, &front, data_len_bytes)?
+            }
+        };
+        self.payload.truncate(data_len_bytes);
+        Ok(front)
+    }
+
+    /// A basket in the tree's metadata: offsets, then as many bytes as a basket by itself would have uncompressed.
+    fn open_embedded(&mut self, stored: &[u8]) -> Result<Front, Fault> {
+        let mut bytes = Bytes::new(stored, 0, "embedded basket");
+        let front = Front::read(&mut bytes)?;
+        let data_len_bytes = front.data_len_bytes(&bytes)?;
+        // TBasket::Streamer: 40 more for displacements, 80 for offsets that are not stored; 10 more for data.
+        let (kind, has_data) = (front.flag % 10, front.flag >= 10);
+        if front.flag >= 40 || !has_data {
+            return Err(bytes.unsupported(format!("an embedded basket of kind {}", front.flag)));
+        }
+        self.ends = match kind {
+            1 => {
+                let count = bytes.be_u32()? as usize;
+                if count != front.entries {
+                    return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
+                }
+                offsets(&mut bytes, &front, data_len_bytes)?
+            }
+            _ => fixed(&bytes, data_len_bytes, front.entries)?,
+        };
+        bytes.take(usize::from(front.key.key_len_bytes))?;
+        self.payload.clear();
+        self.payload.extend_from_slice(bytes.take(data_len_bytes)?);
+        Ok(front)
+    }
+
+    /// Length of every entry, if it is one.
+    pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
+        match self.ends {
+            Ends::Fixed { len_bytes } => Some(len_bytes),
+            _ => None,
+        }
+    }
+
+    /// The bytes of entries one after the other. The range must lie among the basket's entries.
+    pub(super) fn entries(&self, range: std::ops::Range<usize>) -> &[u8] {
+        &self.payload[self.start_of(range.start)..self.start_of(range.end)]
+    }
+
+    /// Where an entry begins; of the one behind the last, where that ends.
+    pub(super) fn start_of(&self, number: usize) -> usize {
+        match &self.ends {
+            Ends::None => 0,
+            Ends::Fixed { len_bytes } => number * len_bytes,
+            Ends::Offsets(offsets) => offsets[number] as usize,
+        }
+    }
+}
+
+fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<Ends, Fault> {
+    match data_len_bytes.checked_rem(entries) {
+        Some(0) => Ok(Ends::Fixed { len_bytes: data_len_bytes / entries }),
+        None if data_len_bytes == 0 => Ok(Ends::Fixed { len_bytes: 0 }),
+        _ => Err(bytes.damaged(format!("{entries} entries of one length in {data_len_bytes} bytes"))),
+    }
+}
+
+/// Offsets, which are stored as counted from the start of the key; the end of the last follows from the data.
+fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize) -> Result<Ends, Fault> {
+    let stored = bytes.take(front.entries.saturating_mul(4))?;
+    let key_len_bytes = u32::from(front.key.key_len_bytes);
+    let mut offsets = Vec::with_capacity(front.entries + 1);
+    for offset in stored.chunks_exact(4) {
+        let mut array = [0; 4];
+        array.copy_from_slice(offset);
+        offsets.push(u32::from_be_bytes(array).wrapping_sub(key_len_bytes));
+    }
+    offsets.push(data_len_bytes as u32);
+    let is_rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+    match is_rising {
+        true => Ok(Ends::Offsets(offsets)),
+        false => Err(bytes.damaged("the entries' offsets fall")),
+    }
+}

@@ -1,0 +1,263 @@
+//! The file: header, folders and their keys, payloads, descriptions of classes.
+//!
+//! Invariant: folders are visited once each, whatever their keys say.
+
+use super::compression;
+use super::key::Key;
+use super::streamer::StreamerInfos;
+use crate::bytes::Bytes;
+use crate::error::{EventsError, Fault, Place, Result};
+use crate::input::InputFile;
+use raddle_codec::DecodeState;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Versions of files above this have 64-bit addresses.
+const LONG_ADDRESSES: u32 = 1_000_000;
+
+/// Shortest key: lengths, version, times, addresses and three empty names.
+const SHORTEST_KEY_LEN_BYTES: u64 = 29;
+
+/// Deepest folder that is looked into.
+const DEEPEST_FOLDER: usize = 64;
+
+/// Class of the key that leads to an RNTuple.
+const NTUPLE_CLASS: &str = "ROOT::RNTuple";
+
+/// A ROOT file, open.
+#[derive(Debug)]
+pub struct RootFile {
+    file: InputFile,
+    keys: Vec<NamedKey>,
+    infos: StreamerInfos,
+}
+
+/// A key with the path of its folder.
+#[derive(Debug)]
+pub(super) struct NamedKey {
+    /// Folders and name, joined by `/`.
+    pub(super) path: String,
+    pub(super) key: Key,
+}
+
+/// A tree in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeName {
+    /// Folders and name, joined by `/`.
+    pub path: String,
+    /// Its class: `TTree`, `TNtuple`, `TNtupleD`.
+    pub class: String,
+    /// Generation: the highest is the latest.
+    pub cycle: u16,
+}
+
+/// What the header says.
+struct Header {
+    first_address: u64,
+    name_len_bytes: u64,
+    infos_address: u64,
+    infos_len_bytes: u64,
+}
+
+impl RootFile {
+    /// Opens a file and lists its folders.
+    ///
+    /// # Errors
+    /// It is no ROOT file, damaged, or cut.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::of_input(InputFile::open(path)?)
+    }
+
+    /// The same of bytes, which messages call `path`.
+    ///
+    /// # Errors
+    /// As [`RootFile::open`].
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::of_input(InputFile::of_bytes(path, bytes))
+    }
+
+    fn of_input(file: InputFile) -> Result<Self> {
+        let place = Place::file(file.path());
+        let first = file.read(0, file.len_bytes().min(4), "file header").map_err(|fault| fault.at(&place))?;
+        if first != b"root" {
+            return Err(file.other_format("a ROOT file"));
+        }
+        let opened = Self { file, keys: Vec::new(), infos: StreamerInfos::default() };
+        opened.with_contents().map_err(|fault| fault.at(&place))
+    }
+
+    fn with_contents(mut self) -> Result<Self, Fault> {
+        let header = self.read_header()?;
+        let mut keys = Vec::new();
+        let record_address = header.first_address.saturating_add(header.name_len_bytes);
+        let mut visited = HashSet::new();
+        let mut folders = vec![(record_address, String::new(), 0)];
+        while let Some((address, path, depth)) = folders.pop() {
+            if !visited.insert(address) {
+                continue;
+            }
+            for key in self.read_folder(address)? {
+                let path = if path.is_empty() { key.name.clone() } else { format!("{path}/{}", key.name) };
+                if matches!(key.class.as_str(), "TDirectory" | "TDirectoryFile") && depth < DEEPEST_FOLDER {
+                    let record = key.address.saturating_add(u64::from(key.key_len_bytes));
+                    folders.push((record, path.clone(), depth + 1));
+                }
+                keys.push(NamedKey { path, key });
+            }
+            if keys.len() as u64 > self.file.len_bytes() / SHORTEST_KEY_LEN_BYTES {
+                let what = "folders share their lists of keys".to_owned();
+                return Err(Fault::Damaged { address, structure: "folder", what });
+            }
+        }
+        keys.sort_by(|a, b| (&a.path, b.key.cycle).cmp(&(&b.path, a.key.cycle)));
+        self.keys = keys;
+        if header.infos_address != 0 {
+            self.infos = self.read_infos(header.infos_address, header.infos_len_bytes)?;
+        }
+        Ok(self)
+    }
+
+    fn read_header(&self) -> Result<Header, Fault> {
+        const STRUCTURE: &str = "file header";
+        // The longer of both forms, which is far shorter than any file.
+        const LEN_BYTES: u64 = 63;
+        let bytes = self.file.read(0, LEN_BYTES, STRUCTURE)?;
+        let mut bytes = Bytes::new(&bytes, 0, STRUCTURE);
+        bytes.take(4)?;
+        let is_long = bytes.be_u32()? >= LONG_ADDRESSES;
+        let address = |bytes: &mut Bytes<'_>| if is_long { bytes.be_u64() } else { bytes.be_u32().map(u64::from) };
+        let first_address = u64::from(bytes.be_u32()?);
+        let (_end, _free) = (address(&mut bytes)?, address(&mut bytes)?);
+        let (_free_len_bytes, _free_count) = (bytes.be_u32()?, bytes.be_u32()?);
+        let name_len_bytes = u64::from(bytes.be_u32()?);
+        let (_units, _compression) = (bytes.be_u8()?, bytes.be_u32()?);
+        let infos_address = address(&mut bytes)?;
+        Ok(Header { first_address, name_len_bytes, infos_address, infos_len_bytes: u64::from(bytes.be_u32()?) })
+    }
+
+    /// Keys of the folder whose record is at `address`.
+    fn read_folder(&self, address: u64) -> Result<Vec<Key>, Fault> {
+        const STRUCTURE: &str = "folder";
+        const LEN_BYTES: u64 = 42;
+        // Of the shorter form at the end of a file there is less.
+        let len_bytes = LEN_BYTES.min(self.file.len_bytes().saturating_sub(address));
+        let bytes = self.file.read(address, len_bytes, STRUCTURE)?;
+        let mut bytes = Bytes::new(&bytes, address, STRUCTURE);
+        let is_long = bytes.be_u16()? > 1000;
+        let (_created, _modified) = (bytes.be_u32()?, bytes.be_u32()?);
+        let (keys_len_bytes, _name_len_bytes) = (bytes.be_u32()?, bytes.be_u32()?);
+        let address = |bytes: &mut Bytes<'_>| if is_long { bytes.be_u64() } else { bytes.be_u32().map(u64::from) };
+        let (_own, _parent, keys_address) = (address(&mut bytes)?, address(&mut bytes)?, address(&mut bytes)?);
+        if keys_address == 0 {
+            return Ok(Vec::new());
+        }
+        const KEYS: &str = "list of keys";
+        let bytes = self.file.read(keys_address, u64::from(keys_len_bytes), KEYS)?;
+        let mut bytes = Bytes::new(&bytes, keys_address, KEYS);
+        Key::read(&mut bytes)?;
+        let count = bytes.be_u32()?;
+        let mut keys = Vec::new();
+        for _ in 0..count {
+            keys.push(Key::read(&mut bytes)?);
+        }
+        Ok(keys)
+    }
+
+    fn read_infos(&self, address: u64, len_bytes: u64) -> Result<StreamerInfos, Fault> {
+        let bytes = self.file.read(address, len_bytes, "descriptions of classes")?;
+        let mut key_bytes = Bytes::new(&bytes, address, "key");
+        let key = Key::read(&mut key_bytes)?;
+        let mut payload = Vec::new();
+        let mut state = DecodeState::default();
+        decode_payload(&bytes, address, &key, &mut state, &mut payload)?;
+        StreamerInfos::read(&payload, u64::from(key.key_len_bytes))
+    }
+
+    /// The trees of the file, the latest cycle of each, in the order of their paths.
+    pub fn trees(&self) -> Vec<TreeName> {
+        let mut trees: Vec<TreeName> = Vec::new();
+        for NamedKey { path, key } in &self.keys {
+            let is_tree = matches!(key.class.as_str(), "TTree" | "TNtuple" | "TNtupleD");
+            if is_tree && trees.last().is_none_or(|last| last.path != *path) {
+                trees.push(TreeName { path: path.clone(), class: key.class.clone(), cycle: key.cycle });
+            }
+        }
+        trees
+    }
+
+    /// Paths of the RNTuples of the file.
+    pub fn ntuples(&self) -> Vec<String> {
+        let mut paths: Vec<String> = Vec::new();
+        for NamedKey { path, key } in &self.keys {
+            if key.class == NTUPLE_CLASS && paths.last().is_none_or(|last| last != path) {
+                paths.push(path.clone());
+            }
+        }
+        paths
+    }
+
+    /// The latest key of an RNTuple.
+    pub(super) fn ntuple_key(&self, path: &str) -> Result<&Key> {
+        // The highest cycle of a name comes first.
+        let found = self.keys.iter().find(|named| named.path == path && named.key.class == NTUPLE_CLASS);
+        found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
+            place: Place::file(self.file.path()).tree(path),
+            kind: "RNTuple",
+            there_is: self.ntuples(),
+        })
+    }
+
+    /// The file.
+    pub(super) fn input(&self) -> &InputFile {
+        &self.file
+    }
+
+    /// Descriptions of classes.
+    pub(super) fn infos(&self) -> &StreamerInfos {
+        &self.infos
+    }
+
+    /// The latest key of a tree.
+    pub(super) fn tree_key(&self, path: &str) -> Result<&Key> {
+        let trees = self.trees();
+        let found = trees.iter().find(|tree| tree.path == path).and_then(|tree| {
+            self.keys
+                .iter()
+                .find(|named| named.path == path && named.key.cycle == tree.cycle && named.key.class == tree.class)
+        });
+        found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
+            place: Place::file(self.file.path()).tree(path),
+            kind: "tree",
+            there_is: trees.into_iter().map(|tree| tree.path).collect(),
+        })
+    }
+
+    /// The payload of `key`, decoded.
+    pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, Fault> {
+        let stored = self.file.read(key.address, key.len_bytes, "object")?;
+        let mut payload = Vec::new();
+        decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload)?;
+        Ok(payload)
+    }
+}
+
+/// Decodes what stands behind `key` in `stored`, which begins with the key and lies at `address`.
+pub(super) fn decode_payload(
+    stored: &[u8],
+    address: u64,
+    key: &Key,
+    state: &mut DecodeState,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let mut bytes = Bytes::new(stored, address, "payload");
+    let stored_len_bytes = key.stored_len_bytes().ok_or_else(|| bytes.damaged("a key longer than its object"))?;
+    bytes.take(usize::from(key.key_len_bytes))?;
+    let payload_address = bytes.address();
+    let stored = bytes.take(usize::try_from(stored_len_bytes).unwrap_or(usize::MAX))?;
+    if key.object_len_bytes <= stored.len() {
+        out.clear();
+        out.extend_from_slice(&stored[..key.object_len_bytes]);
+        return Ok(());
+    }
+    compression::decode(stored, payload_address, key.object_len_bytes, state, out)
+}

@@ -1,0 +1,65 @@
+//! Keys: what stands before every object of a file.
+
+use crate::bytes::Bytes;
+use crate::error::Fault;
+
+/// Seeks of this version and above have 64 bits.
+const LONG_SEEKS: u16 = 1000;
+
+/// A key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Length of key and payload as stored.
+    pub(super) len_bytes: u64,
+    /// Length of the payload when decoded.
+    pub(super) object_len_bytes: usize,
+    /// Length of the key; positions in objects count from its start.
+    pub(super) key_len_bytes: u16,
+    pub(super) cycle: u16,
+    /// Where the key is in the file.
+    pub(super) address: u64,
+    pub(super) class: String,
+    pub(super) name: String,
+    pub(super) title: String,
+}
+
+impl Key {
+    /// Reads a key.
+    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+        let len_bytes = bytes.be_i32()?;
+        let version = bytes.be_u16()?;
+        let object_len_bytes = bytes.be_i32()?;
+        let _time = bytes.be_u32()?;
+        let key_len_bytes = bytes.be_u16()?;
+        let cycle = bytes.be_u16()?;
+        let (address, _folder) = match version > LONG_SEEKS {
+            true => (bytes.be_u64()?, bytes.be_u64()?),
+            false => (u64::from(bytes.be_u32()?), u64::from(bytes.be_u32()?)),
+        };
+        let (class, name, title) = (text(bytes)?, text(bytes)?, text(bytes)?);
+        let (Ok(len_bytes), Ok(object_len_bytes)) = (u64::try_from(len_bytes), usize::try_from(object_len_bytes))
+        else {
+            return Err(bytes.damaged("a key of a negative length: its object was deleted, or it is damaged"));
+        };
+        Ok(Self { len_bytes, object_len_bytes, key_len_bytes, cycle, address, class, name, title })
+    }
+
+    /// Length of the payload as stored.
+    pub(super) fn stored_len_bytes(&self) -> Option<u64> {
+        self.len_bytes.checked_sub(u64::from(self.key_len_bytes))
+    }
+}
+
+/// A string: its length as one byte, or as 255 and four.
+pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], Fault> {
+    let len_bytes = match bytes.be_u8()? {
+        255 => bytes.be_u32()? as usize,
+        short => usize::from(short),
+    };
+    bytes.take(len_bytes)
+}
+
+/// A string of metadata. What is not UTF-8 is shown as such.
+pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
+    text_bytes(bytes).map(|text| String::from_utf8_lossy(text).into_owned())
+}

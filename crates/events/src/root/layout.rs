@@ -1,0 +1,419 @@
+//! What the bytes of a branch's entries mean, and the form of the column that they become.
+//!
+//! Invariants: buffers are numbered in the order of [`Form::buffers`]; what is not known for certain is an error here, and
+//! the branch is then read as bytes.
+
+use super::streamer::{Element, ElementKind, StreamerInfo, StreamerInfos};
+use super::tree::{Branch, ElementBranch, Leaf};
+use super::type_name::TypeName;
+use crate::schema::{Field, Form, Number};
+
+/// A part of an entry. `buffer` is the first of its buffers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Item {
+    Number {
+        number: Number,
+        buffer: usize,
+    },
+    Regular {
+        length: u64,
+        content: Box<Item>,
+    },
+    /// A string with its length before it.
+    Text {
+        buffer: usize,
+    },
+    /// A count and so many.
+    List {
+        buffer: usize,
+        content: Box<Item>,
+    },
+    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects.
+    Collection {
+        list: Box<Item>,
+    },
+    /// Byte count and version, once for all strings that follow.
+    Headed {
+        content: Box<Item>,
+    },
+    /// One after the other.
+    Record {
+        fields: Vec<Item>,
+    },
+    /// The same, each object with byte count and version before it.
+    Object {
+        class: Class,
+        fields: Vec<Item>,
+    },
+    /// The members of a base class: as an object by itself, or among the members where all objects' members come together.
+    Base {
+        class: Class,
+        fields: Vec<Item>,
+    },
+    /// A pair: two values in a map; an object with members where it is one of a list or of a map stored member by member.
+    Pair {
+        in_map: bool,
+        values: Vec<Item>,
+        members: Vec<Item>,
+    },
+    /// As many as fill the entry.
+    Rest {
+        buffer: usize,
+        content: Box<Item>,
+    },
+}
+
+/// A version of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Class {
+    pub(super) name: String,
+    pub(super) version: u16,
+    pub(super) checksum: u32,
+}
+
+impl Item {
+    /// Length of each, where it is always the same.
+    pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Number { number, .. } => Some(number.len_bytes()),
+            Self::Regular { length, content } => content.fixed_len_bytes()?.checked_mul(usize::try_from(*length).ok()?),
+            Self::Record { fields } => {
+                fields.iter().try_fold(0usize, |sum, field| sum.checked_add(field.fixed_len_bytes()?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Why a branch is read as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// Leaves of a class that is not known.
+    #[error("a leaf of class {0} is not known")]
+    Leaf(String),
+    /// Leaves with counts among others.
+    #[error("it has several leaves, of which one is counted")]
+    CountedLeaves,
+    /// No leaf.
+    #[error("it has no leaves")]
+    NoLeaf,
+    /// A class that the file does not describe, or in several versions of which none is named.
+    #[error("the file does not describe class {0}, or in several versions")]
+    Class(String),
+    /// A member that is not known.
+    #[error("member {member} of class {class} ({type_name}) is not known")]
+    Member {
+        /// Class.
+        class: String,
+        /// Member.
+        member: String,
+        /// Its type.
+        type_name: String,
+    },
+    /// Two members of one name.
+    #[error("class {0} has two members of one name")]
+    TwoMembers(String),
+    /// A kind of branch that is not known.
+    #[error("a branch of kind {0} is not known")]
+    Kind(i64),
+    /// Classes in classes without end.
+    #[error("its classes are nested too deep, or too many")]
+    Depth,
+}
+
+/// Deepest class in a class.
+const DEEPEST: usize = 24;
+
+/// Most classes in one branch, each counted as often as it is used: those of a few descriptions can be used without end.
+const MOST_CLASSES: usize = 4096;
+
+/// Item, form and type of a branch.
+pub(super) struct Layout {
+    pub(super) item: Item,
+    pub(super) form: Form,
+}
+
+/// Understands a branch.
+pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unknown> {
+    let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0 };
+    let (item, form) = match &branch.element {
+        None => compiler.leaves(&branch.leaves)?,
+        Some(element) => compiler.element_branch(element)?,
+    };
+    debug_assert_eq!(compiler.buffers, form.buffers().len());
+    Ok(Layout { item, form })
+}
+
+/// Understands entries of a collection that are stored without a tree; no class is described there.
+pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
+    let infos = StreamerInfos::default();
+    let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0 };
+    let (item, form) = match TypeName::parse(class) {
+        collection @ (TypeName::List(_) | TypeName::Map(..)) => compiler.collection(&collection)?,
+        _ => return Err(Unknown::Class(class.to_owned())),
+    };
+    Ok(Layout { item, form })
+}
+
+/// The C++ type of a branch's entries, as far as the tree states it.
+pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
+    match &branch.element {
+        Some(element) if element.id >= 0 => {
+            let member = info_of(element, infos).and_then(|info| info.elements.get(element.id as usize));
+            member.map_or_else(|| element.class.clone(), |member| member.type_name.clone())
+        }
+        Some(element) => element.class.clone(),
+        None => branch.title.clone(),
+    }
+}
+
+fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i StreamerInfo> {
+    let versions = infos.versions(&element.class);
+    let by_checksum = versions.iter().find(|info| element.checksum != 0 && info.checksum == element.checksum);
+    by_checksum.or_else(|| versions.iter().find(|info| i64::from(info.version) == element.version))
+}
+
+struct Compiler<'i> {
+    infos: &'i StreamerInfos,
+    /// Buffers numbered so far.
+    buffers: usize,
+    depth: usize,
+    /// Classes used so far.
+    classes: usize,
+}
+
+impl Compiler<'_> {
+    fn next_buffers(&mut self, count: usize) -> usize {
+        self.buffers += count;
+        self.buffers - count
+    }
+
+    fn number(&mut self, number: Number) -> (Item, Form) {
+        (Item::Number { number, buffer: self.next_buffers(1) }, Form::Number(number))
+    }
+
+    fn text(&mut self) -> (Item, Form) {
+        (Item::Text { buffer: self.next_buffers(2) }, Form::String)
+    }
+
+    fn leaves(&mut self, leaves: &[Leaf]) -> Result<(Item, Form), Unknown> {
+        if let [leaf] = leaves {
+            return self.leaf(leaf);
+        }
+        if leaves.is_empty() {
+            return Err(Unknown::NoLeaf);
+        }
+        let (mut items, mut fields) = (Vec::new(), Vec::new());
+        for leaf in leaves {
+            if leaf.is_counted || leaf.class == "TLeafC" {
+                return Err(Unknown::CountedLeaves);
+            }
+            let (item, form) = self.leaf(leaf)?;
+            items.push(item);
+            fields.push(Field { name: leaf.name.clone(), form });
+        }
+        Ok((Item::Record { fields: items }, Form::Record(fields)))
+    }
+
+    fn leaf(&mut self, leaf: &Leaf) -> Result<(Item, Form), Unknown> {
+        let number = match (leaf.class.as_str(), leaf.is_unsigned) {
+            ("TLeafC", _) => return Ok(self.text()),
+            ("TLeafO", _) => Number::Bool,
+            ("TLeafB", false) => Number::Int8,
+            ("TLeafB", true) => Number::Uint8,
+            ("TLeafS", false) => Number::Int16,
+            ("TLeafS", true) => Number::Uint16,
+            ("TLeafI", false) => Number::Int32,
+            ("TLeafI", true) => Number::Uint32,
+            ("TLeafL" | "TLeafG", false) => Number::Int64,
+            ("TLeafL" | "TLeafG", true) => Number::Uint64,
+            ("TLeafF", _) => Number::Float32,
+            ("TLeafD", _) => Number::Float64,
+            (class, _) => return Err(Unknown::Leaf(class.to_owned())),
+        };
+        let buffer = if leaf.is_counted { self.next_buffers(1) } else { 0 };
+        let (mut item, mut form) = self.number(number);
+        (item, form) = regular(item, form, &extents(leaf));
+        if leaf.is_counted {
+            (item, form) = (Item::Rest { buffer, content: Box::new(item) }, Form::list(form));
+        }
+        Ok((item, form))
+    }
+
+    fn element_branch(&mut self, element: &ElementBranch) -> Result<(Item, Form), Unknown> {
+        match element.kind {
+            3 | 4 => return Ok(self.number(Number::Int32)),
+            // Strings have a kind of their own.
+            0 | -1 if element.id < 0 => return self.whole(&element.class),
+            0 | 31 | 41 => {}
+            kind => return Err(Unknown::Kind(kind)),
+        }
+        let info = info_of(element, self.infos).ok_or_else(|| Unknown::Class(element.class.clone()))?;
+        let member = usize::try_from(element.id).ok().and_then(|id| info.elements.get(id));
+        let member = member.ok_or_else(|| Unknown::Class(element.class.clone()))?;
+        if element.kind == 0 {
+            return self.member(&element.class, member);
+        }
+        let buffer = self.next_buffers(1);
+        let (item, form) = self.member(&element.class, member)?;
+        Ok((Item::Rest { buffer, content: Box::new(item) }, Form::list(form)))
+    }
+
+    /// An entry that is one whole object.
+    fn whole(&mut self, class: &str) -> Result<(Item, Form), Unknown> {
+        match TypeName::parse(class) {
+            TypeName::String => Ok(self.text()),
+            TypeName::Number(_) | TypeName::Pair(..) => Err(Unknown::Class(class.to_owned())),
+            TypeName::Class(name) => {
+                // Unlike an object in an object it has no front.
+                let (item, form) = self.class(&name)?;
+                match item {
+                    Item::Object { fields, .. } => Ok((Item::Record { fields }, form)),
+                    other => Ok((other, form)),
+                }
+            }
+            collection => self.collection(&collection),
+        }
+    }
+
+    /// A collection with its front.
+    fn collection(&mut self, collection: &TypeName) -> Result<(Item, Form), Unknown> {
+        let (list, form) = self.value(collection)?;
+        Ok((Item::Collection { list: Box::new(list) }, form))
+    }
+
+    /// A value inside a collection: collections there have no front.
+    fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unknown> {
+        match type_name {
+            TypeName::Number(number) => Ok(self.number(*number)),
+            TypeName::String => Ok(self.text()),
+            TypeName::Class(name) => self.class(name),
+            TypeName::List(content) => self.list(|compiler| compiler.value(content)),
+            TypeName::Map(key, value) => self.list(|compiler| compiler.pair(true, key, value)),
+            TypeName::Pair(first, second) => self.pair(false, first, second),
+        }
+    }
+
+    fn list(
+        &mut self,
+        content: impl FnOnce(&mut Self) -> Result<(Item, Form), Unknown>,
+    ) -> Result<(Item, Form), Unknown> {
+        let buffer = self.next_buffers(1);
+        let (content, form) = content(self)?;
+        Ok((Item::List { buffer, content: Box::new(content) }, Form::list(form)))
+    }
+
+    fn pair(&mut self, in_map: bool, first: &TypeName, second: &TypeName) -> Result<(Item, Form), Unknown> {
+        let start = self.buffers;
+        let (first_value, first_form) = self.value(first)?;
+        let (second_value, second_form) = self.value(second)?;
+        // The same buffers, whichever way it is stored.
+        self.buffers = start;
+        let members = vec![self.pair_member(first)?, self.pair_member(second)?];
+        let field = |name: &str, form| Field { name: name.to_owned(), form };
+        let form = Form::Record(vec![field("first", first_form), field("second", second_form)]);
+        Ok((Item::Pair { in_map, values: vec![first_value, second_value], members }, form))
+    }
+
+    /// A member of a pair, as a member of any class.
+    fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unknown> {
+        let (item, _form) = self.value(type_name)?;
+        Ok(match type_name {
+            TypeName::String => Item::Headed { content: Box::new(item) },
+            TypeName::List(_) | TypeName::Map(..) => Item::Collection { list: Box::new(item) },
+            TypeName::Number(_) | TypeName::Class(_) | TypeName::Pair(..) => item,
+        })
+    }
+
+    /// An object with its front.
+    fn class(&mut self, name: &str) -> Result<(Item, Form), Unknown> {
+        self.depth += 1;
+        self.classes += 1;
+        if self.depth > DEEPEST || self.classes > MOST_CLASSES {
+            return Err(Unknown::Depth);
+        }
+        let [info] = self.infos.versions(name) else { return Err(Unknown::Class(name.to_owned())) };
+        let (mut items, mut fields) = (Vec::new(), Vec::<Field>::new());
+        for element in &info.elements {
+            let of_element = match &element.kind {
+                ElementKind::Base { .. } => {
+                    let (base, form) = self.class(&element.name)?;
+                    let (Item::Object { class, fields: inner }, Form::Record(inherited)) = (base, form) else {
+                        return Err(Unknown::Class(element.name.clone()));
+                    };
+                    items.push(Item::Base { class, fields: inner });
+                    inherited
+                }
+                _ => {
+                    let (item, form) = self.member(name, element)?;
+                    items.push(item);
+                    vec![Field { name: element.name.clone(), form }]
+                }
+            };
+            if of_element.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
+                return Err(Unknown::TwoMembers(name.to_owned()));
+            }
+            fields.extend(of_element);
+        }
+        self.depth -= 1;
+        let version = u16::try_from(info.version).unwrap_or(0);
+        let class = Class { name: name.to_owned(), version, checksum: info.checksum };
+        Ok((Item::Object { class, fields: items }, Form::Record(fields)))
+    }
+
+    /// A member of an object.
+    fn member(&mut self, class: &str, element: &Element) -> Result<(Item, Form), Unknown> {
+        let unknown = || Unknown::Member {
+            class: class.to_owned(),
+            member: element.name.clone(),
+            type_name: element.type_name.clone(),
+        };
+        match &element.kind {
+            ElementKind::Number(basic) => {
+                let (item, form) = self.number(basic.number);
+                let extents: Vec<u64> = element.extents.iter().map(|&extent| extent as u64).collect();
+                match (element.array_len, extents.is_empty()) {
+                    (0, _) => Ok((item, form)),
+                    (_, false) => Ok(regular(item, form, &extents)),
+                    (len, true) => Ok(regular(item, form, &[len as u64])),
+                }
+            }
+            ElementKind::TString if element.array_len == 0 => Ok(self.text()),
+            ElementKind::Collection if element.array_len == 0 => match TypeName::parse(&element.type_name) {
+                TypeName::String => {
+                    let (content, form) = self.text();
+                    Ok((Item::Headed { content: Box::new(content) }, form))
+                }
+                collection @ (TypeName::List(_) | TypeName::Map(..)) => self.collection(&collection),
+                _ => Err(unknown()),
+            },
+            ElementKind::Object if element.array_len == 0 => self.class(&element.type_name),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// An array of fixed extents, the first outermost.
+fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
+    extents.iter().rev().fold((item, form), |(item, form), &length| {
+        (Item::Regular { length, content: Box::new(item) }, Form::Regular { length, content: Box::new(form) })
+    })
+}
+
+/// The fixed extents of a leaf, from its title: `x[3][2]`, or `x[n][2]` with a count. Where the title does not say what the
+/// leaf's length is, one extent of that length.
+fn extents(leaf: &Leaf) -> Vec<u64> {
+    let mut extents = Vec::new();
+    let mut rest = leaf.title.as_str();
+    while let Some((_, after)) = rest.split_once('[') {
+        let Some((inside, after)) = after.split_once(']') else { break };
+        extents.extend(inside.trim().parse::<u64>().ok());
+        rest = after;
+    }
+    let product = extents.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    match product == Some(leaf.len) {
+        true => extents,
+        false if leaf.len == 1 => Vec::new(),
+        false => vec![leaf.len],
+    }
+}

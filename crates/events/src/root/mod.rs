@@ -1,0 +1,30 @@
+//! ROOT files: trees and RNTuples as sources, read without ROOT and without dictionaries.
+//!
+//! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes. All numbers are big-endian.
+//! From bytes to columns: [`file`] finds keys, [`compression`] undoes their blocks, [`streamer`] reads the descriptions of
+//! classes that every file carries, [`object`] reads metadata by them, [`tree`] says where baskets are, [`basket`] cuts
+//! them into entries, [`layout`] says what an entry's bytes mean, [`walk`] turns them into columns.
+//!
+//! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
+
+mod basket;
+mod blob;
+mod compression;
+mod file;
+mod ids;
+mod key;
+mod layout;
+mod ntuple;
+mod object;
+mod source;
+mod streamer;
+mod tree;
+mod type_name;
+mod walk;
+mod xz;
+
+pub use blob::BlobDecoder;
+pub use file::{RootFile, TreeName};
+pub use ntuple::NtupleSource;
+pub use source::{RootOptions, TreeSource};
+pub(crate) use type_name::is_collection;

@@ -1,0 +1,351 @@
+//! Fields and columns: what the header and the footer's extension describe, and how a field's columns make its values.
+//!
+//! Invariant: buffers are numbered in the order of [`Form::buffers`]; a field that is not understood for certain is left out.
+
+use super::envelope::{list, record, text};
+use crate::bytes::Bytes;
+use crate::error::Fault;
+use crate::schema::{Field, Form, Number, Product};
+
+/// A field as it is described.
+#[derive(Debug, Clone)]
+pub(super) struct FieldRecord {
+    parent: u32,
+    role: u16,
+    name: String,
+    type_name: String,
+    /// Elements of an array of fixed length.
+    repetition: Option<u64>,
+    /// The field whose columns it shows.
+    source: Option<u32>,
+}
+
+/// A column as it is described.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ColumnRecord {
+    pub kind: ColumnKind,
+    field: u32,
+    representation: u16,
+    is_deferred: bool,
+}
+
+/// What a column's pages hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ColumnKind {
+    /// Packed, least significant first.
+    Bits,
+    /// Numbers as they are.
+    Plain(Number),
+    /// First all lowest bytes, then all next.
+    Split(Number),
+    /// The same of numbers of which small ones have few bits.
+    SplitZigzag(Number),
+    /// Ends of collections, as they are.
+    Index {
+        len_bytes: usize,
+    },
+    /// The same, split differences.
+    SplitIndex {
+        len_bytes: usize,
+    },
+    /// The highest bits of 32-bit numbers, packed.
+    Truncated {
+        bits: u32,
+    },
+    /// Steps between two numbers, packed.
+    Quantized {
+        bits: u32,
+        least: f64,
+        greatest: f64,
+    },
+    Unknown(u16),
+}
+
+/// How columns make values. `buffer` is the first of the node's buffers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    Number {
+        column: usize,
+        buffer: usize,
+    },
+    /// Sizes of collections, as numbers of so many bytes.
+    Sizes {
+        column: usize,
+        len_bytes: usize,
+        buffer: usize,
+    },
+    Text {
+        index: usize,
+        characters: usize,
+        buffer: usize,
+    },
+    List {
+        index: usize,
+        buffer: usize,
+        content: Box<Node>,
+    },
+    Regular {
+        length: u64,
+        content: Box<Node>,
+    },
+    Record(Vec<Node>),
+}
+
+/// All fields and columns.
+#[derive(Debug, Default)]
+pub(super) struct Description {
+    fields: Vec<FieldRecord>,
+    pub columns: Vec<ColumnRecord>,
+}
+
+/// Deepest field in a field.
+const DEEPEST: usize = 64;
+
+impl Description {
+    /// Reads the four lists of a description; those of aliases and of further facts about types are not needed.
+    pub fn read(&mut self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
+        let (count, mut fields) = list(bytes)?;
+        for _ in 0..count {
+            self.fields.push(read_field(&mut record(&mut fields)?)?);
+        }
+        let (count, mut columns) = list(bytes)?;
+        for _ in 0..count {
+            self.columns.push(read_column(&mut record(&mut columns)?)?);
+        }
+        list(bytes)?;
+        list(bytes)?;
+        Ok(())
+    }
+
+    /// The top-level fields in their order: the product and its node, or the name and why it is left out.
+    pub fn products(&self) -> Vec<Result<(Product, Node), (String, String)>> {
+        let mut children = vec![Vec::new(); self.fields.len()];
+        for (number, field) in self.fields.iter().enumerate() {
+            if let Some(of_parent) = children.get_mut(field.parent as usize)
+                && field.parent as usize != number
+            {
+                of_parent.push(number);
+            }
+        }
+        let mut columns = vec![Vec::new(); self.fields.len()];
+        for (number, column) in self.columns.iter().enumerate() {
+            if let Some(of_field) = columns.get_mut(column.field as usize)
+                && column.representation == 0
+            {
+                of_field.push(number);
+            }
+        }
+        let top = self.fields.iter().enumerate().filter(|(number, field)| field.parent as usize == *number);
+        top.map(|(number, field)| {
+            let mut compiler = Compiler { description: self, children: &children, columns: &columns, buffers: 0 };
+            match compiler.node(number, 0) {
+                Ok((node, form)) => {
+                    let (name, class) = (field.name.clone(), field.type_name.clone());
+                    Ok((Product { name, class, form }, node))
+                }
+                Err(why) => Err((field.name.clone(), why)),
+            }
+        })
+        .collect()
+    }
+}
+
+fn read_field(bytes: &mut Bytes<'_>) -> Result<FieldRecord, Fault> {
+    let (_field_version, _type_version) = (bytes.le_u32()?, bytes.le_u32()?);
+    let parent = bytes.le_u32()?;
+    let (role, flags) = (bytes.le_u16()?, bytes.le_u16()?);
+    let (name, type_name) = (text(bytes)?, text(bytes)?);
+    let (_alias, _description) = (text(bytes)?, text(bytes)?);
+    let repetition = if flags & 1 != 0 { Some(bytes.le_u64()?) } else { None };
+    let source = if flags & 2 != 0 { Some(bytes.le_u32()?) } else { None };
+    Ok(FieldRecord { parent, role, name, type_name, repetition, source })
+}
+
+fn read_column(bytes: &mut Bytes<'_>) -> Result<ColumnRecord, Fault> {
+    let (code, bits) = (bytes.le_u16()?, bytes.le_u16()?);
+    let field = bytes.le_u32()?;
+    let (flags, representation) = (bytes.le_u16()?, bytes.le_u16()?);
+    let is_deferred = flags & 1 != 0;
+    if is_deferred {
+        bytes.le_u64()?;
+    }
+    let mut range = (0.0, 0.0);
+    if flags & 2 != 0 {
+        range = (f64::from_bits(bytes.le_u64()?), f64::from_bits(bytes.le_u64()?));
+    }
+    Ok(ColumnRecord { kind: kind_of(code, bits, range), field, representation, is_deferred })
+}
+
+fn kind_of(code: u16, bits: u16, (least, greatest): (f64, f64)) -> ColumnKind {
+    let bits = u32::from(bits);
+    match code {
+        0x00 => ColumnKind::Bits,
+        0x01 | 0x04 => ColumnKind::Plain(Number::Uint8),
+        0x02 | 0x03 => ColumnKind::Plain(Number::Int8),
+        0x05 => ColumnKind::Plain(Number::Int16),
+        0x06 => ColumnKind::Plain(Number::Uint16),
+        0x07 => ColumnKind::Plain(Number::Int32),
+        0x08 => ColumnKind::Plain(Number::Uint32),
+        0x09 => ColumnKind::Plain(Number::Int64),
+        0x0A => ColumnKind::Plain(Number::Uint64),
+        0x0C => ColumnKind::Plain(Number::Float32),
+        0x0D => ColumnKind::Plain(Number::Float64),
+        0x0E => ColumnKind::Index { len_bytes: 4 },
+        0x0F => ColumnKind::Index { len_bytes: 8 },
+        0x11 => ColumnKind::SplitZigzag(Number::Int16),
+        0x12 => ColumnKind::Split(Number::Uint16),
+        0x13 => ColumnKind::SplitZigzag(Number::Int32),
+        0x14 => ColumnKind::Split(Number::Uint32),
+        0x15 => ColumnKind::SplitZigzag(Number::Int64),
+        0x16 => ColumnKind::Split(Number::Uint64),
+        0x18 => ColumnKind::Split(Number::Float32),
+        0x19 => ColumnKind::Split(Number::Float64),
+        0x1A => ColumnKind::SplitIndex { len_bytes: 4 },
+        0x1B => ColumnKind::SplitIndex { len_bytes: 8 },
+        0x1C if (10..=31).contains(&bits) => ColumnKind::Truncated { bits },
+        0x1D if (1..=32).contains(&bits) => ColumnKind::Quantized { bits, least, greatest },
+        _ => ColumnKind::Unknown(code),
+    }
+}
+
+impl ColumnKind {
+    /// The number that its elements become; none of indexes and of what is not known.
+    pub fn number(self) -> Option<Number> {
+        match self {
+            Self::Bits => Some(Number::Bool),
+            Self::Plain(number) | Self::Split(number) | Self::SplitZigzag(number) => Some(number),
+            Self::Truncated { .. } | Self::Quantized { .. } => Some(Number::Float32),
+            Self::Index { .. } | Self::SplitIndex { .. } | Self::Unknown(_) => None,
+        }
+    }
+
+    fn is_index(self) -> bool {
+        matches!(self, Self::Index { .. } | Self::SplitIndex { .. })
+    }
+
+    /// Bits of an element in a page, before compression.
+    pub fn bits(self) -> u64 {
+        match self {
+            Self::Bits => 1,
+            Self::Plain(number) | Self::Split(number) | Self::SplitZigzag(number) => 8 * number.len_bytes() as u64,
+            Self::Index { len_bytes } | Self::SplitIndex { len_bytes } => 8 * len_bytes as u64,
+            Self::Truncated { bits } | Self::Quantized { bits, .. } => u64::from(bits),
+            Self::Unknown(_) => 0,
+        }
+    }
+}
+
+/// Roles of fields.
+const LEAF: u16 = 0;
+const COLLECTION: u16 = 1;
+const RECORD: u16 = 2;
+
+struct Compiler<'d> {
+    description: &'d Description,
+    children: &'d [Vec<usize>],
+    columns: &'d [Vec<usize>],
+    buffers: usize,
+}
+
+impl<'d> Compiler<'d> {
+    fn next_buffers(&mut self, count: usize) -> usize {
+        self.buffers += count;
+        self.buffers - count
+    }
+
+    /// The columns of a field, or of the one that it shows.
+    fn columns_of(&self, field: usize) -> Result<&'d [usize], String> {
+        let record = &self.description.fields[field];
+        let own = record.source.map_or(field, |source| source as usize);
+        let columns = self.columns.get(own).map_or(&[][..], Vec::as_slice);
+        match columns.iter().find(|&&column| self.description.columns[column].is_deferred) {
+            None => Ok(columns),
+            Some(_) => Err(format!("field {} was added when there were entries already", record.name)),
+        }
+    }
+
+    fn kind(&self, column: usize) -> ColumnKind {
+        self.description.columns[column].kind
+    }
+
+    fn node(&mut self, field: usize, depth: usize) -> Result<(Node, Form), String> {
+        let record = &self.description.fields[field];
+        if depth > DEEPEST {
+            return Err("its fields are nested too deep".to_owned());
+        }
+        match (record.role, record.repetition) {
+            (LEAF, Some(length)) => {
+                let (content, form) = match self.children[field].as_slice() {
+                    &[only] => self.node(only, depth + 1)?,
+                    // A set of bits has its column itself.
+                    [] => self.leaf(field)?,
+                    _ => return Err(format!("field {} is an array of several fields", record.name)),
+                };
+                let regular = Form::Regular { length, content: Box::new(form) };
+                Ok((Node::Regular { length, content: Box::new(content) }, regular))
+            }
+            (LEAF, None) => match (self.columns_of(field)?.is_empty(), self.children[field].as_slice()) {
+                // An enumeration, or a value of atomic access.
+                (true, &[only]) => self.node(only, depth + 1),
+                _ => self.leaf(field),
+            },
+            (COLLECTION, _) => {
+                let (&[index], &[only]) = (self.columns_of(field)?, self.children[field].as_slice()) else {
+                    return Err(format!("field {} is no collection of one field", record.name));
+                };
+                if !self.kind(index).is_index() {
+                    return Err(format!("field {} has no index", record.name));
+                }
+                let buffer = self.next_buffers(1);
+                let (content, form) = self.node(only, depth + 1)?;
+                Ok((Node::List { index, buffer, content: Box::new(content) }, Form::list(form)))
+            }
+            (RECORD, _) => self.record(field, depth),
+            (role, _) => Err(format!("field {} ({}) has role {role}", record.name, record.type_name)),
+        }
+    }
+
+    fn record(&mut self, field: usize, depth: usize) -> Result<(Node, Form), String> {
+        let (mut nodes, mut fields) = (Vec::new(), Vec::<Field>::new());
+        for &child in &self.children[field] {
+            let name = &self.description.fields[child].name;
+            let (node, form) = self.node(child, depth + 1)?;
+            // Members of a base class are members.
+            let of_child = match form {
+                Form::Record(inherited) if name.starts_with(':') => inherited,
+                form => vec![Field { name: name.clone(), form }],
+            };
+            if of_child.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
+                return Err(format!("field {} has two of one name", self.description.fields[field].name));
+            }
+            nodes.push(node);
+            fields.extend(of_child);
+        }
+        Ok((Node::Record(nodes), Form::Record(fields)))
+    }
+
+    fn leaf(&mut self, field: usize) -> Result<(Node, Form), String> {
+        let record = &self.description.fields[field];
+        match *self.columns_of(field)? {
+            [column] if self.kind(column).is_index() && record.type_name.contains("RNTupleCardinality") => {
+                let is_short = ["uint32", "unsigned int"].iter().any(|name| record.type_name.contains(name));
+                let number = if is_short { Number::Uint32 } else { Number::Uint64 };
+                let buffer = self.next_buffers(1);
+                Ok((Node::Sizes { column, len_bytes: number.len_bytes(), buffer }, Form::Number(number)))
+            }
+            [column] => match self.kind(column).number() {
+                Some(number) => Ok((Node::Number { column, buffer: self.next_buffers(1) }, Form::Number(number))),
+                None => {
+                    let (name, kind) = (&record.name, self.kind(column));
+                    Err(format!("field {name} ({}) has a column of kind {kind:?}", record.type_name))
+                }
+            },
+            [index, characters]
+                if self.kind(index).is_index() && self.kind(characters).number() == Some(Number::Int8) =>
+            {
+                Ok((Node::Text { index, characters, buffer: self.next_buffers(2) }, Form::String))
+            }
+            ref columns => Err(format!("field {} ({}) has {} columns", record.name, record.type_name, columns.len())),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A tree as a source: a product for each branch that has baskets.
+
+use super::basket::Basket;
+use super::file::RootFile;
+use super::ids::IdBranches;
+use super::layout::{self, Item, Unknown};
+use super::tree::{Branch, Tree};
+use super::walk;
+use crate::block::{Block, Buffer, Column};
+use crate::bytes::Bytes;
+use crate::error::{Fault, Place, Result};
+use crate::schema::{Form, Product, Schema, Serialization};
+use crate::source::{Reader, Source, check_entries, check_products};
+use raddle_codec::DecodeState;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// How to read a tree.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RootOptions {
+    /// Every branch as the bytes of its entries, whatever they mean.
+    pub raw: bool,
+}
+
+/// A tree of a file.
+#[derive(Debug)]
+pub struct TreeSource {
+    file: RootFile,
+    name: String,
+    tree: Tree,
+    schema: Schema,
+    /// For each product.
+    plans: Vec<Plan>,
+    unread: Vec<String>,
+    /// Where run, subrun and event are, if the tree has them.
+    ids: Option<IdBranches>,
+}
+
+/// How a product is read.
+#[derive(Debug)]
+struct Plan {
+    /// Number of its branch.
+    branch: usize,
+    /// None for bytes.
+    item: Option<Item>,
+    /// Why as bytes, unless that was asked for.
+    unknown: Option<Unknown>,
+}
+
+impl TreeSource {
+    /// Opens the tree `path` of a file.
+    ///
+    /// # Errors
+    /// There is no such tree, or its metadata are damaged or of an unknown version.
+    pub fn open(file: RootFile, path: &str, options: RootOptions) -> Result<Self> {
+        let tree = Tree::read(&file, path)?;
+        let mut uses = HashMap::<String, usize>::new();
+        tree.branches.iter().for_each(|branch| *uses.entry(branch.product_name()).or_default() += 1);
+        let (mut schema, mut plans, mut unread) = (Schema::default(), Vec::new(), Vec::new());
+        for (number, branch) in tree.branches.iter().enumerate() {
+            let has_data = !branch.baskets.is_empty() || (tree.len_entries == 0 && !branch.has_branches);
+            if !has_data || branch.len_entries != tree.len_entries {
+                // Branches of branches alone have no entries of their own.
+                if !branch.has_branches {
+                    unread.push(branch.path.clone());
+                }
+                continue;
+            }
+            let layout = if options.raw { None } else { Some(layout::of_branch(branch, file.infos())) };
+            let (item, form, unknown) = match layout {
+                None => (None, Form::Blob(Serialization::Basket), None),
+                Some(Ok(layout)) => (Some(layout.item), layout.form, None),
+                Some(Err(unknown)) => (None, Form::Blob(Serialization::Basket), Some(unknown)),
+            };
+            let name = branch.product_name();
+            let is_unique = uses.get(&name) == Some(&1);
+            let name = if is_unique { name } else { branch.path.clone() };
+            schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
+            plans.push(Plan { branch: number, item, unknown });
+        }
+        let ids = IdBranches::find(&tree, file.infos());
+        Ok(Self { name: path.to_owned(), file, schema, plans, unread, ids, tree })
+    }
+
+    /// Products that are read as bytes because what they mean is not known, and why.
+    pub fn unknown(&self) -> impl Iterator<Item = (&Product, String)> {
+        let plans = self.schema.products.iter().zip(&self.plans);
+        plans.filter_map(|(product, plan)| plan.unknown.as_ref().map(|unknown| (product, unknown.to_string())))
+    }
+
+    /// Paths of branches that are no products, because they have no baskets or another number of entries.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
+    }
+
+    fn branch_of(&self, product: usize) -> &Branch {
+        &self.tree.branches[self.plans[product].branch]
+    }
+
+    /// Decoded length of an entry of all products, in the mean.
+    fn entry_len_bytes(&self) -> u64 {
+        let total: u64 = (0..self.plans.len()).fold(0, |sum, product| {
+            let branch = self.branch_of(product).total_len_bytes;
+            branch.saturating_add(sum)
+        });
+        (total / self.tree.len_entries.max(1)).saturating_add(1)
+    }
+}
+
+impl Source for TreeSource {
+    fn place(&self) -> Place {
+        Place::file(self.file.input().path()).tree(&self.name)
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn len_entries(&self) -> u64 {
+        self.tree.len_entries
+    }
+
+    /// Ends where a basket of the longest branch does, if one does on the way.
+    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
+        let entries = (target_len_bytes / self.entry_len_bytes()).max(1);
+        let end = start.saturating_add(entries).min(self.len_entries());
+        let longest = (0..self.plans.len()).map(|product| self.branch_of(product)).max_by_key(|b| b.total_len_bytes);
+        let baskets = longest.map_or(&[][..], |branch| &branch.baskets);
+        let before = baskets.partition_point(|basket| basket.end <= end);
+        match before.checked_sub(1).map(|last| baskets[last].end) {
+            Some(boundary) if boundary > start => boundary,
+            _ => end,
+        }
+    }
+
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+        let offsets = 8 * self.plans.len() as u64;
+        (entries.end - entries.start).saturating_mul(self.entry_len_bytes().saturating_add(offsets))
+    }
+
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+        check_products(&self.place(), products, &self.schema)?;
+        let branches = products.iter().map(|&product| BranchReader {
+            branch: self.branch_of(product),
+            item: self.plans[product].item.as_ref(),
+            basket: Basket::default(),
+            open: None,
+        });
+        let of_ids = self.ids.iter().flat_map(IdBranches::parts).map(|(branch, item)| BranchReader {
+            branch: &self.tree.branches[branch],
+            item: Some(item),
+            basket: Basket::default(),
+            open: None,
+        });
+        let schema = self.schema.select(products);
+        let (branches, ids) = (branches.collect(), of_ids.collect());
+        Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default() }))
+    }
+}
+
+struct TreeReader<'source> {
+    source: &'source TreeSource,
+    schema: Schema,
+    branches: Vec<BranchReader<'source>>,
+    ids: Vec<BranchReader<'source>>,
+    state: DecodeState,
+}
+
+impl Reader for TreeReader<'_> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        let place = self.source.place();
+        check_entries(&place, &entries, self.source.len_entries())?;
+        let mut block = Block::new(&self.schema, entries.start);
+        block.entries.end = entries.end;
+        for (branch, column) in self.branches.iter_mut().zip(&mut block.columns) {
+            branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
+        }
+        if let Some(ids) = &self.source.ids {
+            let mut columns = ids.columns();
+            for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
+                branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
+            }
+            block.ids = ids.collect(&columns, entries.end - entries.start);
+        }
+        Ok(block)
+    }
+}
+
+/// Reads one branch. Keeps the basket that it read last: the next range goes on from there.
+struct BranchReader<'source> {
+    branch: &'source Branch,
+    /// None for bytes.
+    item: Option<&'source Item>,
+    basket: Basket,
+    open: Option<usize>,
+}
+
+impl BranchReader<'_> {
+    fn read(
+        &mut self,
+        file: &RootFile,
+        place: &Place,
+        entries: Range<u64>,
+        state: &mut DecodeState,
+        column: &mut Column,
+    ) -> Result<()> {
+        let baskets = &self.branch.baskets;
+        let first = baskets.partition_point(|basket| basket.end <= entries.start);
+        for (number, basket) in baskets.iter().enumerate().skip(first) {
+            let from = basket.start.max(entries.start);
+            let to = basket.end.min(entries.end);
+            if from >= to {
+                break;
+            }
+            let at = |fault: Fault, entries: Range<u64>| fault.at(&place.branch(&self.branch.path).entries(entries));
+            if self.open != Some(number) {
+                self.open = None;
+                self.basket.open(file.input(), basket, state).map_err(|fault| at(fault, basket.start..basket.end))?;
+                self.open = Some(number);
+            }
+            let range = (from - basket.start) as usize..(to - basket.start) as usize;
+            push_entries(&self.basket, range, self.item, &mut column.buffers)
+                .map_err(|(entry, fault)| at(fault, basket.start + entry as u64..basket.start + entry as u64 + 1))?;
+        }
+        Ok(())
+    }
+}
+
+/// Appends entries of an open basket to a column. An error comes with the number of the entry in the basket.
+fn push_entries(
+    basket: &Basket,
+    range: Range<usize>,
+    item: Option<&Item>,
+    buffers: &mut [Buffer],
+) -> Result<(), (usize, Fault)> {
+    const STRUCTURE: &str = "entries";
+    let bytes_of = |range: Range<usize>| {
+        let address = basket.start_of(range.start) as u64;
+        Bytes::new(basket.entries(range), address, STRUCTURE)
+    };
+    let lengths = range.clone().map(|entry| (basket.start_of(entry + 1) - basket.start_of(entry)) as u64);
+    match item {
+        None => {
+            if let [offsets, Buffer::Values(values)] = buffers {
+                walk::push_lists(offsets, lengths);
+                values.extend_from_slice(basket.entries(range));
+            }
+            Ok(())
+        }
+        // All at once, where every entry has the length that it must have.
+        Some(item)
+            if item.fixed_len_bytes().is_some()
+                && item.fixed_len_bytes() == basket.fixed_len_bytes()
+                && is_one_buffer(item) =>
+        {
+            let entries = range.len() as u64;
+            walk::read_fixed(item, entries, &mut bytes_of(range.clone()), buffers).map_err(|fault| (range.start, fault))
+        }
+        Some(item) => range.clone().try_for_each(|entry| {
+            walk::read_entry(item, &mut bytes_of(entry..entry + 1), buffers).map_err(|fault| (entry, fault))
+        }),
+    }
+}
+
+/// Whether consecutive values of an item are consecutive in its buffer.
+fn is_one_buffer(item: &Item) -> bool {
+    match item {
+        Item::Number { .. } => true,
+        Item::Regular { content, .. } => is_one_buffer(content),
+        _ => false,
+    }
+}

@@ -1,0 +1,303 @@
+//! Descriptions of classes (`TStreamerInfo`), which every file carries for all that is in it.
+//!
+//! Their own layout is the one thing that must be known beforehand. What later versions add is passed over by byte count.
+
+use super::key::text;
+use super::object::{BYTE_COUNT, Header, Value};
+use crate::bytes::Bytes;
+use crate::error::Fault;
+use crate::schema::Number;
+use std::collections::HashMap;
+
+/// A built-in type as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Basic {
+    /// What it is; stored big-endian in as many bytes.
+    pub(super) number: Number,
+}
+
+impl Basic {
+    /// Length of one.
+    pub(super) fn len_bytes(self) -> usize {
+        self.number.len_bytes()
+    }
+
+    /// The built-in type of a streamer type (`EReadWrite`), without the kinds that are cut to fewer bits.
+    fn from_type(number: i32) -> Option<Self> {
+        Some(Self {
+            number: match number {
+                1 => Number::Int8,
+                2 => Number::Int16,
+                3 | 6 => Number::Int32,
+                4 | 16 => Number::Int64,
+                5 => Number::Float32,
+                8 => Number::Float64,
+                11 => Number::Uint8,
+                12 => Number::Uint16,
+                13 | 15 => Number::Uint32,
+                14 | 17 => Number::Uint64,
+                18 => Number::Bool,
+                _ => return None,
+            },
+        })
+    }
+
+    /// The value of as many bytes as one has.
+    pub(super) fn value(self, bytes: &[u8]) -> Value {
+        let mut padded = [0; 8];
+        padded[8 - bytes.len().min(8)..].copy_from_slice(&bytes[..bytes.len().min(8)]);
+        let bits = u64::from_be_bytes(padded);
+        match self.number {
+            Number::Bool | Number::Uint8 | Number::Uint16 | Number::Uint32 | Number::Uint64 | Number::Int64 => {
+                Value::Integer(bits as i64)
+            }
+            Number::Int8 => Value::Integer(i64::from(bits as i8)),
+            Number::Int16 => Value::Integer(i64::from(bits as i16)),
+            Number::Int32 => Value::Integer(i64::from(bits as i32)),
+            Number::Float32 => Value::Real(f64::from(f32::from_bits(bits as u32))),
+            Number::Float64 => Value::Real(f64::from_bits(bits)),
+        }
+    }
+}
+
+/// What a member is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ElementKind {
+    /// A base class, whose name the element has.
+    Base {
+        /// Its version.
+        version: i32,
+    },
+    /// A number, or an array of a fixed length.
+    Number(Basic),
+    /// An array as long as another member says.
+    CountedNumbers {
+        /// Of these.
+        number: Basic,
+        /// That member.
+        counter: String,
+    },
+    /// A `TString`.
+    TString,
+    /// An object by value.
+    Object,
+    /// A pointer to an object.
+    Pointer,
+    /// A collection or string of the standard library.
+    Collection,
+    /// Something else.
+    Other,
+}
+
+/// A member of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Element {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    pub(super) kind: ElementKind,
+    /// Values of an array of a fixed length; 0 if it is none.
+    pub(super) array_len: usize,
+    /// Its extents.
+    pub(super) extents: Vec<usize>,
+}
+
+/// The description of one version of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StreamerInfo {
+    pub(super) version: i32,
+    pub(super) checksum: u32,
+    pub(super) elements: Vec<Element>,
+}
+
+/// All descriptions of a file.
+#[derive(Debug, Default)]
+pub(super) struct StreamerInfos {
+    by_class: HashMap<String, Vec<StreamerInfo>>,
+}
+
+impl StreamerInfos {
+    /// The description of a class that an object states by its version or, without one, by its checksum.
+    pub(super) fn find(&self, class: &str, version: u16, checksum: Option<u32>) -> Option<&StreamerInfo> {
+        self.by_class.get(class)?.iter().find(|info| match checksum {
+            Some(checksum) => info.checksum == checksum,
+            None => info.version == i32::from(version),
+        })
+    }
+
+    /// All versions of a class.
+    pub(super) fn versions(&self, class: &str) -> &[StreamerInfo] {
+        self.by_class.get(class).map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads the payload of the key that the file's header names; `key_len_bytes` as for objects.
+    pub(super) fn read(payload: &[u8], key_len_bytes: u64) -> Result<Self, Fault> {
+        let mut reader = InfoReader {
+            bytes: Bytes::new(payload, 0, "descriptions of classes"),
+            key_len_bytes,
+            classes: HashMap::new(),
+        };
+        let mut infos = Self::default();
+        let header = Header::read(&mut reader.bytes)?;
+        reader.skip_tobject()?;
+        text(&mut reader.bytes)?;
+        let count = reader.bytes.be_u32()?;
+        for _ in 0..count {
+            if let Some((class, info)) = reader.object(|reader, class| match class {
+                "TStreamerInfo" => reader.info().map(Some),
+                // A list of rules by which ROOT changes members as it reads.
+                _ => Ok(None),
+            })? {
+                infos.by_class.entry(class).or_default().push(info);
+            }
+            // An option of the list's link.
+            text(&mut reader.bytes)?;
+        }
+        header.skip_rest(&mut reader.bytes)?;
+        Ok(infos)
+    }
+}
+
+struct InfoReader<'b> {
+    bytes: Bytes<'b>,
+    key_len_bytes: u64,
+    classes: HashMap<u64, String>,
+}
+
+impl InfoReader<'_> {
+    fn skip_tobject(&mut self) -> Result<(), Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        self.bytes.take(8)?;
+        header.skip_rest(&mut self.bytes)
+    }
+
+    fn named(&mut self) -> Result<(String, String), Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        self.skip_tobject()?;
+        let named = (text(&mut self.bytes)?, text(&mut self.bytes)?);
+        header.skip_rest(&mut self.bytes)?;
+        Ok(named)
+    }
+
+    /// An object behind a pointer: `read` is called with its class, and what it leaves is passed over. Every one here has a
+    /// byte count, and none is referred to.
+    fn object<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self, &str) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let first = self.bytes.be_u32()?;
+        if first == 0 {
+            return Ok(None);
+        }
+        if first & BYTE_COUNT == 0 {
+            return Err(self.bytes.unsupported("an object without byte count"));
+        }
+        let len_bytes = (first & !BYTE_COUNT) as usize;
+        if len_bytes > self.bytes.remaining() {
+            return Err(self.bytes.damaged("an object that is longer than what is left"));
+        }
+        let rest = Header { end: Some(self.bytes.position() + len_bytes), version: 0, checksum: None };
+        let tag_position = self.bytes.position() as u64 + self.key_len_bytes + 2;
+        let class = match self.bytes.be_u32()? {
+            0xFFFF_FFFF => {
+                let mut name = Vec::new();
+                loop {
+                    match self.bytes.be_u8()? {
+                        0 => break,
+                        byte => name.push(byte),
+                    }
+                }
+                let name = String::from_utf8_lossy(&name).into_owned();
+                self.classes.insert(tag_position, name.clone());
+                name
+            }
+            tag => match self.classes.get(&u64::from(tag & 0x7FFF_FFFF)) {
+                Some(name) => name.clone(),
+                None => return Err(self.bytes.damaged("an object of a class that was not named")),
+            },
+        };
+        let value = read(self, &class)?;
+        rest.skip_rest(&mut self.bytes)?;
+        Ok(value)
+    }
+
+    fn info(&mut self) -> Result<(String, StreamerInfo), Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        let (class, _title) = self.named()?;
+        let checksum = self.bytes.be_u32()?;
+        let version = self.bytes.be_i32()?;
+        let elements = self.object(|reader, _| reader.elements().map(Some))?.unwrap_or_default();
+        header.skip_rest(&mut self.bytes)?;
+        Ok((class, StreamerInfo { version, checksum, elements }))
+    }
+
+    fn elements(&mut self) -> Result<Vec<Element>, Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        self.skip_tobject()?;
+        text(&mut self.bytes)?;
+        let count = self.bytes.be_u32()?;
+        let _first_index = self.bytes.be_i32()?;
+        let mut elements = Vec::new();
+        for _ in 0..count {
+            elements.extend(self.object(|reader, class| reader.element(class).map(Some))?);
+        }
+        header.skip_rest(&mut self.bytes)?;
+        Ok(elements)
+    }
+
+    fn element(&mut self, class: &str) -> Result<Element, Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        let base = match class {
+            // One class further away from the element.
+            "TStreamerSTLstring" => Some(Header::read(&mut self.bytes)?),
+            _ => None,
+        };
+        let inner = Header::read(&mut self.bytes)?;
+        let (name, _title) = self.named()?;
+        let type_number = self.bytes.be_i32()?;
+        let _size = self.bytes.be_i32()?;
+        let array_len = usize::try_from(self.bytes.be_i32()?).unwrap_or(0);
+        let _dimensions = self.bytes.be_i32()?;
+        let extents = match inner.version {
+            1 => {
+                let count = self.bytes.be_u32()?;
+                (0..count).map(|_| self.bytes.be_i32()).collect::<Result<Vec<_>, _>>()?
+            }
+            _ => (0..5).map(|_| self.bytes.be_i32()).collect::<Result<Vec<_>, _>>()?,
+        };
+        let extents = extents.into_iter().take_while(|&extent| extent > 0).map(|extent| extent as usize).collect();
+        let type_name = text(&mut self.bytes)?;
+        inner.skip_rest(&mut self.bytes)?;
+        let kind = self.kind(class, type_number)?;
+        if let Some(base) = base {
+            base.skip_rest(&mut self.bytes)?;
+        }
+        header.skip_rest(&mut self.bytes)?;
+        Ok(Element { name, type_name, kind, array_len, extents })
+    }
+
+    fn kind(&mut self, class: &str, type_number: i32) -> Result<ElementKind, Fault> {
+        Ok(match class {
+            "TStreamerBase" => ElementKind::Base { version: self.bytes.be_i32()? },
+            "TStreamerBasicType" => Basic::from_type(type_number)
+                .or_else(|| Basic::from_type(type_number - 20))
+                .map_or(ElementKind::Other, ElementKind::Number),
+            "TStreamerBasicPointer" => {
+                let _version = self.bytes.be_i32()?;
+                let counter = text(&mut self.bytes)?;
+                match Basic::from_type(type_number - 40) {
+                    Some(number) => ElementKind::CountedNumbers { number, counter },
+                    None => ElementKind::Other,
+                }
+            }
+            "TStreamerString" => ElementKind::TString,
+            "TStreamerObject" | "TStreamerObjectAny" => ElementKind::Object,
+            // An object behind a pointer that is never null is written as one by value.
+            "TStreamerObjectPointer" | "TStreamerObjectAnyPointer" => match type_number {
+                63 | 68 => ElementKind::Object,
+                _ => ElementKind::Pointer,
+            },
+            "TStreamerSTL" | "TStreamerSTLstring" => ElementKind::Collection,
+            _ => ElementKind::Other,
+        })
+    }
+}

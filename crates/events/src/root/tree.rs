@@ -1,0 +1,229 @@
+//! A tree's metadata: branches, what they say of their values, and where their baskets are.
+//!
+//! Invariant: the baskets of a branch follow each other without gap, from entry 0 on.
+
+use super::file::RootFile;
+use super::object::{Object, ObjectId, Objects, Value, read_object};
+use crate::error::{Fault, Place, Result};
+use std::collections::HashSet;
+
+/// Deepest branch below a branch. Where branches are references, nothing else bounds it.
+const DEEPEST: usize = 64;
+
+/// A tree.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) len_entries: u64,
+    /// Every branch before those below it.
+    pub(super) branches: Vec<Branch>,
+}
+
+/// A branch.
+#[derive(Debug)]
+pub(super) struct Branch {
+    /// Its own name.
+    pub(super) name: String,
+    pub(super) title: String,
+    /// Names from the top-level branch on, joined by `/`.
+    pub(super) path: String,
+    /// What a branch of objects says of them.
+    pub(super) element: Option<ElementBranch>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) has_branches: bool,
+    pub(super) len_entries: u64,
+    /// Length of all entries when decoded.
+    pub(super) total_len_bytes: u64,
+    pub(super) baskets: Vec<BasketPlace>,
+}
+
+/// What a `TBranchElement` says.
+#[derive(Debug, Clone)]
+pub(super) struct ElementBranch {
+    /// Class of the object, or of the object whose member this is.
+    pub(super) class: String,
+    pub(super) version: i64,
+    pub(super) checksum: u32,
+    /// Number of the member in its class; negative for whole objects.
+    pub(super) id: i64,
+    /// 0 whole or member, 1 base, 2 split object, 3 and 4 split collections (the count), 31 and 41 their members.
+    pub(super) kind: i64,
+}
+
+/// A leaf.
+#[derive(Debug, Clone)]
+pub(super) struct Leaf {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) class: String,
+    /// Values of each entry, or of each count.
+    pub(super) len: u64,
+    pub(super) is_unsigned: bool,
+    /// Whether another leaf says how many values there are.
+    pub(super) is_counted: bool,
+}
+
+/// Where a basket is.
+#[derive(Debug, Clone)]
+pub(super) struct BasketPlace {
+    /// First entry.
+    pub(super) start: u64,
+    /// Behind the last.
+    pub(super) end: u64,
+    pub(super) stored: StoredBasket,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum StoredBasket {
+    /// By itself.
+    Alone { address: u64, len_bytes: u64 },
+    /// In the tree's own metadata.
+    Embedded(Vec<u8>),
+}
+
+impl Branch {
+    /// A name that says what it belongs to: its own, after that of the top-level branch unless it begins with that.
+    pub(super) fn product_name(&self) -> String {
+        let top = self.path.split('/').next().unwrap_or_default();
+        match self.name.strip_prefix(top) {
+            Some(rest) if rest.is_empty() || top.ends_with('.') || rest.starts_with(['.', '[', '_']) => {
+                self.name.clone()
+            }
+            _ => format!("{}.{}", top.trim_end_matches('.'), self.name),
+        }
+    }
+}
+
+impl Tree {
+    /// Reads the metadata of a tree.
+    pub(super) fn read(file: &RootFile, path: &str) -> Result<Self> {
+        let key = file.tree_key(path)?;
+        let place = Place::file(file.input().path()).tree(path);
+        let payload = file.read_object(key).map_err(|fault| fault.at(&place))?;
+        let (objects, id) = read_object(&payload, u64::from(key.key_len_bytes), &key.class, file.infos())
+            .map_err(|fault| fault.at(&place))?;
+        let tree = objects.get(id).ok_or_else(|| missing("tree").at(&place))?;
+        let len_entries = tree.integer("fEntries").and_then(|entries| u64::try_from(entries).ok());
+        let len_entries = len_entries.ok_or_else(|| missing("number of entries").at(&place))?;
+        let mut branches = Vec::new();
+        let mut seen = HashSet::new();
+        for branch in objects.array(tree, "fBranches").iter().flatten() {
+            add_branches(&objects, *branch, "", 0, &mut seen, &mut branches, &place)?;
+        }
+        Ok(Self { len_entries, branches })
+    }
+}
+
+fn missing(what: &str) -> Fault {
+    Fault::Damaged { address: 0, structure: "tree", what: format!("there is no {what}") }
+}
+
+/// Adds a branch and those below it, each once.
+fn add_branches(
+    objects: &Objects,
+    id: ObjectId,
+    parent: &str,
+    depth: usize,
+    seen: &mut HashSet<ObjectId>,
+    branches: &mut Vec<Branch>,
+    place: &Place,
+) -> Result<()> {
+    let Some(object) = objects.get(id) else { return Ok(()) };
+    if !seen.insert(id) {
+        return Ok(());
+    }
+    if depth > DEEPEST {
+        let what = "branches are nested too deep".to_owned();
+        return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
+    }
+    let name = object.text("fName").unwrap_or_default().to_owned();
+    let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+    let place_of = place.branch(&path);
+    let len_entries = object.integer("fEntries").and_then(|entries| u64::try_from(entries).ok());
+    let len_entries = len_entries.ok_or_else(|| missing("number of entries").at(&place_of))?;
+    let inner = objects.array(object, "fBranches");
+    branches.push(Branch {
+        title: object.text("fTitle").unwrap_or_default().to_owned(),
+        element: element_of(object),
+        leaves: objects.array(object, "fLeaves").iter().flatten().filter_map(|&leaf| leaf_of(objects, leaf)).collect(),
+        has_branches: inner.iter().any(Option::is_some),
+        len_entries,
+        total_len_bytes: object.integer("fTotBytes").and_then(|len| u64::try_from(len).ok()).unwrap_or(0),
+        baskets: baskets_of(objects, object, len_entries).map_err(|fault| fault.at(&place_of))?,
+        name,
+        path: path.clone(),
+    });
+    for branch in inner.iter().flatten() {
+        add_branches(objects, *branch, &path, depth + 1, seen, branches, place)?;
+    }
+    Ok(())
+}
+
+fn element_of(object: &Object) -> Option<ElementBranch> {
+    Some(ElementBranch {
+        class: object.text("fClassName")?.to_owned(),
+        version: object.integer("fClassVersion")?,
+        checksum: object.integer("fCheckSum")? as u32,
+        id: object.integer("fID")?,
+        kind: object.integer("fType")?,
+    })
+}
+
+fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
+    let object = objects.get(id)?;
+    Some(Leaf {
+        name: object.text("fName")?.to_owned(),
+        title: object.text("fTitle")?.to_owned(),
+        class: object.class.clone(),
+        len: u64::try_from(object.integer("fLen")?).ok()?,
+        is_unsigned: object.integer("fIsUnsigned").is_some_and(|unsigned| unsigned != 0),
+        is_counted: matches!(object.get("fLeafCount"), Some(Value::Object(_) | Value::Skipped)),
+    })
+}
+
+/// The baskets of a branch in the order of their entries.
+fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Vec<BasketPlace>, Fault> {
+    let damaged = |what: String| Fault::Damaged { address: 0, structure: "list of baskets", what };
+    let (addresses, lengths) = (branch.integers("fBasketSeek"), branch.integers("fBasketBytes"));
+    let first_entries = branch.integers("fBasketEntry");
+    let written = branch.integer("fWriteBasket").and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    let mut places: Vec<(u64, StoredBasket)> = Vec::new();
+    for (number, (&address, &len_bytes)) in addresses.iter().zip(lengths).enumerate().take(written) {
+        let first_entry = first_entries.get(number).copied().unwrap_or(-1);
+        let (Ok(address), Ok(len_bytes), Ok(start)) =
+            (u64::try_from(address), u64::try_from(len_bytes), u64::try_from(first_entry))
+        else {
+            return Err(damaged(format!("basket {number} is nowhere")));
+        };
+        if address != 0 {
+            places.push((start, StoredBasket::Alone { address, len_bytes }));
+        }
+    }
+    for (number, embedded) in objects.array(branch, "fBaskets").iter().enumerate() {
+        let Some(Value::Basket(bytes)) = embedded.and_then(|id| objects.get(id)).and_then(|basket| basket.get("bytes"))
+        else {
+            continue;
+        };
+        // One that has been written by itself, or holds nothing.
+        let is_alone = number < written && addresses.get(number).is_some_and(|&address| address != 0);
+        if is_alone || super::basket::embedded_entries(bytes)? == 0 {
+            continue;
+        }
+        let start = first_entries.get(number).and_then(|&entry| u64::try_from(entry).ok());
+        let start = start.ok_or_else(|| damaged(format!("basket {number} begins nowhere")))?;
+        places.push((start, StoredBasket::Embedded(bytes.clone())));
+    }
+    places.sort_by_key(|(start, _)| *start);
+    let ends: Vec<u64> = places.iter().skip(1).map(|(start, _)| *start).chain([len_entries]).collect();
+    if let Some((first, _)) = places.first()
+        && *first != 0
+    {
+        return Err(damaged(format!("the first basket begins with entry {first}")));
+    }
+    let baskets: Vec<BasketPlace> =
+        places.into_iter().zip(ends).map(|((start, stored), end)| BasketPlace { start, end, stored }).collect();
+    match baskets.iter().find(|basket| basket.start > basket.end) {
+        Some(basket) => Err(damaged(format!("a basket has entries {}..{}", basket.start, basket.end))),
+        // Some writers make baskets without entries.
+        None => Ok(baskets.into_iter().filter(|basket| basket.start < basket.end).collect()),
+    }
+}

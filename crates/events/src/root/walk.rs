@@ -1,0 +1,277 @@
+//! From the bytes of entries to columns, as [`super::layout`] says.
+//!
+//! Invariants: an entry is used to its last byte or is a fault; columns grow by no more than a constant times the bytes
+//! that were read.
+
+use super::key::text_bytes;
+use super::layout::{Class, Item};
+use super::object::Header;
+use crate::block::Buffer;
+use crate::bytes::Bytes;
+use crate::error::Fault;
+use crate::schema::Number;
+
+/// Set in the version of a collection that is stored member by member.
+const MEMBERWISE: u16 = 0x4000;
+
+/// Collections of this version and above state the version of their class when stored member by member.
+const STATES_CLASS_VERSION: u16 = 8;
+
+/// How many values to read.
+#[derive(Debug, Clone, Copy)]
+enum Count {
+    Exactly(u64),
+    /// Up to the end of the entry or of the byte count around.
+    UntilEnd,
+}
+
+/// Reads one whole entry, which is all that `bytes` have.
+pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+    read(item, Count::Exactly(1), bytes, buffers)?;
+    match bytes.remaining() {
+        0 => Ok(()),
+        left => Err(bytes.damaged(format!("{left} bytes of the entry are left"))),
+    }
+}
+
+/// Reads an entry as it is in a blob, which may have up to `padding` zeros behind it.
+pub(super) fn read_padded(
+    item: &Item,
+    padding: usize,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), Fault> {
+    read(item, Count::Exactly(1), bytes, buffers)?;
+    let left = bytes.remaining();
+    match left <= padding && bytes.take(left)?.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(bytes.damaged(format!("{left} bytes of the blob are left"))),
+    }
+}
+
+/// Reads `entries` entries of one length that `bytes` have one after the other; the item must have that length.
+pub(super) fn read_fixed(
+    item: &Item,
+    entries: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), Fault> {
+    read(item, Count::Exactly(entries), bytes, buffers).map(|_| ())
+}
+
+/// Reads values of `item` that follow each other; returns how many.
+fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<u64, Fault> {
+    match item {
+        Item::Number { number, buffer } => {
+            let len_bytes = number.len_bytes();
+            let count = match count {
+                Count::Exactly(count) => count,
+                Count::UntilEnd => match bytes.remaining() % len_bytes {
+                    0 => (bytes.remaining() / len_bytes) as u64,
+                    _ => return Err(bytes.damaged(format!("{} bytes of {}", bytes.remaining(), number.name()))),
+                },
+            };
+            let total = usize::try_from(count).ok().and_then(|count| count.checked_mul(len_bytes));
+            push_numbers(*number, bytes.take(total.unwrap_or(usize::MAX))?, &mut buffers[*buffer]);
+            Ok(count)
+        }
+        Item::Regular { length, content } => match count {
+            Count::Exactly(count) => {
+                let inner = count.checked_mul(*length).ok_or_else(|| bytes.damaged("too many values"))?;
+                read(content, Count::Exactly(inner), bytes, buffers)?;
+                Ok(count)
+            }
+            Count::UntilEnd => {
+                let inner = read(content, Count::UntilEnd, bytes, buffers)?;
+                match inner.checked_rem(*length) {
+                    Some(0) => Ok(inner / length),
+                    _ => Err(bytes.damaged(format!("{inner} values in arrays of {length}"))),
+                }
+            }
+        },
+        Item::Text { buffer } => repeat(count, bytes, |bytes| {
+            let text = text_bytes(bytes)?;
+            if let Buffer::Values(values) = &mut buffers[*buffer + 1] {
+                values.extend_from_slice(text);
+            }
+            push_offset(&mut buffers[*buffer], text.len() as u64);
+            Ok(())
+        }),
+        Item::List { buffer, content } => repeat(count, bytes, |bytes| {
+            let inner = read_count(bytes)?;
+            read(content, Count::Exactly(inner), bytes, buffers)?;
+            push_offset(&mut buffers[*buffer], inner);
+            Ok(())
+        }),
+        Item::Rest { buffer, content } => repeat(count, bytes, |bytes| {
+            let inner = if bytes.remaining() == 0 { 0 } else { read(content, Count::UntilEnd, bytes, buffers)? };
+            push_offset(&mut buffers[*buffer], inner);
+            Ok(())
+        }),
+        Item::Record { fields } => repeat(count, bytes, |bytes| read_fields(fields, bytes, buffers)),
+        Item::Pair { in_map: true, values, .. } => repeat(count, bytes, |bytes| read_fields(values, bytes, buffers)),
+        Item::Pair { in_map: false, members, .. } => repeat(count, bytes, |bytes| {
+            // Its members say all there is to say: the version of a pair is a checksum of their types.
+            let header = Header::read(bytes)?;
+            within(&header, bytes, |bytes| read_fields(members, bytes, buffers).map(|()| 0)).map(|_| ())
+        }),
+        Item::Object { class, fields } | Item::Base { class, fields } => repeat(count, bytes, |bytes| {
+            let header = Header::read(bytes)?;
+            check_class(class, header.version, header.checksum, bytes)?;
+            within(&header, bytes, |bytes| read_fields(fields, bytes, buffers).map(|()| 0)).map(|_| ())
+        }),
+        Item::Headed { content } => {
+            let header = Header::read(bytes)?;
+            within(&header, bytes, |bytes| read(content, count, bytes, buffers))
+        }
+        Item::Collection { list } => {
+            let header = Header::read(bytes)?;
+            within(&header, bytes, |bytes| match header.version & MEMBERWISE {
+                0 => read(list, count, bytes, buffers),
+                _ => read_memberwise(list, header.version & !MEMBERWISE, count, bytes, buffers),
+            })
+        }
+    }
+}
+
+fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+    fields.iter().try_for_each(|field| read(field, Count::Exactly(1), bytes, buffers).map(|_| ()))
+}
+
+/// Lists of objects of which each member of all of a list's objects comes together.
+fn read_memberwise(
+    list: &Item,
+    version: u16,
+    count: Count,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<u64, Fault> {
+    let Item::List { buffer, content } = list else {
+        return Err(bytes.unsupported("something stored member by member that is no list"));
+    };
+    let (Item::Object { fields, .. } | Item::Pair { members: fields, .. }) = content.as_ref() else {
+        return Err(bytes.damaged("values without members are stored member by member"));
+    };
+    if version >= STATES_CLASS_VERSION {
+        let version = bytes.be_u16()?;
+        let checksum = if version == 0 { Some(bytes.be_u32()?) } else { None };
+        if let Item::Object { class, .. } = content.as_ref() {
+            check_class(class, version, checksum, bytes)?;
+        }
+    }
+    repeat(count, bytes, |bytes| {
+        let inner = read_count(bytes)?;
+        if inner > 0 {
+            read_members(fields, inner, bytes, buffers)?;
+        }
+        push_offset(&mut buffers[*buffer], inner);
+        Ok(())
+    })
+}
+
+/// Each member of so many objects by itself.
+fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+    fields.iter().try_for_each(|field| match field {
+        Item::Base { fields, .. } => read_members(fields, objects, bytes, buffers),
+        field => read(field, Count::Exactly(objects), bytes, buffers).map(|_| ()),
+    })
+}
+
+/// Calls `read_one` as often as `count` says; returns how often.
+fn repeat(
+    count: Count,
+    bytes: &mut Bytes<'_>,
+    mut read_one: impl FnMut(&mut Bytes<'_>) -> Result<(), Fault>,
+) -> Result<u64, Fault> {
+    match count {
+        Count::Exactly(count) => {
+            for _ in 0..count {
+                read_one(bytes)?;
+            }
+            Ok(count)
+        }
+        Count::UntilEnd => {
+            let mut done = 0;
+            while bytes.remaining() > 0 {
+                let before = bytes.remaining();
+                read_one(bytes)?;
+                if bytes.remaining() == before {
+                    return Err(bytes.damaged("values without length fill no entry"));
+                }
+                done += 1;
+            }
+            Ok(done)
+        }
+    }
+}
+
+/// A list's count. Everything that is counted has at least one byte.
+fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
+    let count = bytes.be_u32()?;
+    match count as usize <= bytes.remaining() {
+        true => Ok(u64::from(count)),
+        false => Err(bytes.damaged(format!("a list of {count}, {} bytes are left", bytes.remaining()))),
+    }
+}
+
+/// Reads what a byte count encloses, to its end.
+fn within<'b>(
+    header: &Header,
+    bytes: &mut Bytes<'b>,
+    read: impl FnOnce(&mut Bytes<'b>) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
+    let Some(end) = header.end else { return read(bytes) };
+    let len_bytes = end.checked_sub(bytes.position()).ok_or_else(|| bytes.damaged("an object without content"))?;
+    let mut inside = bytes.part(len_bytes)?;
+    let count = read(&mut inside)?;
+    match inside.remaining() {
+        0 => Ok(count),
+        left => Err(inside.damaged(format!("{left} bytes of an object are left"))),
+    }
+}
+
+fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes<'_>) -> Result<(), Fault> {
+    let is_right = match checksum {
+        Some(checksum) => checksum == class.checksum,
+        None => version == class.version,
+    };
+    match is_right {
+        true => Ok(()),
+        false => {
+            let Class { name, version: expected, .. } = class;
+            Err(bytes.unsupported(format!("class {name} of version {version}, the file describes {expected}")))
+        }
+    }
+}
+
+fn push_offset(buffer: &mut Buffer, values: u64) {
+    if let Buffer::Offsets(offsets) = buffer {
+        let last = offsets.last().copied().unwrap_or(0);
+        offsets.push(last + values);
+    }
+}
+
+/// Appends offsets of lists whose lengths are known.
+pub(super) fn push_lists(buffer: &mut Buffer, lengths: impl Iterator<Item = u64>) {
+    lengths.for_each(|values| push_offset(buffer, values));
+}
+
+/// Appends big-endian numbers as little-endian ones.
+fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
+    let Buffer::Values(values) = buffer else { return };
+    let start = values.len();
+    values.extend_from_slice(stored);
+    let new = &mut values[start..];
+    match number.len_bytes() {
+        2 => reverse::<2>(new),
+        4 => reverse::<4>(new),
+        8 => reverse::<8>(new),
+        // A byte, of which any that is not 0 is true.
+        _ if number == Number::Bool => new.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+        _ => {}
+    }
+}
+
+fn reverse<const LEN: usize>(bytes: &mut [u8]) {
+    bytes.as_chunks_mut::<LEN>().0.iter_mut().for_each(|number| number.reverse());
+}

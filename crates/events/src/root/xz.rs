@@ -1,0 +1,157 @@
+//! XZ streams of one LZMA2 filter (the .xz file format 1.2, tukaani.org), decoded into a buffer of known length.
+//!
+//! The container is read here because a stream may ask for a dictionary of 4 GiB: none needs more than its output.
+//! Invariants: memory follows from the output's length; the output is filled exactly, and its check, where the stream has
+//! one that is known (CRC-32, CRC-64), is right.
+
+use crc_fast::{CrcAlgorithm, checksum};
+use lzma_rust2::Lzma2Reader;
+use std::io::Read;
+
+/// What is wrong with a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum XzFault {
+    #[error("XZ data ends too early")]
+    Truncated,
+    #[error("not an XZ stream")]
+    Magic,
+    #[error("the XZ header is damaged")]
+    Header,
+    #[error("an XZ filter other than LZMA2 is not supported")]
+    Filter,
+    #[error("XZ data is damaged, or decodes to another length")]
+    Data,
+    #[error("the XZ checksum does not match")]
+    Checksum,
+}
+
+const MAGIC: &[u8; 6] = b"\xfd7zXZ\0";
+
+/// The LZMA2 filter's number.
+const LZMA2: u8 = 0x21;
+
+/// The most bytes that one stored byte can stand for. The best that a range coder of 11-bit probabilities that move by
+/// 1/32 can do is 0.0221 bits a decision, and a repeated match of 273 bytes takes at least 14 decisions: 7045 bytes for
+/// one.
+const LONGEST_RATIO: usize = 7168;
+
+/// Fails if so few bytes cannot become so many.
+pub(super) fn check_stored(stored_len_bytes: usize, decoded_len_bytes: usize) -> Result<(), XzFault> {
+    match stored_len_bytes.saturating_mul(LONGEST_RATIO) < decoded_len_bytes {
+        true => Err(XzFault::Truncated),
+        false => Ok(()),
+    }
+}
+
+/// Decodes a stream of one block, which must fill `out`.
+pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), XzFault> {
+    let (header, rest) = stored.split_first_chunk::<12>().ok_or(XzFault::Truncated)?;
+    if !header.starts_with(MAGIC) {
+        return Err(XzFault::Magic);
+    }
+    let (flags, crc) = (&header[6..8], &header[8..12]);
+    if flags[0] != 0 || crc32(flags) != crc {
+        return Err(XzFault::Header);
+    }
+    let check = flags[1] & 0xf;
+    let block_header_len_bytes = match rest.first() {
+        Some(0) | None => return Err(XzFault::Truncated),
+        Some(&size) => (usize::from(size) + 1) * 4,
+    };
+    let (block_header, rest) = rest.split_at_checked(block_header_len_bytes).ok_or(XzFault::Truncated)?;
+    let (fields, crc) = block_header.split_at(block_header_len_bytes - 4);
+    if crc32(fields) != crc {
+        return Err(XzFault::Header);
+    }
+    check_filter(fields)?;
+    let dictionary_len_bytes = u32::try_from(out.len()).unwrap_or(u32::MAX).max(4096);
+    let mut reader = Lzma2Reader::new(rest, dictionary_len_bytes, None);
+    reader.read_exact(out).map_err(|_| XzFault::Data)?;
+    // The end mark is still to be read, and nothing else.
+    if !matches!(reader.read(&mut [0]), Ok(0)) {
+        return Err(XzFault::Data);
+    }
+    let rest = reader.into_inner();
+    let padding = (stored.len() - rest.len()).wrapping_neg() % 4;
+    let stored_check = rest.get(padding..).ok_or(XzFault::Truncated)?;
+    let is_right = match check {
+        1 => stored_check.get(..4).map(|stored| stored == crc32(out)),
+        4 => stored_check.get(..8).map(|stored| stored == checksum(CrcAlgorithm::Crc64Xz, out).to_le_bytes()),
+        _ => Some(true),
+    };
+    match is_right {
+        Some(true) => Ok(()),
+        Some(false) => Err(XzFault::Checksum),
+        None => Err(XzFault::Truncated),
+    }
+}
+
+/// Fails unless a block's only filter is LZMA2. `fields` begin with the header's size and end before its checksum.
+fn check_filter(fields: &[u8]) -> Result<(), XzFault> {
+    let flags = *fields.get(1).ok_or(XzFault::Header)?;
+    if flags & 0x3f != 0 {
+        return Err(XzFault::Filter);
+    }
+    let mut at = 2;
+    // Stored and decoded length, where they are: numbers of 7 bits a byte.
+    for bit in [0x40, 0x80] {
+        while flags & bit != 0 {
+            let byte = *fields.get(at).ok_or(XzFault::Header)?;
+            at += 1;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    match fields.get(at..at + 2) {
+        Some([LZMA2, 1]) => Ok(()),
+        Some(_) => Err(XzFault::Filter),
+        None => Err(XzFault::Header),
+    }
+}
+
+fn crc32(bytes: &[u8]) -> [u8; 4] {
+    (checksum(CrcAlgorithm::Crc32IsoHdlc, bytes) as u32).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `"raddle " * 4` by xz 5.4 (CRC-32).
+    const STREAM: &str = include_str!("xz_stream.hex");
+
+    fn stream() -> Vec<u8> {
+        let digits = STREAM.trim().as_bytes();
+        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_stream_of_another_encoder_is_decoded() {
+        let mut out = [0; 28];
+        decode(&stream(), &mut out).unwrap();
+        assert_eq!(&out, b"raddle raddle raddle raddle ");
+        assert_eq!(decode(&stream(), &mut [0; 27]), Err(XzFault::Data));
+        assert_eq!(decode(&stream(), &mut [0; 29]), Err(XzFault::Data));
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let whole = stream();
+        let mut unseen = 0;
+        for bit in 0..whole.len() * 8 {
+            let mut changed = whole.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let mut out = [0; 28];
+            if decode(&changed, &mut out).is_ok() {
+                assert_eq!(&out, b"raddle raddle raddle raddle ");
+                unseen += 1;
+            }
+        }
+        // Index and footer, of which nothing is needed, and padding.
+        assert!(unseen < 26 * 8, "{unseen}");
+        for len in 0..whole.len() - 24 {
+            assert!(decode(&whole[..len], &mut [0; 28]).is_err());
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Entries are read and dropped: what a source costs by itself.
+
+use crate::block::Block;
+use crate::error::Result;
+use crate::sink::{NoTile, Prepare, Sink};
+
+/// A sink that keeps nothing; its summary is the number of entries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NullSink {
+    entries: u64,
+}
+
+impl Sink for NullSink {
+    type Preparer = Self;
+    type Prepared = u64;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = u64;
+
+    fn preparer(&self) -> Result<Self> {
+        Ok(*self)
+    }
+
+    fn commit(&mut self, entries: u64) -> Result<Vec<NoTile>> {
+        self.entries += entries;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(self) -> Result<u64> {
+        Ok(self.entries)
+    }
+}
+
+impl Prepare for NullSink {
+    type Prepared = u64;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<u64> {
+        Ok(block.len_entries())
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}

@@ -1,0 +1,62 @@
+//! Lengths of products are added up; nothing else is kept.
+
+use crate::block::{Block, Column};
+use crate::error::Result;
+use crate::schema::Schema;
+use crate::sink::{NoTile, Prepare, Sink};
+
+/// A sink that adds up lengths; its summary is the length of each product in memory, with its offsets.
+#[derive(Debug, Clone)]
+pub struct SizesSink {
+    len_bytes: Vec<u64>,
+}
+
+impl SizesSink {
+    /// For blocks of `schema`.
+    pub fn new(schema: &Schema) -> Self {
+        Self { len_bytes: vec![0; schema.products.len()] }
+    }
+}
+
+/// Adds up what is in a block.
+#[derive(Debug, Clone, Copy)]
+pub struct SizesPreparer;
+
+impl Sink for SizesSink {
+    type Preparer = SizesPreparer;
+    type Prepared = Vec<u64>;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = Vec<u64>;
+
+    fn preparer(&self) -> Result<SizesPreparer> {
+        Ok(SizesPreparer)
+    }
+
+    fn commit(&mut self, prepared: Vec<u64>) -> Result<Vec<NoTile>> {
+        self.len_bytes.iter_mut().zip(&prepared).for_each(|(sum, len_bytes)| *sum += len_bytes);
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(self) -> Result<Vec<u64>> {
+        Ok(self.len_bytes)
+    }
+}
+
+impl Prepare for SizesPreparer {
+    type Prepared = Vec<u64>;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<Vec<u64>> {
+        Ok(block.columns.iter().map(Column::len_bytes).map(|len_bytes| len_bytes as u64).collect())
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}

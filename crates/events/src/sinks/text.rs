@@ -1,0 +1,137 @@
+//! A text of what there is: names and lengths of each entry's products, or their means.
+
+use crate::block::{Block, Column};
+use crate::error::{EventsError, Result};
+use crate::schema::Schema;
+use crate::sink::{NoTile, Prepare, Sink};
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// What to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextOptions {
+    /// A paragraph for each entry.
+    pub per_entry: bool,
+    /// Mean lengths at the end.
+    pub summary: bool,
+}
+
+/// A sink that writes text.
+pub struct TextSink<W> {
+    out: W,
+    schema: Schema,
+    options: TextOptions,
+    entries: u64,
+    /// Length of each product in all entries.
+    sum_len_bytes: Vec<u64>,
+}
+
+impl<W: Write + Send> TextSink<W> {
+    /// Writes to `out` of blocks of `schema`.
+    pub fn new(out: W, schema: &Schema, options: TextOptions) -> Self {
+        let sum_len_bytes = vec![0; schema.products.len()];
+        Self { out, schema: schema.clone(), options, entries: 0, sum_len_bytes }
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Io {
+            path: "text".into(),
+            operation: "write",
+            source,
+        })
+    }
+}
+
+/// Makes text.
+#[derive(Debug, Clone)]
+pub struct TextPreparer {
+    schema: Schema,
+    options: TextOptions,
+}
+
+/// Text of one block.
+#[derive(Debug)]
+pub struct Text {
+    text: String,
+    entries: u64,
+    len_bytes: Vec<u64>,
+}
+
+impl<W: Write + Send> Sink for TextSink<W> {
+    type Preparer = TextPreparer;
+    type Prepared = Text;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = u64;
+
+    fn preparer(&self) -> Result<TextPreparer> {
+        Ok(TextPreparer { schema: self.schema.clone(), options: self.options })
+    }
+
+    fn commit(&mut self, prepared: Text) -> Result<Vec<NoTile>> {
+        self.entries += prepared.entries;
+        self.sum_len_bytes.iter_mut().zip(&prepared.len_bytes).for_each(|(sum, len)| *sum += len);
+        self.write(&prepared.text)?;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        if self.options.summary {
+            let mut text = format!("{} events, mean bytes of each product:\n", self.entries);
+            let entries = self.entries.max(1) as f64;
+            for (product, sum) in self.schema.products.iter().zip(&self.sum_len_bytes) {
+                push_line(&mut text, &product.name, format_args!("{:.1}", *sum as f64 / entries));
+            }
+            self.write(&text)?;
+        }
+        self.out.flush().map_err(|source| EventsError::Io { path: "text".into(), operation: "flush", source })?;
+        Ok(self.entries)
+    }
+}
+
+impl Prepare for TextPreparer {
+    type Prepared = Text;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<Text> {
+        let mut text = String::new();
+        if self.options.per_entry {
+            for (number, entry) in (0..block.len_entries()).zip(block.entries.start..) {
+                // Writing to a string cannot fail.
+                let _ = match block.ids.get(number as usize) {
+                    Some(id) => writeln!(text, "entry {entry}: run {} subrun {} event {}", id.run, id.lumi, id.event),
+                    None => writeln!(text, "entry {entry}"),
+                };
+                for (product, column) in self.schema.products.iter().zip(&block.columns) {
+                    let len_bytes = value_len_bytes(&column.slice(&product.form, number..number + 1));
+                    push_line(&mut text, &product.name, format_args!("{len_bytes}"));
+                }
+            }
+        }
+        let len_bytes = block.columns.iter().map(value_len_bytes).collect();
+        Ok(Text { text, entries: block.len_entries(), len_bytes })
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}
+
+fn push_line(text: &mut String, name: &str, what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "  {} {what}", name.escape_debug());
+}
+
+/// Length of a column's values, without offsets.
+fn value_len_bytes(column: &Column) -> u64 {
+    use crate::block::Buffer;
+    let len_bytes = |buffer: &Buffer| match buffer {
+        Buffer::Values(bytes) => bytes.len() as u64,
+        Buffer::Offsets(_) => 0,
+    };
+    column.buffers.iter().map(len_bytes).sum()
+}

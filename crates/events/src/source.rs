@@ -1,0 +1,76 @@
+//! Where events come from.
+//!
+//! Invariants of every source: any range of entries can be read at any time, by any number of readers at once, with the
+//! same result; reading a range in parts gives the same as reading it whole.
+
+use crate::block::Block;
+use crate::error::{EventsError, Place, Result};
+use crate::schema::Schema;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What names an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct EventId {
+    /// Run.
+    pub run: u32,
+    /// Subrun, or luminosity block.
+    pub lumi: u32,
+    /// Event.
+    pub event: u64,
+}
+
+/// A set of entries in an order, each with the same products.
+pub trait Source: Send + Sync {
+    /// File and tree, for messages.
+    fn place(&self) -> Place;
+
+    /// Products.
+    fn schema(&self) -> &Schema;
+
+    /// Number of entries.
+    fn len_entries(&self) -> u64;
+
+    /// End of the range of entries from `start` on that is best read at once: of about `target_len_bytes` in memory if the
+    /// source allows it, at least one entry, at most all that are left. Where ranges end depends on the source, the start
+    /// and the target alone.
+    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64;
+
+    /// Bytes of memory that reading all products of `entries` takes at the most, as far as the source can tell.
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64;
+
+    /// A reader of the products with these numbers, for one thread.
+    ///
+    /// # Errors
+    /// A number beyond the schema.
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>>;
+}
+
+/// Reads ranges of entries of some products of a source; keeps decompressors and buffers from range to range.
+pub trait Reader: Send {
+    /// Reads `entries`.
+    ///
+    /// # Errors
+    /// Naming the place and what is wrong there. The reader can be used further.
+    fn read(&mut self, entries: Range<u64>) -> Result<Block>;
+}
+
+/// Fails if `entries` are not of a source of `len_entries`.
+pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u64) -> Result<()> {
+    if entries.start > entries.end || entries.end > len_entries {
+        return Err(EventsError::NoSuchEntries { place: place.entries(entries.clone()), len_entries });
+    }
+    Ok(())
+}
+
+/// Fails if one of `products` is not of a schema of so many.
+pub(crate) fn check_products(place: &Place, products: &[usize], schema: &Schema) -> Result<()> {
+    match products.iter().find(|&&number| number >= schema.products.len()) {
+        None => Ok(()),
+        Some(number) => Err(EventsError::NoSuch {
+            place: place.branch(&number.to_string()),
+            kind: "product",
+            there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
+        }),
+    }
+}

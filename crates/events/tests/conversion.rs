@@ -1,0 +1,244 @@
+//! What holds for every conversion: order, failures, cancellation.
+
+mod support;
+
+use raddle_core::CoreError;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_events::generated::TestProducts;
+use raddle_events::sinks::{CheckSink, NullSink};
+use raddle_events::{
+    Block, ConvertOptions, EventsError, Fault, NoTile, Place, Prepare, Reader, Result, Schema, Sink, Source, convert,
+};
+use std::ops::Range;
+use std::sync::Mutex;
+use support::{options, run};
+
+/// Test products of which some entries cannot be read, and which are read the slower the earlier they are.
+struct Failing {
+    inner: TestProducts,
+    bad: Vec<u64>,
+}
+
+impl Source for Failing {
+    fn place(&self) -> Place {
+        self.inner.place()
+    }
+
+    fn schema(&self) -> &Schema {
+        self.inner.schema()
+    }
+
+    fn len_entries(&self) -> u64 {
+        self.inner.len_entries()
+    }
+
+    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
+        self.inner.unit_end(start, target_len_bytes)
+    }
+
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+        self.inner.unit_len_bytes(entries)
+    }
+
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+        Ok(Box::new(FailingReader { inner: self.inner.reader(products)?, source: self }))
+    }
+}
+
+struct FailingReader<'source> {
+    inner: Box<dyn Reader + 'source>,
+    source: &'source Failing,
+}
+
+impl Reader for FailingReader<'_> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        std::thread::sleep(std::time::Duration::from_micros(300 / (1 + entries.start)));
+        if let Some(entry) = self.source.bad.iter().find(|entry| entries.contains(entry)) {
+            let place = self.source.place().entries(entries);
+            return Err(Fault::Differs { entry: *entry, what: "it is bad" }.at(&place));
+        }
+        self.inner.read(entries)
+    }
+}
+
+#[test]
+fn the_first_failure_is_reported_whatever_the_threads_do() {
+    for jobs in [1, 2, 5] {
+        for round in 0..20 {
+            let source = Failing { inner: TestProducts::new(400, None), bad: vec![301, 33 + round, 34 + round] };
+            // Room for three ranges of ten entries.
+            let entry_len_bytes = source.unit_len_bytes(0..1);
+            let options = ConvertOptions {
+                unit_len_bytes: 10 * entry_len_bytes,
+                memory_len_bytes: 2 * 30 * entry_len_bytes,
+                ..options(jobs)
+            };
+            let EventsError::Bad { fault: Fault::Differs { entry, .. }, place } =
+                run(&source, NullSink::default(), &options).unwrap_err()
+            else {
+                panic!("another error")
+            };
+            assert_eq!(entry, 33 + round);
+            assert_eq!(place.entries, Some((33 + round) / 10 * 10..(33 + round) / 10 * 10 + 10));
+        }
+    }
+}
+
+/// Notes the ranges in the order in which they are put in place.
+#[derive(Default)]
+struct Noting {
+    ranges: Vec<Range<u64>>,
+    fails_at: Option<usize>,
+}
+
+struct Ranges;
+
+impl Sink for Noting {
+    type Preparer = Ranges;
+    type Prepared = Range<u64>;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = Vec<Range<u64>>;
+
+    fn preparer(&self) -> Result<Ranges> {
+        Ok(Ranges)
+    }
+
+    fn commit(&mut self, range: Range<u64>) -> Result<Vec<NoTile>> {
+        if self.fails_at == Some(self.ranges.len()) {
+            return Err(EventsError::OutputExists { path: "full".into() });
+        }
+        self.ranges.push(range);
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(self) -> Result<Vec<Range<u64>>> {
+        Ok(self.ranges)
+    }
+}
+
+impl Prepare for Ranges {
+    type Prepared = Range<u64>;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<Range<u64>> {
+        Ok(block.entries)
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}
+
+#[test]
+fn ranges_are_put_in_place_in_order_and_each_once() {
+    for jobs in [1, 3, 8] {
+        let source = TestProducts::new(1000, None);
+        let options = ConvertOptions { entries: Some(5..998), unit_len_bytes: 700, ..options(jobs) };
+        let (converted, ranges) = run(&source, Noting::default(), &options).unwrap();
+        assert_eq!((converted.entries, converted.units), (993, ranges.len() as u64));
+        assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (5, 998));
+        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+    }
+}
+
+#[test]
+fn a_failing_sink_ends_the_run() {
+    let source = TestProducts::new(1000, None);
+    let entry_len_bytes = source.unit_len_bytes(0..1);
+    for jobs in [1, 4] {
+        let options = ConvertOptions {
+            unit_len_bytes: 10 * entry_len_bytes,
+            memory_len_bytes: 2 * 25 * entry_len_bytes,
+            ..options(jobs)
+        };
+        let sink = Noting { fails_at: Some(7), ..Noting::default() };
+        assert!(matches!(run(&source, sink, &options), Err(EventsError::OutputExists { .. })));
+    }
+}
+
+#[test]
+fn a_cancelled_run_is_no_result() {
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    let source = TestProducts::new(10, None);
+    let result = convert(&source, NullSink::default(), &options(2), &Silent, &cancel);
+    assert!(matches!(result, Err(EventsError::Core(CoreError::Cancelled))));
+}
+
+#[test]
+fn entries_and_products_that_are_not_there_are_refused() {
+    let source = TestProducts::new(10, None);
+    let beyond = ConvertOptions { entries: Some(5..11), ..options(2) };
+    assert!(matches!(run(&source, NullSink::default(), &beyond), Err(EventsError::NoSuchEntries { .. })));
+    let product = ConvertOptions { products: Some(vec![2]), ..options(2) };
+    let error = run(&source, NullSink::default(), &product).unwrap_err();
+    assert!(error.to_string().contains("ints, floats"), "{error}");
+}
+
+#[test]
+fn a_difference_is_found_where_it_is() {
+    let (ten, eleven) = (TestProducts::new(10, None), TestProducts::new(11, None));
+    let check = || CheckSink::new(ten.schema(), &ten, false).unwrap();
+    assert_eq!(run(&ten, check(), &options(2)).unwrap().1.entries, 10);
+    // Fewer entries, then more.
+    let fewer = ConvertOptions { entries: Some(0..9), ..options(2) };
+    assert!(matches!(run(&ten, check(), &fewer), Err(EventsError::NoSuchEntries { .. })));
+    assert!(matches!(run(&eleven, check(), &options(2)), Err(EventsError::NoSuchEntries { .. })));
+    // Entries one further on.
+    let shifted = Shifted { inner: TestProducts::new(11, None), asked: Mutex::default() };
+    let error = run(&shifted, check(), &options(1)).unwrap_err();
+    assert_eq!(error.to_string(), "generated events, branch ints: entry 0 differs from what was expected: its value");
+    assert_eq!(*shifted.asked.lock().unwrap(), [0..10]);
+}
+
+/// Entry n is test product n + 1; notes what is asked for.
+struct Shifted {
+    inner: TestProducts,
+    asked: Mutex<Vec<Range<u64>>>,
+}
+
+impl Source for Shifted {
+    fn place(&self) -> Place {
+        self.inner.place()
+    }
+
+    fn schema(&self) -> &Schema {
+        self.inner.schema()
+    }
+
+    fn len_entries(&self) -> u64 {
+        self.inner.len_entries() - 1
+    }
+
+    fn unit_end(&self, _start: u64, _target_len_bytes: u64) -> u64 {
+        self.len_entries()
+    }
+
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+        self.inner.unit_len_bytes(entries)
+    }
+
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+        Ok(Box::new(ShiftedReader { inner: self.inner.reader(products)?, source: self }))
+    }
+}
+
+struct ShiftedReader<'source> {
+    inner: Box<dyn Reader + 'source>,
+    source: &'source Shifted,
+}
+
+impl Reader for ShiftedReader<'_> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        self.source.asked.lock().unwrap().push(entries.clone());
+        let block = self.inner.read(entries.start + 1..entries.end + 1)?;
+        Ok(Block { entries, ids: Vec::new(), ..block })
+    }
+}

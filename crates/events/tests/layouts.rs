@@ -1,0 +1,210 @@
+//! Every layout of HDF5: what is written is read again, for any number of threads the same bytes, and in the framework's form
+//! what the framework writes.
+
+mod support;
+
+use raddle_codec::Effort;
+use raddle_events::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
+use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
+use raddle_events::open::{OpenOptions, open};
+use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
+use raddle_events::sinks::CheckSink;
+use raddle_events::{ConvertOptions, Decoded, EventsError, Joined, Schema, Serialization, Source};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use support::{options, run};
+
+fn batch(events: u64) -> Layout {
+    Layout::Batch(NonZeroU64::new(events).unwrap())
+}
+
+/// Chunks of so many bytes, so that a few events fill several.
+fn chunks_of(len_bytes: u64) -> Hdf5Options {
+    Hdf5Options { chunk_len_bytes: NonZeroU64::new(len_bytes), ..Hdf5Options::default() }
+}
+
+fn framework(codec: PdsCodec, choice: CompressionChoice) -> Hdf5Options {
+    Hdf5Options { cce: Some(CceOptions { codec, choice }), ..chunks_of(512) }
+}
+
+/// Writes `source` with so many threads.
+fn write(source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options, jobs: usize) {
+    let sink = Hdf5Sink::begin(path, source.schema(), layout, hdf5).unwrap();
+    let units = ConvertOptions { unit_len_bytes: 600, unit_multiple: layout.unit_multiple(), ..options(jobs) };
+    let (converted, summary) = run(source, sink, &units).unwrap();
+    assert_eq!((converted.entries, summary.events), (source.len_entries(), source.len_entries()));
+    assert_eq!(summary.len_bytes, std::fs::metadata(path).unwrap().len());
+}
+
+/// Checks that `path` holds what `source` does, in ranges of several lengths.
+fn check(path: &Path, source: &dyn Source) {
+    let read = Hdf5Source::open(path).unwrap();
+    for (jobs, unit_len_bytes) in [(1, 1 << 20), (2, 500), (1, 1)] {
+        let sink = CheckSink::new(read.schema(), source, false).unwrap();
+        let units = ConvertOptions { unit_len_bytes, ..options(jobs) };
+        let (_, checked) = run(&read, sink, &units).unwrap();
+        assert_eq!(checked.entries, source.len_entries());
+    }
+}
+
+/// Writes with several numbers of threads, which must not matter, and checks what was written.
+fn round_trip(source: &dyn Source, layout: Layout, hdf5: &Hdf5Options) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.h5");
+    write(source, &path, layout, hdf5, 1);
+    let bytes = std::fs::read(&path).unwrap();
+    for jobs in [2, 5] {
+        let other = folder.path().join(format!("{jobs}.h5"));
+        write(source, &other, layout, hdf5, jobs);
+        assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} differs with {jobs} threads");
+    }
+    check(&path, source);
+    (folder, path)
+}
+
+fn random(entries: u64) -> RandomProducts {
+    let size = SizeLaw::Exponential { mean_len_bytes: 40 };
+    RandomProducts::new(RandomOptions { len_entries: entries, products: 7, size, seed: 3 })
+}
+
+#[test]
+fn bytes_come_back_from_every_layout_of_ours() {
+    for source in [&random(97) as &dyn Source, &TestProducts::new(23, Some(Serialization::Root))] {
+        for layout in [Layout::Columns, Layout::Product, Layout::Event, batch(1), batch(10), batch(1000)] {
+            for compress in [None, Some(Effort::Balanced)] {
+                for len_bytes in [64, 1 << 20] {
+                    round_trip(source, layout, &Hdf5Options { compress, ..chunks_of(len_bytes) });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_come_back_from_every_form_of_the_framework() {
+    let source = TestProducts::new(23, Some(Serialization::Root));
+    round_trip(&source, Layout::Product, &framework(PdsCodec::None, CompressionChoice::None));
+    for codec in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)] {
+        let (_folder, path) = round_trip(&source, Layout::Event, &framework(codec, CompressionChoice::Events));
+        let layout = Hdf5Source::open(&path).unwrap().layout();
+        let expected = CceOptions { codec, choice: CompressionChoice::Events };
+        // The level of other codecs is the framework's default.
+        assert_eq!(layout, FileLayout::FrameworkEvent(expected));
+        for choice in CompressionChoice::ALL {
+            for events in [1, 4, 10, 23, 100] {
+                let (_folder, path) = round_trip(&source, batch(events), &framework(codec, choice));
+                let layout = Hdf5Source::open(&path).unwrap().layout();
+                assert_eq!(layout, FileLayout::FrameworkBatch(CceOptions { codec, choice }));
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_trees_come_back() {
+    for name in ["split.root", "unsplit.root", "embedded.root", "objectwise.root"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
+        let tree = open(&path, &OpenOptions::default()).unwrap().into_source();
+        for compress in [None, Some(Effort::Fast)] {
+            round_trip(tree.as_ref(), Layout::Columns, &Hdf5Options { compress, ..chunks_of(256) });
+        }
+    }
+}
+
+#[test]
+fn there_may_be_no_events_and_no_products() {
+    let none = TestProducts::new(0, Some(Serialization::Root));
+    for layout in [Layout::Columns, Layout::Product, Layout::Event, batch(10)] {
+        round_trip(&none, layout, &chunks_of(512));
+        round_trip(&Empty::new(5), layout, &chunks_of(512));
+        if layout != Layout::Columns {
+            round_trip(&none, layout, &framework(PdsCodec::Zstd(1), CompressionChoice::Events));
+        }
+    }
+}
+
+#[test]
+fn products_of_packed_streams_become_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    for serialization in [Serialization::Root, Serialization::Unrolled] {
+        let blobs = TestProducts::new(31, Some(serialization));
+        let stream = folder.path().join(format!("{serialization}.pds"));
+        let pds = PdsOptions { codec: PdsCodec::Lz4, replace: false };
+        run(&blobs, PdsSink::begin(&stream, blobs.schema(), pds).unwrap(), &options(2)).unwrap();
+        let decoded = Decoded::new(open(&stream, &OpenOptions::default()).unwrap().into_source());
+        let columns = TestProducts::new(31, None);
+        assert_eq!(decoded.schema(), columns.schema());
+        let (_folder, path) = round_trip(&decoded, Layout::Columns, &chunks_of(128));
+        check(&path, &columns);
+    }
+}
+
+#[test]
+fn sources_are_joined_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = |name: &str, entries| {
+        let source = TestProducts::new(entries, Some(Serialization::Root));
+        let path = folder.path().join(name);
+        write(&source, &path, Layout::Product, &chunks_of(100), 1);
+        open(&path, &OpenOptions::default()).unwrap().into_source()
+    };
+    let joined = Joined::new(vec![part("a", 5), part("empty", 0), part("b", 9)]).unwrap();
+    assert_eq!(joined.len_entries(), 14);
+    let (_folder, path) = round_trip(&joined, batch(4), &chunks_of(64));
+    let read = Hdf5Source::open(&path).unwrap();
+    assert_eq!(read.layout(), FileLayout::Batch(4));
+    let block = read.reader(&[0]).unwrap().read(3..8).unwrap();
+    let events: Vec<u64> = block.ids.iter().map(|id| id.event).collect();
+    assert_eq!(events, [4, 5, 1, 2, 3]);
+    let other: Box<dyn Source> = Box::new(TestProducts::new(3, None));
+    assert!(matches!(Joined::new(vec![part("c", 2), other]), Err(EventsError::FormDiffers { .. })));
+    let more: Box<dyn Source> = Box::new(random(3));
+    assert!(matches!(Joined::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
+}
+
+#[test]
+fn what_the_framework_cannot_hold_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = |schema: &Schema, layout, hdf5: &Hdf5Options| {
+        Hdf5Sink::begin(&folder.path().join("out.h5"), schema, layout, hdf5).map(drop)
+    };
+    let hdf5 = framework(PdsCodec::None, CompressionChoice::None);
+    let columns = TestProducts::new(1, None);
+    for layout in [Layout::Product, Layout::Event, batch(2)] {
+        assert!(matches!(begin(columns.schema(), layout, &hdf5), Err(EventsError::Form { .. })));
+        assert!(matches!(begin(columns.schema(), layout, &chunks_of(100)), Err(EventsError::Form { .. })));
+    }
+    let unrolled = TestProducts::new(1, Some(Serialization::Unrolled));
+    assert!(begin(unrolled.schema(), Layout::Product, &hdf5).is_err());
+    begin(unrolled.schema(), Layout::Event, &hdf5).unwrap();
+    for (name, layout) in [("a_sz", Layout::Product), ("a/b", Layout::Product), ("run", Layout::Event)] {
+        let mut schema = TestProducts::new(1, Some(Serialization::Root)).schema().clone();
+        schema.products[0].name = name.to_owned();
+        assert!(begin(&schema, layout, &hdf5).is_err(), "{name}");
+    }
+    // Nothing was left behind.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn more_metadata_than_was_foreseen_find_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let source = random(3000);
+    // Thousands of chunks, of which the options know nothing.
+    write(&source, &path, Layout::Product, &Hdf5Options { compress: None, ..chunks_of(64) }, 2);
+    check(&path, &source);
+}
+
+#[test]
+fn an_output_that_exists_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    std::fs::write(&path, b"mine").unwrap();
+    let source = random(3);
+    let begun = Hdf5Sink::begin(&path, source.schema(), Layout::Event, &chunks_of(64));
+    assert!(matches!(begun, Err(EventsError::OutputExists { .. })));
+    let replace = Hdf5Options { replace: true, ..chunks_of(64) };
+    write(&source, &path, Layout::Event, &replace, 1);
+    check(&path, &source);
+}

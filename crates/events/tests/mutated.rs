@@ -1,0 +1,169 @@
+//! Changed copies of good files: no panic, no case that takes long, no request for memory that the bytes could not fill.
+#![allow(unsafe_code, reason = "an allocator that counts")]
+
+mod support;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use raddle_events::generated::TestProducts;
+use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
+use raddle_events::root::{RootFile, RootOptions, TreeSource};
+use raddle_events::{Serialization, Source};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The system's allocator, noting the largest request.
+struct Counting;
+
+static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: all is done by the system's allocator, with the arguments as they came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the trait's contract, which is that of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
+        LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(old, layout, new_len_bytes) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Seeds are shorter than 32 KiB; a Zstandard block may honestly become 32,768 times longer than it is, and a file that
+/// claims so of a few hundred bytes is believed until they are decoded.
+const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
+
+/// No case takes a tenth of it, but the machine may be busy.
+const LONGEST_CASE: Duration = Duration::from_secs(20);
+
+/// One case at a time: the largest request is its own.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Reads all of a source; errors are what most bytes must give.
+fn read_all(source: &dyn Source) {
+    let products: Vec<usize> = (0..source.schema().products.len()).collect();
+    for product in products {
+        let mut reader = source.reader(&[product]).unwrap();
+        // Entries that a file merely claims to have are asked for in a few ranges only.
+        let mut start = 0;
+        for _ in 0..20 {
+            if start >= source.len_entries() {
+                break;
+            }
+            let end = source.unit_end(start, 10_000);
+            assert!(end > start && end <= source.len_entries());
+            source.unit_len_bytes(start..end);
+            if let Ok(block) = reader.read(start..end) {
+                block.check(&source.schema().select(&[product])).unwrap();
+            }
+            start = end;
+        }
+    }
+}
+
+/// The bytes as a file of any format.
+fn read_any(bytes: &[u8]) {
+    let path = Path::new("fuzzed");
+    if let Ok(source) = PdsSource::of_bytes(path, bytes.to_vec()) {
+        read_all(&source);
+    }
+    let Ok(file) = RootFile::of_bytes(path, bytes.to_vec()) else { return };
+    for tree in file.trees().into_iter().take(3) {
+        for raw in [false, true] {
+            let file = RootFile::of_bytes(path, bytes.to_vec()).unwrap();
+            if let Ok(source) = TreeSource::open(file, &tree.path, RootOptions { raw }) {
+                read_all(&source);
+            }
+        }
+    }
+}
+
+fn check(bytes: &[u8]) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    LARGEST_BYTES.store(0, Ordering::Relaxed);
+    let started = Instant::now();
+    read_any(bytes);
+    let (elapsed, largest) = (started.elapsed(), LARGEST_BYTES.load(Ordering::Relaxed));
+    assert!(elapsed < LONGEST_CASE, "{elapsed:?}");
+    assert!(largest < LARGEST_REQUEST_BYTES, "a request of {largest} bytes");
+}
+
+static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seeds = Vec::new();
+    for (number, codec) in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(1)].into_iter().enumerate() {
+        let path = folder.path().join(number.to_string());
+        let source = TestProducts::new(5, Some(Serialization::Root));
+        let sink = PdsSink::begin(&path, source.schema(), PdsOptions { codec, replace: false }).unwrap();
+        support::run(&source, sink, &support::options(1)).unwrap();
+        seeds.push(std::fs::read(path).unwrap());
+    }
+    for name in ["unsplit", "objectwise", "split", "embedded"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.root"));
+        seeds.push(std::fs::read(path).unwrap());
+    }
+    seeds
+});
+
+#[test]
+fn seeds_are_read() {
+    SEEDS.iter().for_each(|seed| check(seed));
+}
+
+/// Numbers at which parsers go wrong.
+const ODD: [u64; 8] = [0, 1, 0x7F, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 50, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_files_are_errors_or_other_values(
+        seed in any::<Index>(),
+        changes in proptest::collection::vec((0u8..6, any::<Index>(), any::<Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = seed.get(&SEEDS).clone();
+        for (kind, at, other, value) in changes {
+            if bytes.is_empty() {
+                break;
+            }
+            let (at, other) = (at.index(bytes.len()), other.index(bytes.len()));
+            match kind {
+                0 => bytes[at] ^= 1 << (value % 8),
+                1 => bytes[at] = value,
+                2 | 3 => {
+                    let width = 1 << (value % 4);
+                    let odd = ODD[usize::from(value / 4) % ODD.len()].to_be_bytes();
+                    let end = (at + width).min(bytes.len());
+                    bytes[at..end].copy_from_slice(&odd[8 - (end - at)..]);
+                }
+                4 => {
+                    let len = usize::from(value).min(bytes.len() - at.max(other));
+                    bytes.copy_within(at..at + len, other);
+                }
+                _ if value < 64 => bytes.truncate(at),
+                _ => bytes[at] = bytes[at].wrapping_add(1),
+            }
+        }
+        check(&bytes);
+    }
+}

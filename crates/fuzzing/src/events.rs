@@ -1,0 +1,175 @@
+//! Files of events: trees of ROOT files, packed data streams, HDF5 files of every layout. What opens is read whole, in ranges
+//! of two lengths, which must agree.
+
+use crate::scratch;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_events::generated::TestProducts;
+use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
+use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
+use raddle_events::root::{NtupleSource, RootFile, RootOptions, TreeSource};
+use raddle_events::{Block, ConvertOptions, Decoded, Serialization, Sink, Source, convert};
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Ranges are of about so many bytes.
+const UNITS_LEN_BYTES: [u64; 2] = [300, 1 << 20];
+
+/// No more events are read of what claims to have many.
+const MOST_ENTRIES: u64 = 10_000;
+
+/// The bytes are a ROOT file.
+pub(crate) fn tree(bytes: &[u8]) {
+    if let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) {
+        for name in file.ntuples() {
+            let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
+            if let Ok(ntuple) = NtupleSource::open(file, &name) {
+                read(&ntuple);
+            }
+        }
+    }
+    for raw in [false, true] {
+        let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
+        for name in file.trees() {
+            let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
+            if let Ok(tree) = TreeSource::open(file, &name.path, RootOptions { raw }) {
+                read(&tree);
+            }
+        }
+    }
+}
+
+/// The bytes are a packed data stream.
+pub(crate) fn stream(bytes: &[u8]) {
+    if let Ok(stream) = PdsSource::of_bytes(Path::new("fuzzed.pds"), bytes.to_vec()) {
+        read(&stream);
+        read(&Decoded::new(Box::new(stream)));
+    }
+}
+
+/// The bytes are an HDF5 file of events.
+pub(crate) fn event_file(bytes: &[u8]) {
+    if let Ok(file) = Hdf5Source::open(&scratch::write("events.h5", bytes)) {
+        read(&file);
+        read(&Decoded::new(Box::new(file)));
+    }
+}
+
+/// Reads each product by itself: one that cannot be read hides no other.
+fn read(source: &dyn Source) {
+    let entries = source.len_entries().min(MOST_ENTRIES);
+    for product in 0..source.schema().products.len() {
+        let schema = source.schema().select(&[product]);
+        let mut whole = Vec::new();
+        for len_bytes in UNITS_LEN_BYTES {
+            let Ok(mut reader) = source.reader(&[product]) else { return };
+            let (mut start, mut all) = (0, Some(Block::new(&schema, 0)));
+            while start < entries {
+                let end = source.unit_end(start, len_bytes).min(entries);
+                assert!(end > start, "a range without entries");
+                match reader.read(start..end) {
+                    Ok(block) => {
+                        block.check(&schema).expect("what is read is a block of its schema");
+                        if let Some(all) = &mut all {
+                            all.ids.extend(block.ids);
+                            all.columns[0].append(&block.columns[0]).expect("columns of one form");
+                        }
+                    }
+                    Err(_) => all = None,
+                }
+                start = end;
+            }
+            whole.push(all);
+        }
+        // A fault may lie in a range of one length alone: what both could read must be the same.
+        if let [Some(small), Some(large)] = whole.as_slice() {
+            assert_eq!((&small.ids, &small.columns), (&large.ids, &large.columns));
+        }
+    }
+}
+
+/// Trees as ROOT 6.40 writes them; generator beside them.
+pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
+    [
+        &include_bytes!("../../events/tests/samples/split.root")[..],
+        include_bytes!("../../events/tests/samples/unsplit.root"),
+        include_bytes!("../../events/tests/samples/embedded.root"),
+        include_bytes!("../../events/tests/samples/objectwise.root"),
+    ]
+    .map(<[u8]>::to_vec)
+    .into()
+}
+
+/// Streams of both serialisations in every codec.
+pub(crate) fn stream_seeds() -> Vec<Vec<u8>> {
+    STREAMS.clone()
+}
+
+/// Files of every layout, in both forms.
+pub(crate) fn event_file_seeds() -> Vec<Vec<u8>> {
+    FILES.clone()
+}
+
+static STREAMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let mut made = Vec::new();
+    for serialization in [Serialization::Root, Serialization::Unrolled] {
+        for codec in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)] {
+            let source = TestProducts::new(7, Some(serialization));
+            made.push(written(&source, 1, |path| {
+                PdsSink::begin(path, source.schema(), PdsOptions { codec, replace: true })
+            }));
+        }
+    }
+    made
+});
+
+static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let blobs = TestProducts::new(11, Some(Serialization::Root));
+    let columns = TestProducts::new(11, None);
+    let batch = Layout::Batch(NonZeroU64::MIN.saturating_add(3));
+    // Small chunks, so that there are several.
+    let chunk_len_bytes = NonZeroU64::new(128);
+    let ours = Hdf5Options { chunk_len_bytes, replace: true, ..Hdf5Options::default() };
+    let mut made = Vec::new();
+    for (source, layout) in [
+        (&columns, Layout::Columns),
+        (&blobs, Layout::Columns),
+        (&blobs, Layout::Product),
+        (&blobs, Layout::Event),
+        (&blobs, batch),
+    ] {
+        made.push(written(source, layout.unit_multiple(), |path| {
+            Hdf5Sink::begin(path, source.schema(), layout, &ours)
+        }));
+    }
+    for (layout, codec, choice) in [
+        (Layout::Product, PdsCodec::None, CompressionChoice::None),
+        (Layout::Event, PdsCodec::None, CompressionChoice::Events),
+        (Layout::Event, PdsCodec::Lz4, CompressionChoice::Events),
+        (Layout::Event, PdsCodec::Zstd(3), CompressionChoice::Events),
+        (batch, PdsCodec::Lz4, CompressionChoice::None),
+        (batch, PdsCodec::Lz4, CompressionChoice::Both),
+        (batch, PdsCodec::Zstd(3), CompressionChoice::Batch),
+    ] {
+        let options = Hdf5Options { cce: Some(CceOptions { codec, choice }), ..ours.clone() };
+        made.push(written(&blobs, layout.unit_multiple(), |path| {
+            Hdf5Sink::begin(path, blobs.schema(), layout, &options)
+        }));
+    }
+    made
+});
+
+/// What a sink makes of a source.
+fn written<K: Sink>(
+    source: &TestProducts,
+    unit_multiple: u64,
+    begin: impl FnOnce(&Path) -> raddle_events::Result<K>,
+) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("events");
+    let options = ConvertOptions { unit_multiple, ..ConvertOptions::default() };
+    let sink = begin(&path).expect("test products fit every layout");
+    convert(source, sink, &options, &Silent, &CancelToken::new()).expect("and can be written");
+    std::fs::read(&path).expect("the file was just made")
+}
