@@ -1,6 +1,6 @@
 //! `raddle events convert`: events in another layout.
 
-use super::output::{LeftOut, chosen, convert_options, open_all, shown, write};
+use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,7 +9,9 @@ use crate::options::inputs::InputArgs;
 use crate::options::running::RunningArgs;
 use crate::render::events;
 use crate::watching::Watching;
+use raddle_core::progress::{Event, Severity};
 use raddle_events::readable::readable;
+use raddle_merge::options::Watch;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -17,8 +19,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
+    /// What to convert.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -67,13 +70,29 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 
 /// Converts.
 pub fn run(arguments: &ConvertArgs) -> Result<Exit, Failure> {
-    let ConvertArgs { inputs, selection, entries, skip_bad, output, force, layout, running } = arguments;
+    let ConvertArgs { inputs, running, .. } = arguments;
     let inputs = inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(running, "events convert")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let written = arguments.convert(&inputs, watch)?;
+        running.write_report(&written)?;
+        if !running.quiet {
+            print(&events::written(&written))?;
+        }
+        Ok(if written.left_out.is_empty() { Exit::Done } else { Exit::InputsSkipped })
+    })
+}
+
+impl ConvertArgs {
+    /// Converts these inputs; what is left out is told as warnings too.
+    ///
+    /// # Errors
+    /// Inputs that cannot be read, products that the layout cannot hold, an output that cannot be written.
+    pub fn convert(&self, inputs: &[PathBuf], watch: &Watch<'_>) -> Result<Written, Failure> {
+        let Self { selection, entries, skip_bad, output, force, layout, running, .. } = self;
+        raddle_merge::check_output(output, inputs, *force).map_err(|error| Failure::of_merge(&error, inputs))?;
         let failed = |error| Failure::of_events(&error, Some(output));
-        let source = open_all(&inputs, selection, layout).map_err(failed)?;
+        let source = open_all(inputs, selection, layout).map_err(failed)?;
         let mut options = convert_options(running);
         options.products = Some(chosen(source.as_ref(), &selection.products)?);
         options.entries.clone_from(entries);
@@ -85,17 +104,14 @@ pub fn run(arguments: &ConvertArgs) -> Result<Exit, Failure> {
                 .map_err(failed)?;
             for (product, error) in &found.bad {
                 let product = source.schema().products[*product].name.clone();
-                watching.warn(&format!("{} is left out: {error}", shown(&product)));
+                let text = format!("{} is left out: {error}", shown(&product));
+                watch.observer.event(&Event::Message { severity: Severity::Warning, text });
                 left_out.push(LeftOut { product, reason: error.to_string() });
             }
             options.products = Some(found.products);
         }
         let mut written = write(source.as_ref(), output, *force, layout, options, watch)?;
         written.left_out = left_out;
-        running.write_report(&written)?;
-        if !running.quiet {
-            print(&events::written(&written))?;
-        }
-        Ok(if written.left_out.is_empty() { Exit::Done } else { Exit::InputsSkipped })
-    })
+        Ok(written)
+    }
 }

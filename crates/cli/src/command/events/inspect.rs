@@ -10,6 +10,7 @@ use crate::watching::Watching;
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::sinks::SizesSink;
 use raddle_events::{Product, convert};
+use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -80,9 +81,22 @@ pub struct InspectedProduct {
 
 /// Inspects.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
-    let InspectArgs { file, tree, raw, sizes, json, running } = arguments;
+    let InspectArgs { json, running, .. } = arguments;
     let watching = Watching::start(running, "events inspect")?;
     watching.conclude(|watch| {
+        let inspection = arguments.inspect(watch)?;
+        print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
+        Ok(Exit::Done)
+    })
+}
+
+impl InspectArgs {
+    /// Inspects.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn inspect(&self, watch: &Watch<'_>) -> Result<EventsInspection, Failure> {
+        let Self { file, tree, raw, sizes, running, .. } = self;
         let failed = |error| Failure::of_events(&error, None);
         let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?;
         let source = opened.source();
@@ -112,9 +126,8 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
             let products = inspection.products.iter_mut().zip(lengths);
             products.for_each(|(product, len_bytes)| product.len_bytes = Some(len_bytes));
         }
-        print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
-        Ok(Exit::Done)
-    })
+        Ok(inspection)
+    }
 }
 
 fn inspected(product: &Product) -> InspectedProduct {

@@ -23,8 +23,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
+    /// What to merge.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
 
     /// File to write; it appears under this name only when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -55,34 +56,44 @@ Every input must have the same products. ROOT files are not written: convert the
 
 /// Merges.
 pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
-    let MergeArgs { inputs, output, force, running, .. } = arguments;
+    let MergeArgs { inputs, running, .. } = arguments;
     let inputs = inputs.expand(&mut std::io::stdin().lock())?;
     let watching = Watching::start(running, "events merge")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let first = open(&inputs[0], &OpenOptions { tree: None, raw: true });
-        let written = match first.map_err(|error| Failure::of_events(&error, Some(output)))? {
-            Opened::Pds(_) => merge_streams(&inputs, output, *force, watch)?,
-            Opened::Hdf5(file) => {
-                let layout = layout_of(file.layout(), file.as_ref(), arguments);
-                drop(file);
-                let selection = SelectionArgs { tree: None, products: Vec::new(), raw: true };
-                let source =
-                    open_all(&inputs, &selection, &layout).map_err(|error| Failure::of_events(&error, Some(output)))?;
-                write(source.as_ref(), output, *force, &layout, convert_options(running), watch)?
-            }
-            Opened::Tree(_) | Opened::Ntuple(_) => {
-                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
-                return Err(Failure::new(Exit::InputRefused, &what)
-                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"));
-            }
-        };
+        let written = arguments.merge(&inputs, watch)?;
         running.write_report(&written)?;
         if !running.quiet {
             print(&events::written(&written))?;
         }
         Ok(Exit::Done)
     })
+}
+
+impl MergeArgs {
+    /// Merges these inputs.
+    ///
+    /// # Errors
+    /// Inputs that cannot be read or do not go together, an output that cannot be written.
+    pub fn merge(&self, inputs: &[PathBuf], watch: &Watch<'_>) -> Result<Written, Failure> {
+        let Self { output, force, running, .. } = self;
+        raddle_merge::check_output(output, inputs, *force).map_err(|error| Failure::of_merge(&error, inputs))?;
+        let failed = |error| Failure::of_events(&error, Some(output));
+        match open(&inputs[0], &OpenOptions { tree: None, raw: true }).map_err(failed)? {
+            Opened::Pds(_) => merge_streams(inputs, output, *force, watch),
+            Opened::Hdf5(file) => {
+                let layout = layout_of(file.layout(), file.as_ref(), self);
+                drop(file);
+                let selection = SelectionArgs { tree: None, products: Vec::new(), raw: true };
+                let source = open_all(inputs, &selection, &layout).map_err(failed)?;
+                write(source.as_ref(), output, *force, &layout, convert_options(running), watch)
+            }
+            Opened::Tree(_) | Opened::Ntuple(_) => {
+                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
+                Err(Failure::new(Exit::InputRefused, &what)
+                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))
+            }
+        }
+    }
 }
 
 fn merge_streams(inputs: &[PathBuf], output: &Path, force: bool, watch: &Watch<'_>) -> Result<Written, Failure> {
