@@ -65,7 +65,7 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
         Command::Inspect(arguments) => command::inspect::run(&arguments),
         Command::Keys { command } => command::keys::run(&command),
         Command::Idx { command } => command::idx::run(&command, team),
-        Command::Events { command } => command::events::run(&command),
+        Command::Events { command } => command::events::run(&command, team),
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),

@@ -1,7 +1,8 @@
 //! HEP events between file formats: many entries of named products in, the same entries in another layout out.
 //!
 //! A [`Source`] hands out ranges of entries as [`Block`]s (structures of arrays), a [`Sink`] takes them; [`convert`] stands
-//! between the two, with a pool of threads and one memory budget. The unit of work is a range of entries, not an event.
+//! between the two, with a pool of threads and one memory budget, and [`convert_among`] with ranks. The unit of work is a range
+//! of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (paper 003), both ways.
 //! - [`root`]: trees of ROOT files, by a reader of our own.
@@ -17,6 +18,7 @@
 //! alone, not on threads; no bytes of a file make a reader panic, or allocate memory that the file could not fill.
 #![forbid(unsafe_code)]
 
+pub mod among;
 pub mod awkward;
 pub mod block;
 mod bytes;
@@ -39,6 +41,7 @@ pub mod sink;
 pub mod sinks;
 pub mod source;
 
+pub use among::convert_among;
 pub use block::{Block, Buffer, Column};
 pub use convert::{ConvertOptions, Converted, convert};
 pub use decoded::Decoded;
@@ -47,5 +50,5 @@ pub use held::Held;
 pub use joined::Joined;
 pub use schema::{BufferKind, Field, Form, Number, Product, Schema, Serialization};
 pub use serialized::Serialized;
-pub use sink::{NoTile, Prepare, Sink};
+pub use sink::{NoTile, Prepare, SharedSink, Sink};
 pub use source::{EventId, Reader, Source};

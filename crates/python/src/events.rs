@@ -18,6 +18,8 @@ use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RunningArgs;
 use raddle_cli::render::json;
+use raddle_core::communicator::SingleProcess;
+use raddle_core::engine::default_jobs;
 use raddle_events::awkward::AwkwardForm;
 use raddle_events::sinks::CollectSink;
 use raddle_events::{Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, convert};
@@ -138,8 +140,11 @@ impl Events {
             let ReadLine { running } = parse(&arguments)?;
             let sink = CollectSink::new(self.source.schema().select(&products), self.source.place());
             let entries = Range { start: entries.0, end: entries.1 };
-            let options =
-                ConvertOptions { products: Some(products), entries: Some(entries), ..convert_options(&running) };
+            let options = ConvertOptions {
+                products: Some(products),
+                entries: Some(entries),
+                ..convert_options(&running, default_jobs())
+            };
             let read = convert(self.source.as_ref(), sink, &options, watch.observer, watch.cancel);
             read.map(|(_, block)| block).map_err(|error| Failure::of_events(&error, None))
         })?;
@@ -204,7 +209,8 @@ pub fn events_write(
         raddle_merge::check_output(&output, &[], force).map_err(|error| Failure::of_merge(&error, &[]))?;
         let block = Block { entries: 0..entries, ids, columns };
         let held = Held::new(schema, block).map_err(|error| Failure::of_events(&error, Some(&output)))?;
-        write(&held, &output, force, &layout, convert_options(&running), watch).map(|written| json(&written))
+        write(&held, &output, force, &layout, convert_options(&running, default_jobs()), watch, &SingleProcess)
+            .map(|written| json(&written))
     })
 }
 
@@ -215,7 +221,7 @@ pub fn events_convert(py: Python<'_>, arguments: Vec<OsString>, progress: Option
     watched(py, progress, |watch| {
         let ConvertLine { convert } = parse(&arguments)?;
         let inputs = convert.inputs.expand(&mut std::io::empty())?;
-        convert.convert(&inputs, watch).map(|written| json(&written))
+        convert.convert(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
     })
 }
 
@@ -226,7 +232,7 @@ pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<P
     watched(py, progress, |watch| {
         let MergeLine { merge } = parse(&arguments)?;
         let inputs = merge.inputs.expand(&mut std::io::empty())?;
-        merge.merge(&inputs, watch).map(|written| json(&written))
+        merge.merge(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
     })
 }
 

@@ -24,6 +24,7 @@ mod packed;
 mod packed_source;
 mod product;
 mod series;
+mod shared;
 mod source;
 mod store;
 

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::options::running::RunningArgs;
 use crate::render::events;
 use crate::watching::Watching;
+use raddle_core::engine::default_jobs;
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::sinks::SizesSink;
 use raddle_events::{Product, convert};
@@ -122,7 +123,8 @@ impl InspectArgs {
         if *sizes {
             let sink = SizesSink::new(source.schema());
             let (_, lengths) =
-                convert(source, sink, &convert_options(running), watch.observer, watch.cancel).map_err(failed)?;
+                convert(source, sink, &convert_options(running, default_jobs()), watch.observer, watch.cancel)
+                    .map_err(failed)?;
             let products = inspection.products.iter_mut().zip(lengths);
             products.for_each(|(product, len_bytes)| product.len_bytes = Some(len_bytes));
         }
