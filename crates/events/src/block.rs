@@ -78,6 +78,17 @@ impl Column {
         self.buffers.iter().map(Buffer::len_bytes).sum()
     }
 
+    /// Makes room for so many times what there is, if there is so much memory.
+    pub(crate) fn grow_capacity(&mut self, factor: f64) {
+        for buffer in &mut self.buffers {
+            // A hint: what it is too short for grows later.
+            let _ = match buffer {
+                Buffer::Offsets(offsets) => offsets.try_reserve_exact(more(offsets.len(), factor)),
+                Buffer::Values(values) => values.try_reserve_exact(more(values.len(), factor)),
+            };
+        }
+    }
+
     /// Appends the entries of `later`, a column of the same form.
     ///
     /// # Errors
@@ -119,6 +130,11 @@ impl Column {
         debug_assert_eq!(used, forms.len());
         Ok(())
     }
+}
+
+/// How many more there are of `len` than now when there are so many times as many.
+fn more(len: usize, factor: f64) -> usize {
+    (len as f64 * (factor - 1.0)).max(0.0) as usize
 }
 
 /// Appends to `sliced` those of `values` among the values of the next buffers.

@@ -141,7 +141,11 @@ impl Events {
     ) -> PyResult<(Option<Ids<'py>>, Vec<Vec<Array<'py>>>)> {
         let block = watched(py, None, |watch| {
             let ReadLine { running } = parse(&arguments)?;
-            let sink = CollectSink::new(self.source.schema().select(&products), self.source.place());
+            let sink = CollectSink::new(
+                self.source.schema().select(&products),
+                self.source.place(),
+                entries.1.saturating_sub(entries.0),
+            );
             let entries = Range { start: entries.0, end: entries.1 };
             let options = ConvertOptions {
                 products: Some(products),

@@ -16,6 +16,7 @@ mod key;
 mod layout;
 mod ntuple;
 mod object;
+mod plain;
 mod source;
 mod streamer;
 mod tree;

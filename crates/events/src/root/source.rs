@@ -4,6 +4,7 @@ use super::basket::Basket;
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::layout::{self, Item, Unknown};
+use super::plain::PlainLists;
 use super::tree::{Branch, Tree};
 use super::walk;
 use crate::block::{Block, Buffer, Column};
@@ -120,16 +121,21 @@ impl Source for TreeSource {
         self.tree.len_entries
     }
 
-    /// Ends where a basket of the longest branch does, if one does on the way.
+    /// Ends where a basket of the longest branch does: the last on the way, or the first behind it if that is not much farther.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes()).max(1);
         let end = start.saturating_add(entries).min(self.len_entries());
         let longest = (0..self.plans.len()).map(|product| self.branch_of(product)).max_by_key(|b| b.total_len_bytes);
         let baskets = longest.map_or(&[][..], |branch| &branch.baskets);
         let before = baskets.partition_point(|basket| basket.end <= end);
+        let farthest = start.saturating_add(entries.saturating_mul(MOST_BEYOND_TARGET));
         match before.checked_sub(1).map(|last| baskets[last].end) {
             Some(boundary) if boundary > start => boundary,
-            _ => end,
+            // Else threads that read the parts of a basket would each decode it.
+            _ => match baskets.get(before) {
+                Some(basket) if basket.end <= farthest => basket.end,
+                _ => end,
+            },
         }
     }
 
@@ -157,6 +163,9 @@ impl Source for TreeSource {
         Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default() }))
     }
 }
+
+/// How many times the target a range may have to end where a basket does.
+const MOST_BEYOND_TARGET: u64 = 8;
 
 struct TreeReader<'source> {
     source: &'source TreeSource,
@@ -256,9 +265,15 @@ fn push_entries(
             let entries = range.len() as u64;
             walk::read_fixed(item, entries, &mut bytes_of(range.clone()), buffers).map_err(|fault| (range.start, fault))
         }
-        Some(item) => range.clone().try_for_each(|entry| {
-            walk::read_entry(item, &mut bytes_of(entry..entry + 1), buffers).map_err(|fault| (entry, fault))
-        }),
+        Some(item) => match PlainLists::of(item) {
+            Some(plain) => {
+                let entries = range.clone().map(|entry| (basket.start_of(entry), basket.entries(entry..entry + 1)));
+                plain.read(entries, buffers).map_err(|(number, fault)| (range.start + number, fault))
+            }
+            None => range.clone().try_for_each(|entry| {
+                walk::read_entry(item, &mut bytes_of(entry..entry + 1), buffers).map_err(|fault| (entry, fault))
+            }),
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::Fault;
 use crate::schema::Number;
 
 /// Set in the version of a collection that is stored member by member.
-const MEMBERWISE: u16 = 0x4000;
+pub(super) const MEMBERWISE: u16 = 0x4000;
 
 /// Collections of this version and above state the version of their class when stored member by member.
 const STATES_CLASS_VERSION: u16 = 8;
@@ -244,7 +244,8 @@ fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes
     }
 }
 
-fn push_offset(buffer: &mut Buffer, values: u64) {
+/// Appends the end of a list of so many values.
+pub(super) fn push_offset(buffer: &mut Buffer, values: u64) {
     if let Buffer::Offsets(offsets) = buffer {
         let last = offsets.last().copied().unwrap_or(0);
         offsets.push(last + values);
@@ -261,13 +262,17 @@ fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
     let Buffer::Values(values) = buffer else { return };
     let start = values.len();
     values.extend_from_slice(stored);
-    let new = &mut values[start..];
+    to_little_endian(number, &mut values[start..]);
+}
+
+/// Makes big-endian numbers little-endian ones.
+pub(super) fn to_little_endian(number: Number, numbers: &mut [u8]) {
     match number.len_bytes() {
-        2 => reverse::<2>(new),
-        4 => reverse::<4>(new),
-        8 => reverse::<8>(new),
+        2 => reverse::<2>(numbers),
+        4 => reverse::<4>(numbers),
+        8 => reverse::<8>(numbers),
         // A byte, of which any that is not 0 is true.
-        _ if number == Number::Bool => new.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+        _ if number == Number::Bool => numbers.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
         _ => {}
     }
 }

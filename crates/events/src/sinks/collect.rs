@@ -10,13 +10,14 @@ use crate::sink::{NoTile, Prepare, Sink};
 pub struct CollectSink {
     schema: Schema,
     place: Place,
+    entries: u64,
     collected: Option<Block>,
 }
 
 impl CollectSink {
-    /// For blocks of `schema`, which come from `place`.
-    pub fn new(schema: Schema, place: Place) -> Self {
-        Self { schema, place, collected: None }
+    /// For blocks of `schema` with so many entries together, which come from `place`.
+    pub fn new(schema: Schema, place: Place, entries: u64) -> Self {
+        Self { schema, place, entries, collected: None }
     }
 }
 
@@ -37,7 +38,12 @@ impl Sink for CollectSink {
 
     fn commit(&mut self, block: Block) -> Result<Vec<NoTile>> {
         match &mut self.collected {
-            None => self.collected = Some(block),
+            None => {
+                // As if the others were like the first, and a bit more.
+                let factor = 1.02 * self.entries as f64 / block.len_entries().max(1) as f64;
+                let collected = self.collected.insert(block);
+                collected.columns.iter_mut().for_each(|column| column.grow_capacity(factor));
+            }
             Some(collected) => {
                 collected.append(&block).map_err(|fault| fault.at(&self.place.entries(block.entries.clone())))?;
             }

@@ -1,0 +1,97 @@
+//! Entries that are lists of numbers, many at once: what most branches of analyses are.
+//!
+//! Not for anything nested. Invariant: columns are those that [`walk`] makes entry by entry, and faults are its own: an
+//! entry that does not look as expected is left to it.
+
+use super::layout::Item;
+use super::walk;
+use crate::block::Buffer;
+use crate::bytes::Bytes;
+use crate::error::Fault;
+use crate::schema::Number;
+
+/// What stands before the numbers of a collection: byte count, version, count.
+const FRONT_LEN_BYTES: usize = 10;
+
+/// Set in a byte count.
+const BYTE_COUNT: u32 = 0x4000_0000;
+
+/// A branch whose entries are lists of numbers.
+pub(super) struct PlainLists<'item> {
+    item: &'item Item,
+    number: Number,
+    offsets: usize,
+    values: usize,
+    /// Whether each has a front, else its length is that of the entry.
+    has_front: bool,
+}
+
+impl<'item> PlainLists<'item> {
+    /// `None` if entries are something else.
+    pub(super) fn of(item: &'item Item) -> Option<Self> {
+        let (buffer, content, has_front) = match item {
+            Item::Rest { buffer, content } => (buffer, content, false),
+            Item::Collection { list } => match list.as_ref() {
+                Item::List { buffer, content } => (buffer, content, true),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match content.as_ref() {
+            Item::Number { number, buffer: values } => {
+                Some(Self { item, number: *number, offsets: *buffer, values: *values, has_front })
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends entries to a column, each with where it begins in the basket. An error comes with the number of the entry.
+    pub(super) fn read<'b>(
+        &self,
+        entries: impl Iterator<Item = (usize, &'b [u8])>,
+        buffers: &mut [Buffer],
+    ) -> Result<(), (usize, Fault)> {
+        let mut as_stored_from = self.len_values(buffers);
+        for (number, (start, entry)) in entries.enumerate() {
+            if let Some(stored) = self.numbers_of(entry)
+                && let Buffer::Values(values) = &mut buffers[self.values]
+            {
+                values.extend_from_slice(stored);
+                walk::push_offset(&mut buffers[self.offsets], (stored.len() / self.number.len_bytes()) as u64);
+                continue;
+            }
+            self.to_little_endian(as_stored_from, buffers);
+            walk::read_entry(self.item, &mut Bytes::new(entry, start as u64, "entries"), buffers)
+                .map_err(|fault| (number, fault))?;
+            as_stored_from = self.len_values(buffers);
+        }
+        self.to_little_endian(as_stored_from, buffers);
+        Ok(())
+    }
+
+    /// The numbers of an entry as stored, if it looks as expected.
+    fn numbers_of<'b>(&self, entry: &'b [u8]) -> Option<&'b [u8]> {
+        let len_bytes = self.number.len_bytes();
+        if !self.has_front {
+            return entry.len().is_multiple_of(len_bytes).then_some(entry);
+        }
+        let (front, numbers) = entry.split_first_chunk::<FRONT_LEN_BYTES>()?;
+        let word = |at: usize| u32::from_be_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]]);
+        let version = u16::from_be_bytes([front[4], front[5]]);
+        let is_expected = word(0) == BYTE_COUNT | (entry.len() - 4) as u32
+            && version != 0
+            && version & walk::MEMBERWISE == 0
+            && (word(6) as usize).checked_mul(len_bytes) == Some(numbers.len());
+        is_expected.then_some(numbers)
+    }
+
+    fn len_values(&self, buffers: &[Buffer]) -> usize {
+        buffers[self.values].len_bytes()
+    }
+
+    fn to_little_endian(&self, from: usize, buffers: &mut [Buffer]) {
+        if let Buffer::Values(values) = &mut buffers[self.values] {
+            walk::to_little_endian(self.number, &mut values[from..]);
+        }
+    }
+}
