@@ -161,7 +161,6 @@ def read(task, program, path, checks):
 
     kind = task.split()[1]
     names = [f"{kind}{number}" for number in range(10)]
-    start_s = time.perf_counter()
     if program == "uproot":
         import uproot
 
@@ -169,7 +168,7 @@ def read(task, program, path, checks):
         with uproot.open(path) as file:
             array = file["Events"].arrays(names)
     else:
-        import raddle
+        import raddle.events
 
         start_s = time.perf_counter()
         array = raddle.events.open(path, tree="Events", jobs=int(program.split()[1])).arrays(names)
@@ -216,13 +215,13 @@ def write(program, source, output, checks):
             with h5py.File(output) as file:
                 for name in sorted(name for name in file if not name.endswith("_sz")):
                     ends = np.cumsum(file[f"{name}_sz"][()])
-                    digest.update(f"{name} {list(ends)}".encode() + file[name][()].tobytes())
+                    digest.update(f"{name} {ends.tolist()}".encode() + file[name][()].tobytes())
         else:
             events = raddle.events.open(output, raw=True)
             for name in sorted(events):
                 blobs = events[name]
                 ends = np.cumsum(ak.to_numpy(ak.num(ak.without_parameters(blobs))))
-                digest.update(f"{name} {list(ends)}".encode() + ak.to_numpy(ak.flatten(ak.without_parameters(blobs))).tobytes())
+                digest.update(f"{name} {ends.tolist()}".encode() + ak.to_numpy(ak.flatten(ak.without_parameters(blobs))).tobytes())
         told["digest"] = digest.hexdigest()
     return told
 

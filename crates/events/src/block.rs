@@ -79,7 +79,7 @@ impl Column {
     }
 
     /// Makes room for so many times what there is, if there is so much memory.
-    pub(crate) fn grow_capacity(&mut self, factor: f64) {
+    fn grow_capacity(&mut self, factor: f64) {
         for buffer in &mut self.buffers {
             // A hint: what it is too short for grows later.
             let _ = match buffer {
@@ -217,6 +217,13 @@ impl Block {
     pub fn len_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::len_bytes).sum();
         columns + self.ids.len() * size_of::<EventId>()
+    }
+
+    /// Makes room for so many entries like those that there are.
+    pub(crate) fn grow_capacity(&mut self, entries: u64) {
+        // A bit more: the first entries are not quite like all.
+        let factor = 1.02 * entries as f64 / self.len_entries().max(1) as f64;
+        self.columns.iter_mut().for_each(|column| column.grow_capacity(factor));
     }
 
     /// Puts the entries of `later`, a block of the same schema that follows this one, behind those of this one.

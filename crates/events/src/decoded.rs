@@ -57,6 +57,10 @@ impl Source for Decoded {
         self.inner.unit_len_bytes(entries)
     }
 
+    fn reads_products_alone(&self) -> bool {
+        self.inner.reads_products_alone()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         let inner = self.inner.reader(products)?;
         Ok(Box::new(DecodedReader { inner, source: self, products: products.to_vec() }))
@@ -70,6 +74,18 @@ struct DecodedReader<'source> {
 }
 
 impl Reader for DecodedReader<'_> {
+    fn leave_out_ids(&mut self) {
+        self.inner.leave_out_ids();
+    }
+
+    fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
+        if self.products.iter().all(|&product| self.source.decoders[product].is_none()) {
+            return self.inner.append(entries, block);
+        }
+        let more = self.read(entries)?;
+        block.append(&more).map_err(|fault| fault.at(&self.source.place()))
+    }
+
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let mut block = self.inner.read(entries)?;
         for (column, &product) in block.columns.iter_mut().zip(&self.products) {

@@ -53,6 +53,10 @@ impl Source for Held {
         u64::try_from(of_all / u128::from(self.len_entries().max(1))).unwrap_or(u64::MAX)
     }
 
+    fn reads_products_alone(&self) -> bool {
+        true
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(HeldReader { source: self, products: products.to_vec() }))

@@ -121,15 +121,20 @@ impl Source for Joined {
         len_bytes
     }
 
+    fn reads_products_alone(&self) -> bool {
+        self.parts.iter().all(|part| part.source.reads_products_alone())
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
-        Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None }))
+        Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids: true }))
     }
 }
 
 /// Reads one part after the other.
 struct JoinedReader<'source> {
     source: &'source Joined,
+    with_ids: bool,
     products: Vec<usize>,
     /// Number of the part that is being read: only one is open, however many there are.
     open: Option<(usize, Box<dyn Reader + 'source>)>,
@@ -142,7 +147,11 @@ impl JoinedReader<'_> {
             Some((open, reader)) if open == number => reader,
             _ => {
                 let products: Vec<usize> = self.products.iter().map(|&product| part.products[product]).collect();
-                part.source.reader(&products)?
+                let mut reader = part.source.reader(&products)?;
+                if !self.with_ids {
+                    reader.leave_out_ids();
+                }
+                reader
             }
         };
         let block = reader.read(entries)?;
@@ -152,6 +161,11 @@ impl JoinedReader<'_> {
 }
 
 impl Reader for JoinedReader<'_> {
+    fn leave_out_ids(&mut self) {
+        self.with_ids = false;
+        self.open = None;
+    }
+
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let source = self.source;
         check_entries(&source.place(), &entries, source.len_entries())?;

@@ -10,7 +10,7 @@
 //! - [`generated`]: events made here, and events of another source repeated from memory. [`held`]: columns in memory.
 //! - [`decoded`], [`serialized`] and [`joined`]: another source's blobs as columns, or serialised otherwise; several
 //!   sources as one. [`readable`]: what of a damaged source is left.
-//! - [`open`]: a file of whatever format.
+//! - [`open`]: a file of whatever format. [`collect`]: entries read into memory.
 //! - [`sinks`]: nothing, a text, columns in memory, a comparison with another source. [`awkward`]: how awkward-array names
 //!   columns.
 //!
@@ -22,6 +22,7 @@ pub mod among;
 pub mod awkward;
 pub mod block;
 mod bytes;
+pub mod collect;
 pub mod convert;
 pub mod decoded;
 pub mod error;
@@ -43,6 +44,7 @@ pub mod source;
 
 pub use among::convert_among;
 pub use block::{Block, Buffer, Column};
+pub use collect::collect;
 pub use convert::{ConvertOptions, Converted, convert};
 pub use decoded::Decoded;
 pub use error::{EventsError, Fault, Place, Result};

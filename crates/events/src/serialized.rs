@@ -98,6 +98,10 @@ impl Source for Serialized {
         self.inner.unit_len_bytes(entries).saturating_add(fronts)
     }
 
+    fn reads_products_alone(&self) -> bool {
+        self.inner.reads_products_alone()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         let inner = self.inner.reader(products)?;
         Ok(Box::new(SerializedReader { inner, source: self, products: products.to_vec() }))
@@ -111,6 +115,10 @@ struct SerializedReader<'source> {
 }
 
 impl Reader for SerializedReader<'_> {
+    fn leave_out_ids(&mut self) {
+        self.inner.leave_out_ids();
+    }
+
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let mut block = self.inner.read(entries)?;
         for (column, &product) in block.columns.iter_mut().zip(&self.products) {

@@ -39,6 +39,11 @@ pub trait Source: Send + Sync {
     /// Bytes of memory that reading all products of `entries` takes at the most, as far as the source can tell.
     fn unit_len_bytes(&self, entries: Range<u64>) -> u64;
 
+    /// Whether reading a product costs nothing for those beside it, so that products may be shared among threads.
+    fn reads_products_alone(&self) -> bool {
+        false
+    }
+
     /// A reader of the products with these numbers, for one thread.
     ///
     /// # Errors
@@ -53,6 +58,19 @@ pub trait Reader: Send {
     /// # Errors
     /// Naming the place and what is wrong there. The reader can be used further.
     fn read(&mut self, entries: Range<u64>) -> Result<Block>;
+
+    /// Reads `entries`, which follow those of `block`, behind these. After an error `block` is of no use.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
+        let more = self.read(entries)?;
+        // Of the same reader, so of the same form.
+        block.append(&more).map_err(|fault| fault.at(&Place::default()))
+    }
+
+    /// Blocks need no ids from here on.
+    fn leave_out_ids(&mut self) {}
 }
 
 /// Fails if `entries` are not of a source of `len_entries`.

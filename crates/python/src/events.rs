@@ -24,8 +24,7 @@ use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
-use raddle_events::sinks::CollectSink;
-use raddle_events::{Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, convert};
+use raddle_events::{Block, Buffer, Column, EventId, Held, Schema, Source, collect};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -131,7 +130,8 @@ impl Events {
         json(&Description { events: self.source.len_entries(), schema, types, form, buffers })
     }
 
-    /// The ids of entries, if there are any, and the arrays of some products in the order in which they are asked for.
+    /// The arrays of some products in the order in which they are asked for; the ids of entries, if there are any and if no
+    /// product is asked for.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -141,19 +141,11 @@ impl Events {
     ) -> PyResult<(Option<Ids<'py>>, Vec<Vec<Array<'py>>>)> {
         let block = watched(py, None, |watch| {
             let ReadLine { running } = parse(&arguments)?;
-            let sink = CollectSink::new(
-                self.source.schema().select(&products),
-                self.source.place(),
-                entries.1.saturating_sub(entries.0),
-            );
             let entries = Range { start: entries.0, end: entries.1 };
-            let options = ConvertOptions {
-                products: Some(products),
-                entries: Some(entries),
-                ..convert_options(&running, default_jobs())
-            };
-            let read = convert(self.source.as_ref(), sink, &options, watch.observer, watch.cancel);
-            read.map(|(_, block)| block).map_err(|error| Failure::of_events(&error, None))
+            let (source, options) = (self.source.as_ref(), convert_options(&running, default_jobs()));
+            let with_ids = products.is_empty();
+            collect(source, &products, entries, with_ids, &options, watch.observer, watch.cancel)
+                .map_err(|error| Failure::of_events(&error, None))
         })?;
         let ids = (!block.ids.is_empty()).then(|| {
             let of = |id: fn(&EventId) -> u32| block.ids.iter().map(id).collect::<Vec<_>>().into_pyarray(py);

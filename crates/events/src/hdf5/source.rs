@@ -449,6 +449,10 @@ impl Source for Hdf5Source {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
     }
 
+    fn reads_products_alone(&self) -> bool {
+        matches!(self.content, Content::Columns(_) | Content::Products(_))
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.arrays(products).into_iter());
@@ -457,12 +461,13 @@ impl Source for Hdf5Source {
             _ => None,
         };
         let schema = self.schema.select(products);
-        Ok(Box::new(Hdf5Reader { source: self, products: products.to_vec(), schema, datasets, packed }))
+        Ok(Box::new(Hdf5Reader { source: self, products: products.to_vec(), schema, datasets, packed, with_ids: true }))
     }
 }
 
 struct Hdf5Reader<'source> {
     source: &'source Hdf5Source,
+    with_ids: bool,
     products: Vec<usize>,
     schema: Schema,
     datasets: DatasetReader,
@@ -473,7 +478,10 @@ impl Reader for Hdf5Reader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let Hdf5Source { file, ids, content, len_entries, .. } = self.source;
         check_entries(&file.place(), &entries, *len_entries)?;
-        let ids = ids.read(file, &mut self.datasets, entries.clone())?;
+        let ids = match self.with_ids {
+            true => ids.read(file, &mut self.datasets, entries.clone())?,
+            false => Vec::new(),
+        };
         let columns = match content {
             Content::Columns(arrays) => self.columns(arrays, entries.clone())?,
             Content::Products(arrays) => self.products(arrays, entries.clone())?,
@@ -487,6 +495,10 @@ impl Reader for Hdf5Reader<'_> {
             },
         };
         Ok(Block { entries, ids, columns })
+    }
+
+    fn leave_out_ids(&mut self) {
+        self.with_ids = false;
     }
 }
 

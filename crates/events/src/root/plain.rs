@@ -45,12 +45,17 @@ impl<'item> PlainLists<'item> {
         }
     }
 
-    /// Appends entries to a column, each with where it begins in the basket. An error comes with the number of the entry.
+    /// Appends entries to a column, each with where it begins in the basket; `all` are their bytes. An error comes with the
+    /// number of the entry.
     pub(super) fn read<'b>(
         &self,
         entries: impl Iterator<Item = (usize, &'b [u8])>,
+        all: &[u8],
         buffers: &mut [Buffer],
     ) -> Result<(), (usize, Fault)> {
+        if !self.has_front {
+            return self.read_bare(entries, all, buffers);
+        }
         let mut as_stored_from = self.len_values(buffers);
         for (number, (start, entry)) in entries.enumerate() {
             if let Some(stored) = self.numbers_of(entry)
@@ -69,12 +74,35 @@ impl<'item> PlainLists<'item> {
         Ok(())
     }
 
+    /// The same of entries that are nothing but numbers, so that all of them are so too.
+    fn read_bare<'b>(
+        &self,
+        entries: impl Iterator<Item = (usize, &'b [u8])>,
+        all: &[u8],
+        buffers: &mut [Buffer],
+    ) -> Result<(), (usize, Fault)> {
+        let len_bytes = self.number.len_bytes();
+        let Buffer::Offsets(offsets) = &mut buffers[self.offsets] else { return Ok(()) };
+        let mut last = offsets.last().copied().unwrap_or(0);
+        for (number, (start, entry)) in entries.enumerate() {
+            if entry.len() % len_bytes != 0 {
+                let what = format!("{} bytes of {}", entry.len(), self.number.name());
+                return Err((number, Bytes::new(entry, start as u64, "entries").damaged(what)));
+            }
+            last += (entry.len() / len_bytes) as u64;
+            offsets.push(last);
+        }
+        let from = self.len_values(buffers);
+        if let Buffer::Values(values) = &mut buffers[self.values] {
+            values.extend_from_slice(all);
+        }
+        self.to_little_endian(from, buffers);
+        Ok(())
+    }
+
     /// The numbers of an entry as stored, if it looks as expected.
     fn numbers_of<'b>(&self, entry: &'b [u8]) -> Option<&'b [u8]> {
         let len_bytes = self.number.len_bytes();
-        if !self.has_front {
-            return entry.len().is_multiple_of(len_bytes).then_some(entry);
-        }
         let (front, numbers) = entry.split_first_chunk::<FRONT_LEN_BYTES>()?;
         let word = |at: usize| u32::from_be_bytes([front[at], front[at + 1], front[at + 2], front[at + 3]]);
         let version = u16::from_be_bytes([front[4], front[5]]);

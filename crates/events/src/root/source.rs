@@ -144,6 +144,10 @@ impl Source for TreeSource {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes().saturating_add(offsets))
     }
 
+    fn reads_products_alone(&self) -> bool {
+        true
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| BranchReader {
@@ -160,7 +164,7 @@ impl Source for TreeSource {
         });
         let schema = self.schema.select(products);
         let (branches, ids) = (branches.collect(), of_ids.collect());
-        Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default() }))
+        Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default(), with_ids: true }))
     }
 }
 
@@ -173,25 +177,35 @@ struct TreeReader<'source> {
     branches: Vec<BranchReader<'source>>,
     ids: Vec<BranchReader<'source>>,
     state: DecodeState,
+    with_ids: bool,
 }
 
 impl Reader for TreeReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        let mut block = Block::new(&self.schema, entries.start);
+        self.append(entries, &mut block)?;
+        Ok(block)
+    }
+
+    fn leave_out_ids(&mut self) {
+        self.with_ids = false;
+    }
+
+    fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
         let place = self.source.place();
         check_entries(&place, &entries, self.source.len_entries())?;
-        let mut block = Block::new(&self.schema, entries.start);
         block.entries.end = entries.end;
         for (branch, column) in self.branches.iter_mut().zip(&mut block.columns) {
             branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
         }
-        if let Some(ids) = &self.source.ids {
+        if let Some(ids) = self.source.ids.as_ref().filter(|_| self.with_ids) {
             let mut columns = ids.columns();
             for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
                 branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
             }
-            block.ids = ids.collect(&columns, entries.end - entries.start);
+            block.ids.extend(ids.collect(&columns, entries.end - entries.start));
         }
-        Ok(block)
+        Ok(())
     }
 }
 
@@ -268,7 +282,9 @@ fn push_entries(
         Some(item) => match PlainLists::of(item) {
             Some(plain) => {
                 let entries = range.clone().map(|entry| (basket.start_of(entry), basket.entries(entry..entry + 1)));
-                plain.read(entries, buffers).map_err(|(number, fault)| (range.start + number, fault))
+                plain
+                    .read(entries, basket.entries(range.clone()), buffers)
+                    .map_err(|(number, fault)| (range.start + number, fault))
             }
             None => range.clone().try_for_each(|entry| {
                 walk::read_entry(item, &mut bytes_of(entry..entry + 1), buffers).map_err(|fault| (entry, fault))

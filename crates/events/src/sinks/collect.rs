@@ -39,10 +39,7 @@ impl Sink for CollectSink {
     fn commit(&mut self, block: Block) -> Result<Vec<NoTile>> {
         match &mut self.collected {
             None => {
-                // As if the others were like the first, and a bit more.
-                let factor = 1.02 * self.entries as f64 / block.len_entries().max(1) as f64;
-                let collected = self.collected.insert(block);
-                collected.columns.iter_mut().for_each(|column| column.grow_capacity(factor));
+                self.collected.insert(block).grow_capacity(self.entries);
             }
             Some(collected) => {
                 collected.append(&block).map_err(|fault| fault.at(&self.place.entries(block.entries.clone())))?;

@@ -139,12 +139,17 @@ impl Source for NtupleSource {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
     }
 
+    fn reads_products_alone(&self) -> bool {
+        true
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(NtupleReader {
             source: self,
             products: products.to_vec(),
             schema: self.schema.select(products),
+            with_ids: true,
             columns: Columns { source: self, buffers: PageBuffers::default(), open: HashMap::new() },
         }))
     }
@@ -152,6 +157,7 @@ impl Source for NtupleSource {
 
 struct NtupleReader<'source> {
     source: &'source NtupleSource,
+    with_ids: bool,
     products: Vec<usize>,
     schema: Schema,
     columns: Columns<'source>,
@@ -167,10 +173,14 @@ impl Reader for NtupleReader<'_> {
         for (&product, column) in self.products.iter().zip(&mut block.columns) {
             self.columns.read_product(&place, product, entries.clone(), column)?;
         }
-        if let Some(IdFields(places)) = source.ids {
+        if let (Some(IdFields(places)), true) = (source.ids, self.with_ids) {
             block.ids = self.columns.read_ids(&place, places, entries)?;
         }
         Ok(block)
+    }
+
+    fn leave_out_ids(&mut self) {
+        self.with_ids = false;
     }
 }
 

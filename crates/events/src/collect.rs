@@ -1,0 +1,94 @@
+//! Reading entries into memory: columns of a range, each in one piece.
+//!
+//! Where a source reads products independently, threads share the products, and every column grows in its place; else they
+//! share the entries, as in a conversion, and parts are put behind each other. Invariant: the result is that of one reader.
+
+use crate::block::Block;
+use crate::convert::{ConvertOptions, convert};
+use crate::error::Result;
+use crate::sinks::CollectSink;
+use crate::source::{Source, check_entries, check_products};
+use raddle_core::cancel::CancelToken;
+use raddle_core::parallel;
+use raddle_core::progress::{Event, Observer, Stage};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Reads `products` of `entries` with the threads of `options`. Ids are left out if not `with_ids`, where that saves
+/// something.
+///
+/// # Errors
+/// As reading them; cancellation.
+pub fn collect(
+    source: &dyn Source,
+    products: &[usize],
+    entries: Range<u64>,
+    with_ids: bool,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<Block> {
+    check_entries(&source.place(), &entries, source.len_entries())?;
+    check_products(&source.place(), products, source.schema())?;
+    if !source.reads_products_alone() || products.len() < options.jobs.get() {
+        let options =
+            ConvertOptions { products: Some(products.to_vec()), entries: Some(entries.clone()), ..options.clone() };
+        let sink = CollectSink::new(source.schema().select(products), source.place(), entries.end - entries.start);
+        return convert(source, sink, &options, observer, cancel).map(|(_, block)| block);
+    }
+    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    let columns: Vec<Mutex<Block>> = products.iter().map(|_| Mutex::default()).collect();
+    let read = |product: &[usize], with_ids| {
+        read_whole(source, product, entries.clone(), with_ids, options.unit_len_bytes, observer, cancel)
+    };
+    let numbers: Vec<usize> = (0..products.len()).collect();
+    parallel::for_each(
+        &numbers,
+        options.jobs.get(),
+        cancel,
+        || (),
+        |(), &number| -> Result<()> {
+            let column = read(&products[number..=number], false)?;
+            *columns[number].lock().unwrap_or_else(PoisonError::into_inner) = column;
+            Ok(())
+        },
+    )?;
+    let mut block = Block::new(&source.schema().select(&[]), entries.start);
+    if with_ids {
+        block = read(&[], true)?;
+    }
+    block.entries = entries.clone();
+    let columns = columns.into_iter().map(|block| block.into_inner().unwrap_or_else(PoisonError::into_inner).columns);
+    block.columns = columns.flatten().collect();
+    Ok(block)
+}
+
+/// Reads products of entries range by range, each behind the one before.
+fn read_whole(
+    source: &dyn Source,
+    products: &[usize],
+    entries: Range<u64>,
+    with_ids: bool,
+    unit_len_bytes: u64,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<Block> {
+    let mut reader = source.reader(products)?;
+    if !with_ids {
+        reader.leave_out_ids();
+    }
+    let mut block = Block::new(&source.schema().select(products), entries.start);
+    while block.entries.end < entries.end {
+        cancel.check()?;
+        let start = block.entries.end;
+        let end = source.unit_end(start, unit_len_bytes).clamp(start + 1, entries.end);
+        let before = block.len_bytes();
+        reader.append(start..end, &mut block)?;
+        if start == entries.start {
+            block.grow_capacity(entries.end - entries.start);
+        }
+        let bytes = (block.len_bytes() - before) as u64;
+        observer.event(&Event::Advanced { stage: Stage::Read, bytes, items: 0 });
+    }
+    Ok(block)
+}
