@@ -27,6 +27,7 @@ mod models;
 pub mod owners;
 pub mod plan;
 pub mod progress;
+pub mod random;
 pub mod read_back;
 pub mod regroup;
 pub mod report;

@@ -64,4 +64,101 @@ pub enum TuneError {
         /// What was given.
         text: String,
     },
+    /// A workload that contradicts itself.
+    #[error("{}: experiment {experiment}: {fault}", path.display())]
+    Workload {
+        /// File, or name of the preset.
+        path: PathBuf,
+        /// Experiment, or where it would stand.
+        experiment: String,
+        /// What is wrong.
+        fault: WorkloadFault,
+    },
+    /// Neither a preset nor a file.
+    #[error("{name}: no such workload: give a file, or one of {}", crate::workload::preset_names().join(", "))]
+    NoSuchWorkload {
+        /// What was given.
+        name: String,
+    },
+    /// A setting that this library, on this machine, does not have.
+    #[error("{knob} = {value} is not to be had: {why}")]
+    NotApplicable {
+        /// Setting.
+        knob: Knob,
+        /// Value.
+        value: Value,
+        /// Why.
+        why: Obstacle,
+    },
+    /// HDF5 refused.
+    #[error(transparent)]
+    Hdf5(#[from] raddle_hdf5::Hdf5Error),
+    /// A worker's answer or request that is none.
+    #[error("a worker said what makes no sense: {source}")]
+    Answer {
+        /// Cause.
+        source: serde_json::Error,
+    },
+    /// A worker that could not do its run.
+    #[error("a run failed: {message}")]
+    Run {
+        /// What the worker said, or how it ended.
+        message: String,
+    },
+}
+
+/// What is wrong with a workload.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadFault {
+    /// There is no experiment at all.
+    #[error("a workload has at least one")]
+    None,
+    /// Two of one name.
+    #[error("there is another of this name")]
+    Twice,
+    /// Nothing is compared.
+    #[error("nothing is compared: give knobs or variants")]
+    NothingCompared,
+    /// The kernel cannot be understood.
+    #[error("its kernel: {0}")]
+    Kernel(Box<toml::de::Error>),
+    /// A number of the kernel is 0, or so large that nothing can be that long.
+    #[error("its kernel: {0} is 0 or too large")]
+    Size(&'static str),
+    /// A value of a setting.
+    #[error(transparent)]
+    Setting(Box<TuneError>),
+    /// A chunk for another number of dimensions.
+    #[error("chunk {shape:?} does not fit datasets of {dims:?}")]
+    Chunk {
+        /// Shape.
+        shape: Vec<u64>,
+        /// Extent.
+        dims: Vec<u64>,
+    },
+    /// The experiment that the profile is to come from is not there.
+    #[error("is to give the profile, and is not there")]
+    NoSource,
+}
+
+/// Why a setting is not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// Too old a library.
+    #[error("HDF5 {0} does not know it")]
+    Version(String),
+    /// Built without a filter.
+    #[error("HDF5 {0} was built without this filter")]
+    Filter(String),
+    /// Only for programs of several ranks.
+    #[error("it takes several ranks of MPI")]
+    Ranks,
+    /// Only on Lustre.
+    #[error("it takes a file system with stripes")]
+    Stripes,
+    /// Does not fit the datasets of the kernel.
+    #[error("it does not fit the datasets {0:?}")]
+    Dims(Vec<u64>),
 }

@@ -35,7 +35,7 @@ pub enum Knob {
     DeferFlush,
     /// `H5Pset_coll_metadata_write` and `H5Pset_all_coll_metadata_ops`; hangs programs whose ranks open different objects.
     CollectiveMetadata,
-    /// `H5Pset_libver_bounds`: the upper bound, `v18`, `v110`, `v112`, `v114` or `latest`, of which the lower one follows.
+    /// `H5Pset_libver_bounds`: both bounds, `v18`, `v110`, `v112`, `v114` or `latest`.
     Libver,
     /// `H5Pset_page_buffer_size`, in bytes: for files with [`Knob::FilePage`] and one process.
     PageBuffer,
