@@ -99,6 +99,22 @@ pub enum TuneError {
         /// Cause.
         source: serde_json::Error,
     },
+    /// Too little free space for the files of runs.
+    #[error("{}: {free_len_bytes} bytes are free, runs may take {needed_len_bytes}: name another folder, or a smaller scale", folder.display())]
+    NoSpace {
+        /// Folder.
+        folder: PathBuf,
+        /// What runs may take.
+        needed_len_bytes: u64,
+        /// What is free.
+        free_len_bytes: u64,
+    },
+    /// An experiment without a default.
+    #[error("there is nothing to compare")]
+    NothingToCompare,
+    /// The user or the system asked to stop.
+    #[error("stopped before it was done")]
+    Cancelled,
     /// A worker that could not do its run.
     #[error("a run failed: {message}")]
     Run {

@@ -5,11 +5,14 @@
 //! evidence for it, and the machine they were measured on. Nothing here knows a terminal.
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod error;
 pub mod fingerprint;
 pub mod kernel;
 pub mod knob;
 pub mod profile;
+pub mod runner;
+pub mod search;
 pub mod statistics;
 mod student;
 pub mod translate;
