@@ -141,7 +141,8 @@ pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Benc
         let is_over = conditions.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let left = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
-            arm.fault.is_none() && !conditions.rule.is_done(blocks, compare(&arms[0], arm, metric, conditions.seed).as_ref())
+            arm.fault.is_none()
+                && !conditions.rule.is_done(blocks, compare(&arms[0], arm, metric, conditions.seed).as_ref())
         };
         let waiting: Vec<usize> = (2..arms.len()).filter(|place| left(&arms[*place])).collect();
         if waiting.is_empty() || is_over {
@@ -192,9 +193,11 @@ fn value(outcome: &Outcome, metric: Metric) -> f64 {
 }
 
 fn compare(default: &Arm, arm: &Arm, metric: Metric, seed: u64) -> Option<Estimate> {
-    let pairs = default.runs.iter().zip(&arm.runs).filter_map(|(default, own)| {
-        Some((value(default.as_ref()?, metric), value(own.as_ref()?, metric)))
-    });
+    let pairs = default
+        .runs
+        .iter()
+        .zip(&arm.runs)
+        .filter_map(|(default, own)| Some((value(default.as_ref()?, metric), value(own.as_ref()?, metric))));
     let (default, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
     statistics::estimate(&default, &own, seed)
 }
@@ -287,13 +290,12 @@ mod tests {
     /// had.
     struct Made {
         noise: f64,
-        slowness_of_sentinel: f64,
         asked: Mutex<Vec<Request>>,
     }
 
     impl Made {
         fn new(noise: f64) -> Self {
-            Self { noise, slowness_of_sentinel: 1.0, asked: Mutex::default() }
+            Self { noise, asked: Mutex::default() }
         }
     }
 
@@ -305,14 +307,10 @@ mod tests {
             let mut asked = self.asked.lock().unwrap();
             asked.push(request.clone());
             let level = request.settings.whole(Knob::Gzip).unwrap_or(1);
-            let repeated = asked.iter().filter(|other| other.seed == request.seed && other.settings == request.settings);
-            let slowness = if repeated.count() > 1 { self.slowness_of_sentinel } else { 1.0 };
             let mut random = Random::of(&[asked.len() as u64]);
-            let time = |random: &mut Random, noise: f64| {
-                slowness * if level == 6 { 2.5 } else { 1.0 } * (noise * random.normal()).exp()
-            };
-            let wall_s = time(&mut random, self.noise);
-            let cpu_s = time(&mut random, self.noise.min(0.02));
+            let mean = if level == 6 { 2.5 } else { 1.0 };
+            let mut time = |noise: f64| mean * (noise * random.normal()).exp();
+            let (wall_s, cpu_s) = (time(self.noise), time(self.noise.min(0.02)));
             match level {
                 0 => return Ok(Answer::Failed("a fault".to_owned())),
                 9 => return Ok(Answer::NotApplicable("no gzip".to_owned())),
@@ -380,11 +378,9 @@ mod tests {
 
     #[test]
     fn a_default_that_differs_from_itself_says_that_nothing_can_be_told() {
-        // The second of two equal runs is slower: the order is drawn, so that half of the sentinels are.
-        let always = Made { slowness_of_sentinel: 1.0, ..Made::new(0.01) };
-        assert!(!found(&always, &[1, 6], &conditions()).unwrap().is_noise);
-        let mut findings = found(&always, &[1, 6], &conditions()).unwrap();
-        // Sentinels that are all slower.
+        let mut findings = found(&Made::new(0.01), &[1, 6], &conditions()).unwrap();
+        assert!(!findings.is_noise);
+        // A sentinel that is slower in every block.
         let slow = |arm: &Arm| {
             let mut arm = arm.clone();
             for run in arm.runs.iter_mut().flatten() {

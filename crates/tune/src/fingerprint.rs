@@ -41,10 +41,12 @@ impl Machine {
             Some(line.split_once(':')?.1.trim().to_owned())
         };
         let (processors, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
-        let memory_kib = field(&memory, "MemTotal").and_then(|total| total.strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let memory_kib =
+            field(&memory, "MemTotal").and_then(|total| total.strip_suffix("kB")?.trim().parse::<u64>().ok());
         Self {
             processor: field(&processors, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-            cores: std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+            cores: std::thread::available_parallelism()
+                .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
             memory_bytes: memory_kib.unwrap_or(0).saturating_mul(1024),
             system: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim()),
         }
@@ -85,7 +87,8 @@ impl FileSystem {
     /// # Errors
     /// If the folder is not there.
     pub fn of_folder(folder: &Path) -> Result<Self> {
-        let failed = |source| TuneError::Io { path: folder.to_path_buf(), operation: "asking for its file system", source };
+        let failed =
+            |source| TuneError::Io { path: folder.to_path_buf(), operation: "asking for its file system", source };
         // The type is an int on one platform and unsigned on another: the lower 32 bits are the number.
         let number = rustix::fs::statfs(folder).map_err(|error| failed(error.into()))?.f_type as u64 & 0xFFFF_FFFF;
         let stripes = stripes::of_folder(folder).map_err(failed)?;

@@ -133,11 +133,15 @@ impl Kernel {
             Self::Occam { levels, rows, longitudes, .. } => {
                 vec![("levels", levels), ("rows", rows), ("longitudes", longitudes), ("element", 4)]
             }
-            Self::Many { datasets, elements, .. } => vec![("datasets", datasets), ("elements", elements), ("element", 8)],
+            Self::Many { datasets, elements, .. } => {
+                vec![("datasets", datasets), ("elements", elements), ("element", 8)]
+            }
             Self::Ior { transfer_len_bytes, blocks, datasets, .. } => {
                 vec![("datasets", datasets), ("blocks", blocks), ("transfer_len_bytes", transfer_len_bytes)]
             }
-            Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![("particles", particles), ("element", 32)],
+            Self::Vpic { particles } | Self::Bdcats { particles, .. } => {
+                vec![("particles", particles), ("element", 32)]
+            }
             // No box is larger than the longest edge says.
             Self::Amrex { levels, boxes, longest_edge: edge, components } => vec![
                 ("levels", levels),
@@ -193,7 +197,9 @@ impl Kernel {
             Self::Ior { transfer_len_bytes, .. } if transfer_len_bytes % 8 != 0 => {
                 Err(WorkloadFault::Size("transfer_len_bytes modulo 8"))
             }
-            Self::Ior { api: Api::Posix, datasets, .. } if datasets != 1 => Err(WorkloadFault::Size("datasets of POSIX")),
+            Self::Ior { api: Api::Posix, datasets, .. } if datasets != 1 => {
+                Err(WorkloadFault::Size("datasets of POSIX"))
+            }
             _ => Ok(()),
         }
     }

@@ -195,13 +195,9 @@ impl Knob {
             Self::CbNodes | Self::CbBufferSize | Self::CollectiveBuffering => Place::MpiHints,
             Self::StripeCount | Self::StripeSize => Place::Folder,
             Self::FilePage => Place::FileCreation,
-            Self::Chunk
-            | Self::Gzip
-            | Self::Szip
-            | Self::Shuffle
-            | Self::Fletcher32
-            | Self::NoFill
-            | Self::Compact => Place::DatasetCreation,
+            Self::Chunk | Self::Gzip | Self::Szip | Self::Shuffle | Self::Fletcher32 | Self::NoFill | Self::Compact => {
+                Place::DatasetCreation
+            }
             _ => Place::FileAccess,
         }
     }
@@ -308,7 +304,8 @@ impl std::str::FromStr for Reader {
     type Err = TuneError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parsed = text.split_once('.').and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
+        let parsed =
+            text.split_once('.').and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
         parsed.ok_or_else(|| TuneError::Reader { text: text.to_owned() })
     }
 }

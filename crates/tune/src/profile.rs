@@ -127,8 +127,7 @@ impl Profile {
         struct Form {
             form: u32,
         }
-        let of_form =
-            |source| TuneError::Form { path: path.to_path_buf(), what: "profile", source: Box::new(source) };
+        let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "profile", source: Box::new(source) };
         // Before all else: a newer form may have fields that this one cannot read.
         let Form { form } = toml::from_str(text).map_err(of_form)?;
         if form > FORM {

@@ -105,7 +105,11 @@ fn death(status: ExitStatus, child: &mut Child) -> String {
     }
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
-    if words.is_empty() { format!("the worker ended: {status}") } else { format!("the worker ended: {status}: {words}") }
+    if words.is_empty() {
+        format!("the worker ended: {status}")
+    } else {
+        format!("the worker ended: {status}: {words}")
+    }
 }
 
 /// A folder for files of runs, removed with all that is in it when this is dropped.

@@ -54,8 +54,10 @@ impl Limits {
     pub fn allow(&self, finding: &Finding) -> bool {
         let Some(medians) = &finding.medians else { return false };
         let settings = &finding.arm.candidate.settings;
-        let is_light = self.memory_bytes.is_none_or(|limit| medians.peak_rss_bytes.is_none_or(|peak| peak <= limit as f64));
-        let is_readable = self.readable_by.is_none_or(|oldest| settings.readable_by().is_none_or(|needs| needs <= oldest));
+        let is_light =
+            self.memory_bytes.is_none_or(|limit| medians.peak_rss_bytes.is_none_or(|peak| peak <= limit as f64));
+        let is_readable =
+            self.readable_by.is_none_or(|oldest| settings.readable_by().is_none_or(|needs| needs <= oldest));
         finding.inflation.is_some_and(|inflation| inflation <= self.max_inflation) && is_light && is_readable
     }
 }
@@ -249,8 +251,7 @@ mod tests {
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let (made, cancel) = (Made::default(), CancelToken::new());
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
-        let conditions =
-            Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
+        let conditions = Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
         search(&experiment(), limits, &conditions, &bench).unwrap()
     }
 

@@ -154,7 +154,8 @@ pub fn verdict(estimate: Option<&Estimate>, corrected_p: f64) -> Verdict {
 
 /// Verdicts on a family of estimates.
 pub fn verdicts(estimates: &[Option<Estimate>]) -> Vec<Verdict> {
-    let probabilities: Vec<f64> = estimates.iter().map(|estimate| estimate.map_or(1.0, |estimate| estimate.p)).collect();
+    let probabilities: Vec<f64> =
+        estimates.iter().map(|estimate| estimate.map_or(1.0, |estimate| estimate.p)).collect();
     let corrected = holm(&probabilities);
     estimates.iter().zip(corrected).map(|(estimate, p)| verdict(estimate.as_ref(), p)).collect()
 }
@@ -279,7 +280,8 @@ mod tests {
 
     #[test]
     fn effects_are_found() {
-        let better = |blocks, noise, ratio| share(300, |seed| verdict_of(seed, blocks, noise, ratio) == Verdict::Better);
+        let better =
+            |blocks, noise, ratio| share(300, |seed| verdict_of(seed, blocks, noise, ratio) == Verdict::Better);
         assert!(better(8, 0.1, 0.7) > 0.95, "{}", better(8, 0.1, 0.7));
         assert!(better(12, 0.05, 0.9) > 0.9, "{}", better(12, 0.05, 0.9));
         let worse = share(300, |seed| verdict_of(seed, 5, 0.15, 6.0) == Verdict::Worse);
@@ -336,7 +338,8 @@ mod tests {
     #[test]
     fn the_rule_stops_at_a_narrow_or_clear_interval_and_at_the_end() {
         let rule = StopRule::default();
-        let of = |ratio: f64, width: f64| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p: 0.5 };
+        let of =
+            |ratio: f64, width: f64| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p: 0.5 };
         assert!(!rule.is_done(4, Some(&of(1.0, 0.01))));
         assert!(rule.is_done(5, Some(&of(1.0, 0.01))));
         assert!(!rule.is_done(5, Some(&of(1.0, 0.1))));

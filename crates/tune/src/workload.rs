@@ -150,8 +150,7 @@ impl Workload {
     /// # Errors
     /// If it is none.
     pub fn parse(path: &Path, text: &str, scale: Scale) -> Result<Self> {
-        let of_form =
-            |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
+        let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
         let WorkloadText { name, title, profile_from, experiment } = toml::from_str(text).map_err(of_form)?;
         let fault = |experiment: &str, fault| {
             let experiment = experiment.to_owned();
@@ -179,9 +178,10 @@ impl Workload {
 
     /// Bytes that its largest run writes, at most and without inflation.
     pub fn largest_run_len_bytes(&self) -> u64 {
-        let kernels = self.experiments.iter().flat_map(|experiment| {
-            std::iter::once(&experiment.kernel).chain(experiment.variants.values())
-        });
+        let kernels = self
+            .experiments
+            .iter()
+            .flat_map(|experiment| std::iter::once(&experiment.kernel).chain(experiment.variants.values()));
         kernels.map(Kernel::len_bytes).max().unwrap_or(0)
     }
 }
@@ -235,9 +235,9 @@ impl Experiment {
         if self.is_factorial {
             let mut combinations = vec![Settings::default()];
             for (knob, values) in &self.knobs {
-                let others = combinations.iter().flat_map(|combination| {
-                    values.iter().map(|value| combination.clone().and(*knob, value.clone()))
-                });
+                let others = combinations
+                    .iter()
+                    .flat_map(|combination| values.iter().map(|value| combination.clone().and(*knob, value.clone())));
                 combinations.extend(others.collect::<Vec<_>>());
             }
             let others = combinations.into_iter().filter(|combination| *combination != Settings::default());

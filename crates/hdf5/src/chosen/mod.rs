@@ -70,7 +70,8 @@ impl Chosen {
         // SAFETY: the library's own initialisation runs; the user names it, to have it measured.
         let library = unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) };
         let library = library.map_err(|error| unusable(error.to_string()))?;
-        let functions = Functions::of(&library).map_err(|error| unusable(format!("not a libhdf5 since 1.10: {error}")))?;
+        let functions =
+            Functions::of(&library).map_err(|error| unusable(format!("not a libhdf5 since 1.10: {error}")))?;
         // SAFETY: the library has just been loaded, or was opened by an earlier call, which these then do not harm:
         // errors are not printed, no plugin is loaded, and its end does nothing.
         let is_open = unsafe {
@@ -253,8 +254,11 @@ mod tests {
             let chosen = library();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("paged.h5");
-            let paged =
-                FileSettings { page_len_bytes: Some(65536), page_buffer_len_bytes: Some(1 << 20), ..Default::default() };
+            let paged = FileSettings {
+                page_len_bytes: Some(65536),
+                page_buffer_len_bytes: Some(1 << 20),
+                ..Default::default()
+            };
             let file = chosen.create(&path, &paged).unwrap();
             let compact = DatasetSettings { compact: true, ..DatasetSettings::default() };
             let dataset = file.create_dataset("small", Element::F64, &[4], &compact, None).unwrap();

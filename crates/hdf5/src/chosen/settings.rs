@@ -88,7 +88,8 @@ impl FileSettings {
     /// Lists for creating and for opening a file.
     pub(super) fn lists<'a>(&self, chosen: &'a Chosen) -> Result<[Held<'a>; 2]> {
         let f = &chosen.functions;
-        let (creation, access) = (chosen.list(chosen.variables.file_creation)?, chosen.list(chosen.variables.file_access)?);
+        let (creation, access) =
+            (chosen.list(chosen.variables.file_creation)?, chosen.list(chosen.variables.file_access)?);
         let (create, list) = (creation.id, access.id);
         // SAFETY: all calls here have live property lists of the class that the function is for, and pointers to values
         // that outlive the call.
@@ -107,7 +108,8 @@ impl FileSettings {
             }
             if self.chunk_cache != ChunkCache::default() {
                 let (mut objects, mut slots, mut len_bytes, mut preemption) = (0, 0, 0, 0.0);
-                let got = (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut len_bytes, &raw mut preemption);
+                let got =
+                    (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut len_bytes, &raw mut preemption);
                 chosen.status("H5Pget_cache", got)?;
                 let ChunkCache { len_bytes: asked_len_bytes, slots: asked_slots, preemption: asked } = self.chunk_cache;
                 let (slots, len_bytes) = (asked_slots.map_or(slots, host), asked_len_bytes.map_or(len_bytes, host));
@@ -159,12 +161,13 @@ impl FileSettings {
             chosen.status("H5Pget_cache", got)?;
             chosen.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
             chosen.status("H5Pget_libver_bounds", (f.H5Pget_libver_bounds)(list, &raw mut low, &raw mut high))?;
-            let got =
-                (f.H5Pget_page_buffer_size)(list, &raw mut page_buffer, &raw mut least_meta, &raw mut least_raw);
+            let got = (f.H5Pget_page_buffer_size)(list, &raw mut page_buffer, &raw mut least_meta, &raw mut least_raw);
             chosen.status("H5Pget_page_buffer_size", got)?;
-            chosen.status("H5Pget_file_space_page_size", (f.H5Pget_file_space_page_size)(creation.id, &raw mut page))?;
+            chosen
+                .status("H5Pget_file_space_page_size", (f.H5Pget_file_space_page_size)(creation.id, &raw mut page))?;
         }
-        let cache = ChunkCache { len_bytes: Some(cache as u64), slots: Some(slots as u64), preemption: Some(preemption) };
+        let cache =
+            ChunkCache { len_bytes: Some(cache as u64), slots: Some(slots as u64), preemption: Some(preemption) };
         Ok(Self {
             alignment: Some((threshold, alignment)),
             meta_block_len_bytes: Some(meta),

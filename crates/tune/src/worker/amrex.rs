@@ -1,7 +1,7 @@
 //! [`Kernel::Amrex`]: boxes of unequal size, one after the other in their level's dataset.
 
-use super::{Done, Run, Sample};
 use super::clock::{Clock, Stage};
+use super::{Done, Run, Sample};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use raddle_core::random::Random;

@@ -35,7 +35,8 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
         let create = || run.create_dataset(&file, &format!("Dataset-{place:04}"), Element::F64, &dims);
         let dataset = clock.time(Stage::Objects, create)?;
         for block in 0..blocks {
-            clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&values), &[block * elements], &[elements])?))?;
+            clock
+                .time(Stage::Write, || Ok(dataset.write(Values::F64(&values), &[block * elements], &[elements])?))?;
         }
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }

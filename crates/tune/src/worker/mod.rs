@@ -213,12 +213,7 @@ impl<'a> Run<'a> {
     }
 
     /// What the file and its first dataset were found to have, if the sample is there.
-    fn look(
-        &self,
-        asked: &Settings,
-        opened_with: &FileSettings,
-        sample: &Sample,
-    ) -> Result<(Settings, Option<u64>)> {
+    fn look(&self, asked: &Settings, opened_with: &FileSettings, sample: &Sample) -> Result<(Settings, Option<u64>)> {
         let name = match self.kernel {
             Kernel::Occam { .. } => "temperature",
             Kernel::Many { .. } => "d000000",
