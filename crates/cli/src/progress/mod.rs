@@ -176,6 +176,7 @@ fn item_noun(stage: Stage) -> &'static str {
         Stage::Scan => "file",
         Stage::Keys => "table",
         Stage::Plan | Stage::Create | Stage::Commit | Stage::Verify => "dataset",
+        Stage::Measure => "run",
         _ => "tile",
     }
 }
