@@ -54,6 +54,10 @@ pub enum Command {
         #[command(subcommand)]
         command: command::keys::KeysCommand,
     },
+    /// Start a program with settings of HDF5 that make it faster, without changing the program
+    Apply(command::apply::ApplyArgs),
+    /// Make a page with figures of what runs did, from their --report files
+    Report(command::report::ReportArgs),
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
@@ -75,6 +79,8 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
             Self::Keys { .. } => "keys",
+            Self::Apply(_) => "apply",
+            Self::Report(_) => "report",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -84,5 +90,10 @@ impl Command {
     /// Whether ranks share its work; of any other, several would do the same at once.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_))
+    }
+
+    /// Whether every rank does it for itself: it becomes another program, which joins the others in its own way.
+    pub fn is_each_rank_s(&self) -> bool {
+        matches!(self, Self::Apply(_))
     }
 }

@@ -64,6 +64,8 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
         Command::Verify(arguments) => command::verify::run(&arguments),
         Command::Inspect(arguments) => command::inspect::run(&arguments),
         Command::Keys { command } => command::keys::run(&command),
+        Command::Apply(arguments) => command::apply::run(&arguments),
+        Command::Report(arguments) => command::report::run(&arguments),
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),

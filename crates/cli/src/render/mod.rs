@@ -1,5 +1,6 @@
 //! Results as text: values in, lines out. Nothing here reads files or decides anything.
 
+pub mod apply;
 pub mod differences;
 pub mod escape;
 pub mod histogram;
