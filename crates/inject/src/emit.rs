@@ -143,7 +143,9 @@ fn netcdf(settings: &Settings) -> String {
     let mut lines = String::new();
     if let Some(bytes) = settings.whole(Knob::Alignment) {
         let threshold = threshold(settings);
-        lines.push_str(&format!("netCDF4.set_alignment({threshold}, {bytes})  # C: nc_set_alignment({threshold}, {bytes})\n"));
+        lines.push_str(&format!(
+            "netCDF4.set_alignment({threshold}, {bytes})  # C: nc_set_alignment({threshold}, {bytes})\n"
+        ));
     }
     if let Some((slots, bytes, preemption)) = cache(settings) {
         let values = [
@@ -151,7 +153,8 @@ fn netcdf(settings: &Settings) -> String {
             ("nelems", slots.map(|slots| slots.to_string())),
             ("preemption", preemption.map(|preemption| preemption.to_string())),
         ];
-        let values: Vec<String> = values.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
+        let values: Vec<String> =
+            values.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
         lines.push_str(&format!("netCDF4.set_chunk_cache({})  # C: nc_set_chunk_cache\n", values.join(", ")));
     }
     let said = [Knob::Alignment, Knob::AlignmentThreshold, CACHE[0], CACHE[1], CACHE[2]];

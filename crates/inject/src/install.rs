@@ -30,7 +30,9 @@ pub struct Objects {
 /// If the environment names none.
 pub fn default_folder() -> Result<PathBuf> {
     let of = |variable: &str, below: &str| {
-        std::env::var_os(variable).filter(|value| Path::new(value).is_absolute()).map(|value| PathBuf::from(value).join(below))
+        std::env::var_os(variable)
+            .filter(|value| Path::new(value).is_absolute())
+            .map(|value| PathBuf::from(value).join(below))
     };
     of("XDG_CACHE_HOME", "raddle").or_else(|| of("HOME", ".cache/raddle")).ok_or(InjectError::NoFolder)
 }

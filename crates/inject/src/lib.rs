@@ -7,12 +7,12 @@
 //! what files hold is applied unless allowed; what is not applied is named, with the reason.
 #![forbid(unsafe_code)]
 
+mod elf;
 pub mod emit;
 pub mod error;
 pub mod install;
 pub mod patch;
 pub mod plan;
 pub mod program;
-mod elf;
 
 pub use error::{InjectError, Result};

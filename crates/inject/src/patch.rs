@@ -33,7 +33,8 @@ pub fn patch(settings: &Settings, folder: &Path) -> Result<String> {
         let path = folder.join(file);
         let mut changes = Vec::new();
         for &(knob, _, name) in DEFINITIONS.iter().filter(|(_, of, _)| *of == file) {
-            let implied = (knob == Knob::AlignmentThreshold && settings.whole(Knob::Alignment).is_some()).then_some(ALIGNMENT_THRESHOLD_BYTES);
+            let implied = (knob == Knob::AlignmentThreshold && settings.whole(Knob::Alignment).is_some())
+                .then_some(ALIGNMENT_THRESHOLD_BYTES);
             if let Some(value) = settings.whole(knob).or(implied) {
                 changes.push((name, value));
             }
@@ -47,7 +48,9 @@ pub fn patch(settings: &Settings, folder: &Path) -> Result<String> {
         let before: Vec<&str> = before.lines().collect();
         let mut after: Vec<String> = before.iter().map(|&line| line.to_owned()).collect();
         for (name, value) in changes {
-            let defines = |line: &&str| line.strip_prefix("#define ").is_some_and(|rest| rest.split_whitespace().next() == Some(name));
+            let defines = |line: &&str| {
+                line.strip_prefix("#define ").is_some_and(|rest| rest.split_whitespace().next() == Some(name))
+            };
             let at = before.iter().position(|line| defines(&line));
             let at = at.ok_or_else(|| InjectError::Source { path: path.clone(), definition: name })?;
             after[at] = format!("#define {name} {value}");

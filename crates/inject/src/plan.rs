@@ -91,7 +91,12 @@ pub struct ApplyPlan {
 
 impl ApplyPlan {
     /// What `wishes` come to for `program`, with the objects where `objects` says. `inherited` is the environment.
-    pub fn new(wishes: &Wishes, program: &Program, objects: &Objects, inherited: impl Fn(&str) -> Option<OsString>) -> Self {
+    pub fn new(
+        wishes: &Wishes,
+        program: &Program,
+        objects: &Objects,
+        inherited: impl Fn(&str) -> Option<OsString>,
+    ) -> Self {
         let mut plan = Self {
             applied: Settings::default(),
             hints: String::new(),
@@ -118,7 +123,6 @@ impl ApplyPlan {
         objects: &Objects,
         inherited: impl Fn(&str) -> Option<OsString>,
     ) {
-        
         // What the shim sizes by itself it need not be told.
         let auto = match program.route {
             Route::Preload { .. } => wishes.auto_chunk_cache_bytes,
@@ -160,7 +164,8 @@ impl ApplyPlan {
     pub fn stripe_command(&self, folder: &Path) -> Option<Vec<OsString>> {
         let options = [(Knob::StripeCount, "-c"), (Knob::StripeSize, "-S")];
         let given = options.iter().filter_map(|(knob, option)| Some((*option, self.stripes.whole(*knob)?)));
-        let options: Vec<OsString> = given.flat_map(|(option, value)| [option.into(), value.to_string().into()]).collect();
+        let options: Vec<OsString> =
+            given.flat_map(|(option, value)| [option.into(), value.to_string().into()]).collect();
         if options.is_empty() {
             return None;
         }

@@ -55,8 +55,8 @@ pub struct Program {
 /// Programs that start the one named in their arguments. Only these: an argument that happens to be a program (`cp`'s) is
 /// none that is run.
 const LAUNCHERS: [&str; 14] = [
-    "mpirun", "mpiexec", "orterun", "prterun", "srun", "env", "nice", "timeout", "time", "numactl", "chrt", "taskset", "strace",
-    "stdbuf",
+    "mpirun", "mpiexec", "orterun", "prterun", "srun", "env", "nice", "timeout", "time", "numactl", "chrt", "taskset",
+    "strace", "stdbuf",
 ];
 /// Those of them that start ranks.
 const MPI_LAUNCHERS: usize = 5;
@@ -74,7 +74,9 @@ pub fn find(command: &[OsString]) -> Result<Program> {
     let (mut through, mut has_mpi) = (Vec::new(), false);
     while let Some(place) = LAUNCHERS.iter().position(|name| is_named(&path, name)) {
         let is_program = |word: &OsString| resolve(word).filter(|_| !word.to_string_lossy().starts_with('-'));
-        let Some((at, next)) = rest.iter().enumerate().find_map(|(at, word)| Some((at, is_program(word)?))) else { break };
+        let Some((at, next)) = rest.iter().enumerate().find_map(|(at, word)| Some((at, is_program(word)?))) else {
+            break;
+        };
         has_mpi |= place < MPI_LAUNCHERS;
         through.push(std::mem::replace(&mut path, next));
         rest = &rest[at + 1..];
@@ -82,7 +84,8 @@ pub fn find(command: &[OsString]) -> Result<Program> {
     for _ in 0..MOST_STEPS {
         let failed = |source| InjectError::Io { path: path.clone(), operation: "reading the program", source };
         let Kind::Script(words) = elf::look(&path).map_err(failed)? else { break };
-        let interpreter = words.iter().find(|word| !(word.starts_with('-') || word.contains('='))).cloned().unwrap_or_default();
+        let interpreter =
+            words.iter().find(|word| !(word.starts_with('-') || word.contains('='))).cloned().unwrap_or_default();
         let after_env = words.iter().skip(1).find(|word| !(word.starts_with('-') || word.contains('=')));
         let name = if interpreter.ends_with("/env") { after_env.unwrap_or(&interpreter) } else { &interpreter };
         let next = resolve(OsStr::new(name)).ok_or_else(|| no_program(OsStr::new(name)))?;
@@ -99,8 +102,9 @@ fn is_named(path: &Path, name: &str) -> bool {
 
 /// The executable file that the shell would run for `name`.
 fn resolve(name: &OsStr) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let is_program = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
     if Path::new(name).components().count() > 1 {
         return Some(PathBuf::from(name)).filter(is_program);
     }
@@ -110,7 +114,9 @@ fn resolve(name: &OsStr) -> Option<PathBuf> {
 fn route(path: &Path) -> Result<(Route, bool)> {
     let failed = |source| InjectError::Io { path: path.to_path_buf(), operation: "reading the program", source };
     let none = |reason: &str| (Route::None { reason: reason.to_owned() }, false);
-    let Kind::Executable(executable) = elf::look(path).map_err(failed)? else { return Ok(none("it is no program of this system")) };
+    let Kind::Executable(executable) = elf::look(path).map_err(failed)? else {
+        return Ok(none("it is no program of this system"));
+    };
     if executable.is_foreign {
         return Ok(none("it is a program of another machine or word size"));
     }
@@ -125,7 +131,9 @@ fn route(path: &Path) -> Result<(Route, bool)> {
     let inside = elf::hdf5_inside(path).map_err(failed)?;
     let route = match inside.version {
         Some(_) if inside.takes_drivers => Route::Driver { version: inside.version },
-        Some(version) => Route::None { reason: format!("HDF5 {version} is inside of it, which takes no drivers (1.13.0 or later does)") },
+        Some(version) => Route::None {
+            reason: format!("HDF5 {version} is inside of it, which takes no drivers (1.13.0 or later does)"),
+        },
         None if executable.is_dynamic => Route::Preload { libraries },
         None => Route::None { reason: "it is statically linked, and no HDF5 is inside of it".to_owned() },
     };
@@ -141,7 +149,8 @@ fn linked(path: &Path) -> (Vec<Library>, bool) {
     for line in told.lines() {
         let Some((name, found)) = line.trim().split_once(" => ") else { continue };
         has_mpi |= name.starts_with("libmpi");
-        let is_hdf5 = name.starts_with("libhdf5") && !["_hl", "_cpp", "_fortran", "_tools", "_f90"].iter().any(|part| name.contains(part));
+        let is_hdf5 = name.starts_with("libhdf5")
+            && !["_hl", "_cpp", "_fortran", "_tools", "_f90"].iter().any(|part| name.contains(part));
         let found = found.split(" (").next().unwrap_or_default();
         if is_hdf5 && found.starts_with('/') {
             let version = elf::hdf5_inside(Path::new(found)).ok().and_then(|inside| inside.version);

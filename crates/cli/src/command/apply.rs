@@ -158,7 +158,9 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
         return emit(arguments, &wishes, form);
     }
     if arguments.command.is_empty() {
-        return Err(Failure::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py"));
+        return Err(
+            Failure::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py")
+        );
     }
     let program = find(&arguments.command).map_err(|error| of_inject(&error))?;
     let objects = arguments.objects()?;
@@ -190,7 +192,8 @@ fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Failure> {
 /// What a folder cannot be given is said, and no reason not to start.
 fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     let Some(command) = plan.stripe_command(folder) else {
-        return Err(Failure::usage("--stripe: the settings have no stripes").hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
+        return Err(Failure::usage("--stripe: the settings have no stripes")
+            .hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
     };
     let done = std::process::Command::new(&command[0]).args(&command[1..]).output();
     let refused = match done {
@@ -200,7 +203,9 @@ fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     };
     let folder = crate::render::escape::path(folder);
     match refused {
-        Some(reason) => anstream::eprintln!("raddle apply: {folder}: refused stripes ({})", crate::render::escape::text(&reason)),
+        Some(reason) => {
+            anstream::eprintln!("raddle apply: {folder}: refused stripes ({})", crate::render::escape::text(&reason))
+        }
         None => anstream::eprintln!("raddle apply: {folder}: set {}", plan.stripes),
     }
     Ok(())
@@ -216,8 +221,11 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
             // Whatever the shell starts later.
             let any = Route::Preload { libraries: Vec::new() };
             let any = Program { path: PathBuf::new(), through: Vec::new(), has_mpi: true, route: any };
-            let program =
-                if arguments.command.is_empty() { any } else { find(&arguments.command).map_err(|error| of_inject(&error))? };
+            let program = if arguments.command.is_empty() {
+                any
+            } else {
+                find(&arguments.command).map_err(|error| of_inject(&error))?
+            };
             let plan = ApplyPlan::new(wishes, &program, &objects, |name| std::env::var_os(name));
             install(&objects, &plan)?;
             apply::exports(&plan)
@@ -237,7 +245,9 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
 fn of_inject(error: &InjectError) -> Failure {
     let failure = |exit| Failure::new(exit, &error.to_string());
     match error {
-        InjectError::Separator { .. } | InjectError::NoFolder => failure(Exit::Usage).hint("name a folder: --folder FOLDER"),
+        InjectError::Separator { .. } | InjectError::NoFolder => {
+            failure(Exit::Usage).hint("name a folder: --folder FOLDER")
+        }
         InjectError::NoProgram { .. } | InjectError::System => failure(Exit::Usage),
         InjectError::Io { operation: "writing" | "making the folder", .. } => {
             failure(Exit::Output).hint("name a folder that can be written: --folder FOLDER")

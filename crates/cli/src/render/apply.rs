@@ -44,7 +44,10 @@ fn way(route: &Route) -> String {
         }
         Route::Preload { .. } => "a preloaded object, before the HDF5 that it is linked with".to_owned(),
         Route::Driver { version } => {
-            format!("a driver plugin, for HDF5 {} is inside of it", version.as_deref().unwrap_or("of an unknown version"))
+            format!(
+                "a driver plugin, for HDF5 {} is inside of it",
+                version.as_deref().unwrap_or("of an unknown version")
+            )
         }
         Route::None { reason } => format!("none: {reason}"),
     }
@@ -64,5 +67,8 @@ pub fn notes(program: &Program, plan: &ApplyPlan) -> Vec<String> {
 /// The environment as commands of a shell.
 pub fn exports(plan: &ApplyPlan) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    plan.environment.iter().map(|(name, value)| format!("export {name}={}\n", quoted(&value.to_string_lossy()))).collect()
+    plan.environment
+        .iter()
+        .map(|(name, value)| format!("export {name}={}\n", quoted(&value.to_string_lossy())))
+        .collect()
 }

@@ -2,16 +2,16 @@
 
 pub mod apply;
 pub mod differences;
-pub mod escape;
 pub mod histogram;
 pub mod inspection;
 pub mod keys;
 pub mod plan;
-pub mod quantity;
 pub mod references;
 pub mod report;
 pub mod simulation;
 pub mod table;
+
+pub use raddle_report::{escape, quantity};
 
 /// `value` as indented JSON with a final newline.
 pub fn json(value: &impl serde::Serialize) -> String {
