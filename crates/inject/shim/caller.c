@@ -60,6 +60,10 @@ static void *function_for(const void *return_address) {
     return function;
 }
 
+static list_class class_named(void *handle, const char *name) {
+    return (list_class){dlsym(handle, name), dlsym(RTLD_DEFAULT, name)};
+}
+
 static void fill(hdf5 *library, void *handle) {
     bool is_whole = true;
 #define FIND(result, function, parameters) *(void **)&library->function = dlsym(handle, #function);
@@ -68,12 +72,12 @@ static void fill(hdf5 *library, void *handle) {
     is_whole = is_whole && library->function;
     HDF5_FUNCTIONS(NEEDED)
     HDF5_MAYBE(FIND)
-    library->file_access = dlsym(handle, "H5P_CLS_FILE_ACCESS_ID_g");
-    library->file_creation = dlsym(handle, "H5P_CLS_FILE_CREATE_ID_g");
-    library->dataset_access = dlsym(handle, "H5P_CLS_DATASET_ACCESS_ID_g");
-    library->dataset_creation = dlsym(handle, "H5P_CLS_DATASET_CREATE_ID_g");
-    library->is_whole = is_whole && library->file_access && library->file_creation && library->dataset_access &&
-                        library->dataset_creation;
+    library->file_access = class_named(handle, "H5P_CLS_FILE_ACCESS_ID_g");
+    library->file_creation = class_named(handle, "H5P_CLS_FILE_CREATE_ID_g");
+    library->dataset_access = class_named(handle, "H5P_CLS_DATASET_ACCESS_ID_g");
+    library->dataset_creation = class_named(handle, "H5P_CLS_DATASET_CREATE_ID_g");
+    library->is_whole = is_whole && library->file_access.own && library->file_creation.own && library->dataset_access.own &&
+                        library->dataset_creation.own;
     unsigned major = 0, minor = 0, release = 0;
     /* Answers without initialising the library. */
     if (library->H5get_libversion) library->H5get_libversion(&major, &minor, &release);

@@ -83,7 +83,7 @@ static bool set_filters(const hdf5 *library, hid_t list) {
 
 hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space) {
     if (!setting("chunk") && !setting("compact") && !setting("gzip") && !setting("fletcher32") && !setting("no_fill")) return own;
-    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(*library->dataset_creation) : library->H5Pcopy(own);
+    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_creation)) : library->H5Pcopy(own);
     if (list < 0) return own;
     bool changed = set_compact(library, list, type, space);
     changed |= set_chunk(library, list, space);
@@ -157,10 +157,10 @@ hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t 
     hsize_t chunks = sweep_chunks(extent, chunk, rank, chunk_bytes, most_bytes);
     size_t wanted = (size_t)(chunks * chunk_bytes);
     if (wanted <= LEAST_DEFAULT_BYTES || wanted <= cache_of_file(library, within)) return own;
-    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(*library->dataset_access) : library->H5Pcopy(own);
+    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_access)) : library->H5Pcopy(own);
     if (list < 0) return own;
     /* A new list answers (size_t)-1: as the file's. */
-    hid_t fresh = library->H5Pcreate(*library->dataset_access);
+    hid_t fresh = library->H5Pcreate(class_id(library->dataset_access));
     size_t slots, bytes, usual_slots, usual_bytes;
     double preemption, usual_preemption;
     library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);

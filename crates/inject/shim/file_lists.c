@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* A list of the program's, its values to be changed. */
-static hid_t copy_of(const hdf5 *library, hid_t own, hid_t *class) {
-    return own == H5P_DEFAULT ? library->H5Pcreate(*class) : library->H5Pcopy(own);
+static hid_t copy_of(const hdf5 *library, hid_t own, list_class class) {
+    return own == H5P_DEFAULT ? library->H5Pcreate(class_id(class)) : library->H5Pcopy(own);
 }
 
 /* Sets one number that has a getter and a setter with the same type. */
@@ -118,7 +118,7 @@ static bool is_parallel(const hdf5 *library, hid_t list) {
 }
 
 hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with_page_buffer, outcome *what) {
-    hid_t list = copy_of(library, own, library->file_access), fresh = library->H5Pcreate(*library->file_access);
+    hid_t list = copy_of(library, own, library->file_access), fresh = library->H5Pcreate(class_id(library->file_access));
     if (list < 0 || fresh < 0) return own;
     set_alignment(library, list, fresh, what);
     SET_NUMBER("meta_block", hsize_t, H5Pget_meta_block_size, H5Pset_meta_block_size);

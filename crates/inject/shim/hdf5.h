@@ -130,13 +130,23 @@ typedef struct {
     F(herr_t, H5Pset_page_buffer_size, (hid_t, size_t, unsigned, unsigned))                                   \
     F(herr_t, H5Pget_page_buffer_size, (hid_t, size_t *, unsigned *, unsigned *))
 
+/* Where a libhdf5 keeps the number of a property list class, once it is initialised. A program that is linked with it may
+ * have the variable copied into itself, and then the library's own stays as it was: the one that is set is meant. */
+typedef struct {
+    const hid_t *own, *copied;
+} list_class;
+
+static inline hid_t class_id(list_class class) {
+    return *class.own > 0 || !class.copied ? *class.own : *class.copied;
+}
+
 /* One libhdf5. */
 typedef struct {
     void *base;     /* where it is loaded */
     bool is_whole;  /* all of HDF5_FUNCTIONS were found */
     bool is_known;  /* of a version whose binary interface is the one above */
     char version[24];
-    hid_t *file_access, *file_creation, *dataset_access, *dataset_creation; /* its property list classes */
+    list_class file_access, file_creation, dataset_access, dataset_creation;
 #define FIELD(result, name, parameters) result(*name) parameters;
     HDF5_FUNCTIONS(FIELD)
     HDF5_MAYBE(FIELD)
