@@ -47,7 +47,8 @@ build: setup
 # them with fewer features, built anew.
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop tests/apply
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply
 	$(MAKE) test-python
 	$(MAKE) test-mpi
 

@@ -49,6 +49,12 @@ def serial(tmp_path):
 
 
 @pytest.fixture
+def serial_flags(serial):
+    """How programs are compiled with Debian's libhdf5."""
+    return SERIAL
+
+
+@pytest.fixture
 def parallel(tmp_path):
     """Compiles a program with Open MPI's libhdf5."""
     if not Path("/usr/include/hdf5/openmpi/hdf5.h").exists():
