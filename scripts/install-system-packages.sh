@@ -5,7 +5,9 @@
 set -eu
 
 missing=""
-command -v h5dump >/dev/null 2>&1 || missing="hdf5-tools"
+# Programs of C are compiled with it, to be given settings.
+[ -e /usr/include/hdf5/serial/hdf5.h ] || missing="libhdf5-dev"
+command -v h5dump >/dev/null 2>&1 || missing="$missing hdf5-tools"
 # Any MPI that is there will do.
 if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; then
     missing="$missing libopenmpi-dev openmpi-bin libclang-dev libhdf5-openmpi-dev"

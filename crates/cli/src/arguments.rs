@@ -66,6 +66,10 @@ pub enum Command {
         #[command(subcommand)]
         command: command::events::EventsCommand,
     },
+    /// Start a program with settings of HDF5 that make it faster, without changing the program
+    Apply(command::apply::ApplyArgs),
+    /// Make a page with figures of what runs did, from their --report files
+    Report(command::report::ReportArgs),
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
@@ -89,6 +93,8 @@ impl Command {
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
             Self::Events { .. } => "events",
+            Self::Apply(_) => "apply",
+            Self::Report(_) => "report",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -102,5 +108,10 @@ impl Command {
             Self::Idx { command } => command.is_for_ranks(),
             _ => false,
         }
+    }
+
+    /// Whether every rank does it for itself: it becomes another program, which joins the others in its own way.
+    pub fn is_each_rank_s(&self) -> bool {
+        matches!(self, Self::Apply(_))
     }
 }

@@ -66,6 +66,8 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
         Command::Keys { command } => command::keys::run(&command),
         Command::Idx { command } => command::idx::run(&command, team),
         Command::Events { command } => command::events::run(&command),
+        Command::Apply(arguments) => command::apply::run(&arguments),
+        Command::Report(arguments) => command::report::run(&arguments),
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),

@@ -2,6 +2,7 @@
 //! [`crate::render`]; what is done is done by the crates below.
 
 pub mod append;
+pub mod apply;
 pub mod completions;
 pub mod demo;
 pub mod events;
@@ -12,6 +13,7 @@ pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod rechunk;
+pub mod report;
 mod simulate;
 pub mod verify;
 

@@ -13,6 +13,7 @@ pub mod placing;
 pub mod reader;
 pub mod running;
 pub mod schema;
+pub mod setting;
 pub mod simulation;
 pub mod size;
 pub mod stripes;

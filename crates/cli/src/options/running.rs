@@ -70,8 +70,20 @@ impl RunningArgs {
     /// If the file cannot be written.
     pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
-        std::fs::write(path, crate::render::json(report)).map_err(|cause| Failure::writing(path, &cause))
+        let invocation: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let report =
+            Reported { program: concat!("raddle ", env!("CARGO_PKG_VERSION")), invocation: &invocation, report };
+        std::fs::write(path, crate::render::json(&report)).map_err(|cause| Failure::writing(path, &cause))
     }
+}
+
+/// A report with what it takes to make it again.
+#[derive(Serialize)]
+struct Reported<'a, T> {
+    program: &'static str,
+    invocation: &'a [String],
+    #[serde(flatten)]
+    report: &'a T,
 }
 
 /// When to show something.

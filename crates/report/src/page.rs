@@ -1,0 +1,224 @@
+//! The page: one file, no script, no network, light and dark, for phones and paper.
+
+use crate::figures;
+use crate::quantity;
+use crate::run::{File, Run, Stage};
+use crate::svg::html;
+use std::collections::BTreeMap;
+
+const STYLE: &str = include_str!("page.css");
+
+/// A run to be shown.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// What it is called: the report's file name.
+    pub name: String,
+    /// The run.
+    pub run: Run,
+    /// The file that it wrote, if it could be looked at.
+    pub file: Option<File>,
+    /// Why the file could not be looked at, if that was tried.
+    pub file_missing: Option<String>,
+}
+
+/// The page that shows `runs`.
+pub fn page(runs: &[Shown]) -> String {
+    let title = match runs {
+        [one] => format!("raddle {}", one.run.command().unwrap_or("run")),
+        several => format!("{} raddle runs", several.len()),
+    };
+    let sections: String = runs.iter().map(|shown| section(shown, runs.len() > 1)).collect();
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{sections}</main>\n</body>\n</html>\n",
+        title = html(&title)
+    )
+}
+
+fn section(shown: &Shown, has_others: bool) -> String {
+    let run = &shown.run;
+    let mut text = String::new();
+    if has_others {
+        text.push_str(&format!("<h2>{}</h2>\n", html(&shown.name)));
+    }
+    if let Some(output) = &run.output {
+        text.push_str(&format!("<p>{}</p>\n", html(&output.to_string_lossy())));
+    }
+    text.push_str(&facts(run));
+    for figure in figures::all(run, shown.file.as_ref()) {
+        let (title, caption) = (html(&figure.title), html(&figure.caption));
+        text.push_str(&format!(
+            "<h3>{title}</h3>\n<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n",
+            figure.inline()
+        ));
+        if figure.name == "stages" {
+            text.push_str(&stage_table(run));
+            text.push_str(&predictions(run));
+        }
+    }
+    if let Some(reason) = &shown.file_missing {
+        text.push_str(&format!("<p class=\"soft\">Nothing is shown of the file: {}</p>\n", html(reason)));
+    }
+    if !run.invocation.is_empty() {
+        text.push_str(&format!("<h3>To repeat it</h3>\n<pre>{}</pre>\n", html(&command_line(&run.invocation))));
+    }
+    if let Some(program) = &run.program {
+        text.push_str(&format!("<p class=\"soft\">{}</p>\n", html(program)));
+    }
+    text
+}
+
+/// The numbers that are looked for first.
+fn facts(run: &Run) -> String {
+    let size = |len_bytes: Option<u64>| len_bytes.map(quantity::size);
+    let rate =
+        run.input_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
+    let facts = [
+        ("time", run.elapsed_s.map(quantity::seconds)),
+        ("inputs", run.inputs.map(quantity::count)),
+        ("input", size(run.input_len_bytes)),
+        ("output", size(run.output_len_bytes)),
+        ("uncompressed", size(run.logical_len_bytes)),
+        ("input rate", rate),
+        ("datasets", run.datasets.map(quantity::count)),
+        ("metadata", size(run.metadata_len_bytes)),
+        ("threads", run.engine.jobs.map(quantity::count)),
+        ("peak memory", size(run.memory.peak_rss_bytes)),
+        ("buffers, at most", size(run.memory.budget_peak_bytes)),
+    ];
+    let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let items: String =
+        facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", html(&value))).collect();
+    format!("<dl>{items}</dl>\n")
+}
+
+fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
+    let head: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
+    let row = |cells: &Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!("<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n")
+}
+
+/// The stages of all ranks, in numbers.
+fn stage_table(run: &Run) -> String {
+    let mut sums: BTreeMap<usize, Stage> = BTreeMap::new();
+    let mut places: Vec<&str> = Vec::new();
+    for stage in run.all_stages() {
+        let place = places.iter().position(|name| *name == stage.stage).unwrap_or_else(|| {
+            places.push(&stage.stage);
+            places.len() - 1
+        });
+        let sum =
+            sums.entry(place).or_insert_with(|| Stage { wall_s: 0.0, cpu_s: 0.0, bytes: 0, calls: 0, ..stage.clone() });
+        sum.wall_s += stage.wall_s;
+        sum.cpu_s += stage.cpu_s;
+        sum.bytes = sum.bytes.saturating_add(stage.bytes);
+        sum.calls = sum.calls.saturating_add(stage.calls);
+    }
+    let row = |stage: &Stage| {
+        vec![
+            stage.stage.clone(),
+            quantity::seconds(stage.wall_s),
+            quantity::seconds(stage.cpu_s),
+            quantity::size(stage.bytes),
+            quantity::count(stage.calls),
+        ]
+    };
+    let rows: Vec<Vec<String>> = sums.values().map(row).collect();
+    table(&["stage", "time", "processor", "bytes", "calls"], &rows)
+}
+
+/// What was foretold, beside what happened.
+fn predictions(run: &Run) -> String {
+    let Some(prediction) = &run.prediction else { return String::new() };
+    let sizes = [
+        (
+            "chunks and values",
+            prediction.stored_len_bytes,
+            run.output_len_bytes.zip(run.metadata_len_bytes).map(|(all, part)| all.saturating_sub(part)),
+        ),
+        ("metadata", prediction.metadata_len_bytes, run.metadata_len_bytes),
+        ("memory of buffers", prediction.memory_len_bytes, run.memory.budget_peak_bytes),
+    ];
+    let ratio =
+        |predicted: f64, actual: f64| if actual > 0.0 { format!("{:.2}", predicted / actual) } else { "-".to_owned() };
+    let mut rows = Vec::new();
+    for (name, predicted, actual) in sizes {
+        if let (Some(predicted), Some(actual)) = (predicted, actual) {
+            let ratio = ratio(predicted as f64, actual as f64);
+            rows.push(vec![name.to_owned(), quantity::size(predicted), quantity::size(actual), ratio]);
+        }
+    }
+    if let (Some(predicted), Some(actual)) = (prediction.elapsed_s, run.engine.elapsed_s) {
+        rows.push(vec![
+            "execution".to_owned(),
+            quantity::seconds(predicted),
+            quantity::seconds(actual),
+            ratio(predicted, actual),
+        ]);
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("<h3>Foretold and found</h3>\n{}", table(&["", "foretold", "found", "ratio"], &rows))
+}
+
+/// The words of a command line, quoted for a shell where they need it.
+fn command_line(words: &[String]) -> String {
+    let is_plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+@%".contains(c));
+    let quoted =
+        |word: &String| if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn shown(text: &str) -> Shown {
+        Shown {
+            name: "run.json".to_owned(),
+            run: Run::parse(Path::new("run.json"), text.as_bytes()).unwrap(),
+            ..Shown::default()
+        }
+    }
+
+    const RUN: &str = r#"{"program": "raddle 1", "invocation": ["raddle", "merge", "a b.h5", "<x>"], "output": "o<&>.h5",
+        "input_len_bytes": 1000, "output_len_bytes": 900, "metadata_len_bytes": 100, "elapsed_s": 2.0,
+        "prediction": {"stored_len_bytes": 400, "metadata_len_bytes": 100},
+        "stages": [{"rank": 0, "stage": "scan", "wall_s": 1.0, "cpu_s": 0.5, "bytes": 10, "calls": 2}],
+        "engine": {"stages": [{"rank": 1, "stage": "scan", "wall_s": 1.0, "cpu_s": 0.5, "bytes": 10, "calls": 2}]}}"#;
+
+    #[test]
+    fn a_page_is_whole_and_asks_nothing_of_a_network() {
+        let page = page(&[shown(RUN)]);
+        for part in [
+            "<svg",
+            "Time by stage",
+            "Foretold and found",
+            "raddle merge &#39;a b.h5&#39; &#39;&lt;x&gt;&#39;",
+            "o&lt;&amp;&gt;.h5",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
+        // Both ranks together: 2 seconds, 20 bytes, 4 calls; predicted 400 of 800.
+        assert!(page.contains("<tr><td>scan</td><td>2.00 s</td><td>1.00 s</td><td>20 B</td><td>4</td></tr>"), "{page}");
+        assert!(page.contains("<td>400 B</td><td>800 B</td><td>0.50</td>"), "{page}");
+    }
+
+    #[test]
+    fn several_runs_have_names() {
+        let page = page(&[shown(RUN), shown(RUN)]);
+        assert_eq!(page.matches("<h2>run.json</h2>").count(), 2);
+        assert!(page.contains("<title>2 raddle runs</title>"));
+    }
+}
