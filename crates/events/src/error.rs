@@ -94,7 +94,7 @@ pub enum EventsError {
     #[error("{place}: {fault}")]
     Bad {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// What is wrong.
         fault: Fault,
     },
@@ -102,7 +102,7 @@ pub enum EventsError {
     #[error("{place}: there is no such {kind}; there is {}", listed(there_is))]
     NoSuch {
         /// The file, and what was asked for.
-        place: Place,
+        place: Box<Place>,
         /// What was asked for.
         kind: &'static str,
         /// Names of what there is.
@@ -112,7 +112,7 @@ pub enum EventsError {
     #[error("{place}: there are {len_entries} entries")]
     NoSuchEntries {
         /// Source and entries asked for.
-        place: Place,
+        place: Box<Place>,
         /// Entries that there are.
         len_entries: u64,
     },
@@ -144,7 +144,7 @@ pub enum EventsError {
     #[error("{place}: it is {got}, in the inputs before {expected}")]
     FormDiffers {
         /// The input and the product.
-        place: Place,
+        place: Box<Place>,
         /// How it is.
         got: String,
         /// How it is in the first input.
@@ -154,7 +154,7 @@ pub enum EventsError {
     #[error("{place}: {what} differs from that of the first input")]
     StreamDiffers {
         /// The input.
-        place: Place,
+        place: Box<Place>,
         /// What is different.
         what: &'static str,
     },
@@ -162,7 +162,7 @@ pub enum EventsError {
     #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
     NotInFirst {
         /// The input and the product.
-        place: Place,
+        place: Box<Place>,
         /// Names of what the first input has.
         there_is: Vec<String>,
     },
@@ -170,7 +170,7 @@ pub enum EventsError {
     #[error("{place}: {what} of {got} does not fit {layout}, whose limit is {limit}")]
     Limit {
         /// Source, product and entries.
-        place: Place,
+        place: Box<Place>,
         /// What is too great.
         what: &'static str,
         /// How great it is.
@@ -284,7 +284,7 @@ pub enum Fault {
 impl Fault {
     /// The error that says the same of a place.
     pub fn at(self, place: &Place) -> EventsError {
-        EventsError::Bad { place: place.clone(), fault: self }
+        EventsError::Bad { place: Box::new(place.clone()), fault: self }
     }
 }
 

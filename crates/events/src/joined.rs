@@ -71,12 +71,12 @@ fn match_products(schema: &Schema, source: &dyn Source) -> Result<Vec<usize>> {
     for product in &schema.products {
         let Some(number) = own.position(&product.name) else {
             let place = source.place().branch(&product.name);
-            return Err(EventsError::NoSuch { place, kind: "product", there_is: names(own) });
+            return Err(EventsError::NoSuch { place: place.into(), kind: "product", there_is: names(own) });
         };
         let form = &own.products[number].form;
         if *form != product.form {
             return Err(EventsError::FormDiffers {
-                place: source.place().branch(&product.name),
+                place: source.place().branch(&product.name).into(),
                 got: form.to_string(),
                 expected: product.form.to_string(),
             });
@@ -87,7 +87,7 @@ fn match_products(schema: &Schema, source: &dyn Source) -> Result<Vec<usize>> {
         None => Ok(products),
         Some(more) => {
             let place = source.place().branch(&more.name);
-            Err(EventsError::NotInFirst { place, there_is: names(schema) })
+            Err(EventsError::NotInFirst { place: place.into(), there_is: names(schema) })
         }
     }
 }

@@ -92,6 +92,6 @@ fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
     match there_is.as_slice() {
         [only] => Ok(only.clone()),
         _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
-        _ => Err(EventsError::NoSuch { place: Place::file(path).tree(USUAL_TREE), kind: "tree", there_is }),
+        _ => Err(EventsError::NoSuch { place: Place::file(path).tree(USUAL_TREE).into(), kind: "tree", there_is }),
     }
 }

@@ -58,7 +58,7 @@ pub trait Reader: Send {
 /// Fails if `entries` are not of a source of `len_entries`.
 pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u64) -> Result<()> {
     if entries.start > entries.end || entries.end > len_entries {
-        return Err(EventsError::NoSuchEntries { place: place.entries(entries.clone()), len_entries });
+        return Err(EventsError::NoSuchEntries { place: place.entries(entries.clone()).into(), len_entries });
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ pub(crate) fn check_products(place: &Place, products: &[usize], schema: &Schema)
     match products.iter().find(|&&number| number >= schema.products.len()) {
         None => Ok(()),
         Some(number) => Err(EventsError::NoSuch {
-            place: place.branch(&number.to_string()),
+            place: place.branch(&number.to_string()).into(),
             kind: "product",
             there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
         }),

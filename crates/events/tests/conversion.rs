@@ -195,7 +195,7 @@ fn a_difference_is_found_where_it_is() {
     let shifted = Shifted { inner: TestProducts::new(11, None), asked: Mutex::default() };
     let error = run(&shifted, check(), &options(1)).unwrap_err();
     assert_eq!(error.to_string(), "generated events, branch ints: entry 0 differs from what was expected: its value");
-    assert_eq!(*shifted.asked.lock().unwrap(), [0..10]);
+    assert_eq!(shifted.asked.lock().unwrap().as_slice(), std::slice::from_ref(&(0..10)));
 }
 
 /// Entry n is test product n + 1; notes what is asked for.

@@ -148,7 +148,7 @@ impl Arranger {
         event.clear();
         let number = |len_bytes: usize| {
             i32::try_from(len_bytes).map_err(|_| EventsError::Limit {
-                place: place.clone(),
+                place: place.clone().into(),
                 what: "an event",
                 got: len_bytes as u64,
                 limit: i32::MAX as u64,

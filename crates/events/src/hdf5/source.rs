@@ -55,12 +55,12 @@ pub struct Hdf5Source {
 pub(super) enum Ids {
     None,
     /// Run, subrun, event.
-    Arrays([Array; 3]),
+    Arrays(Box<[Array; 3]>),
     /// Run and subrun of the first event, which is all that the framework records, and 32 bits of each event's number.
     Framework {
         run: u32,
         lumi: u32,
-        events: Array,
+        events: Box<Array>,
     },
 }
 
@@ -127,7 +127,7 @@ impl Hdf5Source {
         let mut arrays: Vec<&Array> = match &self.ids {
             Ids::None => Vec::new(),
             Ids::Arrays(arrays) => arrays.iter().collect(),
-            Ids::Framework { events, .. } => vec![events],
+            Ids::Framework { events, .. } => vec![events.as_ref()],
         };
         match &self.content {
             Content::Columns(columns) => arrays.extend(products.iter().flat_map(|&product| &columns[product])),
@@ -201,11 +201,11 @@ fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<Opened> {
     }
     check_names(file, &schema)?;
     let ids = match file.group(columns::IDS).filter(|group| group.has("event")) {
-        Some(group) => Ids::Arrays([
+        Some(group) => Ids::Arrays(Box::new([
             group.array("run", &[Number::Uint32])?,
             group.array("lumi", &[Number::Uint32])?,
             group.array("event", &[Number::Uint64])?,
-        ]),
+        ])),
         None => Ids::None,
     };
     check_ids(file, &ids, len_entries)?;
@@ -254,7 +254,7 @@ fn check_ids(file: &EventsFile, ids: &Ids, len_entries: u64) -> Result<()> {
     let arrays: Vec<&Array> = match ids {
         Ids::None => Vec::new(),
         Ids::Arrays(arrays) => arrays.iter().collect(),
-        Ids::Framework { events, .. } => vec![events],
+        Ids::Framework { events, .. } => vec![events.as_ref()],
     };
     match arrays.into_iter().find(|array| array.len != len_entries) {
         None => Ok(()),
@@ -282,11 +282,11 @@ fn listed_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Schema> {
 }
 
 fn id_arrays(lumi: GroupIn<'_>, run: &str, lumisec: &str, event: &str) -> Result<Ids> {
-    Ok(Ids::Arrays([
+    Ok(Ids::Arrays(Box::new([
         lumi.array(run, &[Number::Uint32])?,
         lumi.array(lumisec, &[Number::Uint32])?,
         lumi.array(event, &[Number::Uint64])?,
-    ]))
+    ])))
 }
 
 fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
@@ -341,7 +341,8 @@ fn open_framework_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opene
 
 fn framework_ids(lumi: GroupIn<'_>, events: &str) -> Result<Ids> {
     let first = |name: &str| lumi.number(name).map(|number| number.unwrap_or(0) as u32);
-    Ok(Ids::Framework { run: first(RUN)?, lumi: first(LUMISEC)?, events: lumi.array(events, &[Number::Int32])? })
+    let events = Box::new(lumi.array(events, &[Number::Int32])?);
+    Ok(Ids::Framework { run: first(RUN)?, lumi: first(LUMISEC)?, events })
 }
 
 /// Number of offsets of `events` events, which have one end more than there are blobs.
@@ -395,14 +396,16 @@ impl Ids {
     fn len(&self) -> u64 {
         match self {
             Self::None => 0,
-            Self::Arrays([_, _, events]) | Self::Framework { events, .. } => events.len,
+            Self::Arrays(arrays) => arrays[2].len,
+            Self::Framework { events, .. } => events.len,
         }
     }
 
     fn read(&self, file: &EventsFile, reader: &mut DatasetReader, entries: Range<u64>) -> Result<Vec<EventId>> {
         match self {
             Self::None => Ok(Vec::new()),
-            Self::Arrays([runs, lumis, events]) => {
+            Self::Arrays(arrays) => {
+                let [runs, lumis, events] = arrays.as_ref();
                 let runs = file.read(reader, runs, entries.clone())?;
                 let lumis = file.read(reader, lumis, entries.clone())?;
                 let events = file.read_u64(reader, events, entries)?;

@@ -29,9 +29,9 @@ pub fn merge(
     let (mut events, mut buffer) = (0, Vec::new());
     for (number, stream) in streams.iter().enumerate() {
         if number == 0 {
-            output.write(&stream.header_bytes(&mut buffer)?.to_vec())?;
+            output.write(stream.header_bytes(&mut buffer)?)?;
         } else if let Some(what) = streams[0].difference(stream) {
-            return Err(EventsError::StreamDiffers { place: Place::file(stream.path()), what });
+            return Err(EventsError::StreamDiffers { place: Place::file(stream.path()).into(), what });
         }
         let records = stream.records_range();
         let mut at = records.start;

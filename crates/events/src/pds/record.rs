@@ -171,7 +171,7 @@ pub(super) fn payload_len_bytes(blobs: impl Iterator<Item = usize>) -> u64 {
 }
 
 /// Longest payload, and longest stored data: lengths are words of 32 bits, of which two bits are taken.
-pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = (u32::MAX & !3) as u64;
+pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = !3_u32 as u64;
 
 /// Appends the record of one event to `out`. `payload` must not be longer than [`LONGEST_PAYLOAD_LEN_BYTES`].
 pub(super) fn push(

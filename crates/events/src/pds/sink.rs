@@ -155,7 +155,7 @@ impl Prepare for PdsPreparer {
             let len_bytes = record::payload_len_bytes(blobs().map(<[u8]>::len));
             if len_bytes > LONGEST_PAYLOAD_LEN_BYTES {
                 return Err(EventsError::Limit {
-                    place: place.entries(entry..entry + 1),
+                    place: place.entries(entry..entry + 1).into(),
                     what: "an event",
                     got: len_bytes,
                     limit: LONGEST_PAYLOAD_LEN_BYTES,

@@ -201,7 +201,7 @@ impl RootFile {
         // The highest cycle of a name comes first.
         let found = self.keys.iter().find(|named| named.path == path && named.key.class == NTUPLE_CLASS);
         found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
-            place: Place::file(self.file.path()).tree(path),
+            place: Place::file(self.file.path()).tree(path).into(),
             kind: "RNTuple",
             there_is: self.ntuples(),
         })
@@ -226,7 +226,7 @@ impl RootFile {
                 .find(|named| named.path == path && named.key.cycle == tree.cycle && named.key.class == tree.class)
         });
         found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
-            place: Place::file(self.file.path()).tree(path),
+            place: Place::file(self.file.path()).tree(path).into(),
             kind: "tree",
             there_is: trees.into_iter().map(|tree| tree.path).collect(),
         })

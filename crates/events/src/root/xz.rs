@@ -95,12 +95,9 @@ fn check_filter(fields: &[u8]) -> Result<(), XzFault> {
     let mut at = 2;
     // Stored and decoded length, where they are: numbers of 7 bits a byte.
     for bit in [0x40, 0x80] {
-        while flags & bit != 0 {
-            let byte = *fields.get(at).ok_or(XzFault::Header)?;
-            at += 1;
-            if byte & 0x80 == 0 {
-                break;
-            }
+        if flags & bit != 0 {
+            let rest = fields.get(at..).ok_or(XzFault::Header)?;
+            at += 1 + rest.iter().position(|byte| byte & 0x80 == 0).ok_or(XzFault::Header)?;
         }
     }
     match fields.get(at..at + 2) {

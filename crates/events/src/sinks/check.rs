@@ -36,7 +36,7 @@ impl<'expected> CheckSink<'expected> {
         let mut products = Vec::new();
         for product in &schema.products {
             let number = expected.schema().position(&product.name).ok_or_else(|| EventsError::NoSuch {
-                place: place.branch(&product.name),
+                place: place.branch(&product.name).into(),
                 kind: "product",
                 there_is: expected.schema().products.iter().map(|product| product.name.clone()).collect(),
             })?;
@@ -93,7 +93,7 @@ impl<'expected> Sink for CheckSink<'expected> {
         let expected = self.expected.len_entries();
         if self.checked.entries != expected {
             let place = self.expected.place().entries(0..self.checked.entries);
-            return Err(EventsError::NoSuchEntries { place, len_entries: expected });
+            return Err(EventsError::NoSuchEntries { place: place.into(), len_entries: expected });
         }
         Ok(self.checked)
     }

@@ -107,7 +107,7 @@ pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failu
     let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
     if chosen.is_empty() && !globs.is_empty() {
         let error = EventsError::NoSuch {
-            place: source.place().branch(&globs.join(" ")),
+            place: source.place().branch(&globs.join(" ")).into(),
             kind: "product",
             there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
         };
