@@ -66,6 +66,10 @@ pub enum Command {
         #[command(subcommand)]
         command: command::events::EventsCommand,
     },
+    /// Measure HDF5 on this machine: which settings take how long, and what can be told
+    Bench(command::bench::BenchArgs),
+    /// Find the settings of HDF5 that help on this machine, and write them into a profile
+    Tune(command::tune::TuneArgs),
     /// Start a program with settings of HDF5 that make it faster, without changing the program
     Apply(command::apply::ApplyArgs),
     /// Make a page with figures of what runs did, from their --report files
@@ -93,6 +97,8 @@ impl Command {
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
             Self::Events { .. } => "events",
+            Self::Bench(_) => "bench",
+            Self::Tune(_) => "tune",
             Self::Apply(_) => "apply",
             Self::Report(_) => "report",
             Self::Demo(_) => "demo",

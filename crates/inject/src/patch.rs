@@ -51,7 +51,7 @@ pub fn patch(settings: &Settings, folder: &Path) -> Result<String> {
             let defines = |line: &&str| {
                 line.strip_prefix("#define ").is_some_and(|rest| rest.split_whitespace().next() == Some(name))
             };
-            let at = before.iter().position(|line| defines(&line));
+            let at = before.iter().position(defines);
             let at = at.ok_or_else(|| InjectError::Source { path: path.clone(), definition: name })?;
             after[at] = format!("#define {name} {value}");
         }

@@ -63,7 +63,11 @@ pub fn stages(run: &Run) -> Option<Figure> {
         for (place, name) in names.iter().enumerate() {
             let Some(&wall_s) = stages.get(name) else { continue };
             let width = wall_s / longest * (right - left);
-            let what = format!("{name}: {} ({:.0} %)", quantity::seconds(wall_s), 100.0 * wall_s / total(stages).max(f64::MIN_POSITIVE));
+            let what = format!(
+                "{name}: {} ({:.0} %)",
+                quantity::seconds(wall_s),
+                100.0 * wall_s / total(stages).max(f64::MIN_POSITIVE)
+            );
             figure.rectangle([x, y, width, height], COLOURS[place % COLOURS.len()], &what);
             x += width;
         }

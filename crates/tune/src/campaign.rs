@@ -174,13 +174,12 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
     };
     match bench.executor.run(&request, bench.cancel)? {
         Answer::Done(outcome) => {
-            let bytes = outcome.len_bytes;
             arm.runs[block] = Some(outcome);
-            bench.observer.event(&Event::Advanced { stage: Stage::Measure, bytes, items: 1 });
         }
         Answer::NotApplicable(why) => arm.fault = Some(Fault::NotApplicable(why)),
         Answer::Failed(why) => arm.fault = Some(Fault::Failed(why)),
     }
+    bench.observer.event(&Event::Advanced { stage: Stage::Measure, bytes: 0, items: 1 });
     Ok(())
 }
 
@@ -271,6 +270,16 @@ fn medians(arm: &Arm) -> Option<Medians> {
 }
 
 impl Findings {
+    /// Runs that were done, without the sentinel's.
+    pub fn runs(&self) -> usize {
+        self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
+    }
+
+    /// The version of HDF5 that was measured, if anything ran.
+    pub fn hdf5(&self) -> Option<&str> {
+        self.arms.iter().find_map(|finding| Some(finding.arm.runs.iter().flatten().next()?.hdf5.as_str()))
+    }
+
     /// The settings of the default.
     pub fn base(&self) -> &Settings {
         &self.arms[0].arm.candidate.settings

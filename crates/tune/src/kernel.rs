@@ -75,6 +75,31 @@ pub enum Kernel {
         /// Values per cell.
         components: u64,
     },
+    /// Tables to which every input adds its rows, as a merge in a loop over its inputs does.
+    Concat {
+        /// Inputs.
+        inputs: u64,
+        /// Tables.
+        datasets: u64,
+        /// Rows that an input adds to a table.
+        rows: u64,
+        /// Values of a row, of 4 bytes.
+        columns: u64,
+    },
+    /// Tables read by ranges of rows, as an analysis reads its share of a merged file.
+    Read {
+        /// Tables.
+        datasets: u64,
+        /// Rows of a table.
+        rows: u64,
+        /// Values of a row, of 4 bytes.
+        columns: u64,
+        /// Rows of a range.
+        rows_per_read: u64,
+        /// Whether ranges come in drawn order, not one after the other.
+        #[serde(default)]
+        shuffled: bool,
+    },
 }
 
 /// Interface of [`Kernel::Ior`].
@@ -124,6 +149,8 @@ impl Kernel {
             Self::Vpic { .. } => "vpic",
             Self::Bdcats { .. } => "bdcats",
             Self::Amrex { .. } => "amrex",
+            Self::Concat { .. } => "concat",
+            Self::Read { .. } => "read",
         }
     }
 
@@ -152,6 +179,12 @@ impl Kernel {
                 ("components", components),
                 ("element", 8),
             ],
+            Self::Concat { inputs, datasets, rows, columns } => {
+                vec![("inputs", inputs), ("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
+            }
+            Self::Read { datasets, rows, columns, .. } => {
+                vec![("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
+            }
         }
     }
 
@@ -167,6 +200,8 @@ impl Kernel {
             Self::Many { elements, .. } => vec![elements],
             Self::Ior { transfer_len_bytes, blocks, .. } => vec![(transfer_len_bytes / 8).saturating_mul(blocks)],
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![particles],
+            Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
+            Self::Read { rows, columns, .. } => vec![rows, columns],
             // Each level has its own.
             Self::Amrex { .. } => Vec::new(),
         }
@@ -192,6 +227,9 @@ impl Kernel {
                 if noise == 0 || noise > 1 << 20 || !(0.0..=1.0).contains(&zero_fraction) =>
             {
                 Err(WorkloadFault::Size("data.noise or data.zero_fraction"))
+            }
+            Self::Read { rows, rows_per_read, .. } if rows_per_read == 0 || rows_per_read > rows => {
+                Err(WorkloadFault::Size("rows_per_read, or more than rows,"))
             }
             Self::Bdcats { parts, particles } if parts == 0 || parts > particles => Err(WorkloadFault::Size("parts")),
             Self::Ior { transfer_len_bytes, .. } if transfer_len_bytes % 8 != 0 => {

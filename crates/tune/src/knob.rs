@@ -240,6 +240,20 @@ impl Knob {
         }
     }
 
+    /// `chunk_cache=64MiB`: the setting with its value, as people write it.
+    pub fn assignment(self, value: &Value) -> String {
+        let unit = |len_bytes: u64| match len_bytes {
+            0 => "0".to_owned(),
+            _ if len_bytes % (1 << 20) == 0 => format!("{}MiB", len_bytes >> 20),
+            _ if len_bytes % (1 << 10) == 0 => format!("{}KiB", len_bytes >> 10),
+            _ => len_bytes.to_string(),
+        };
+        match (self.kind(), value) {
+            (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", unit(*len_bytes)),
+            _ => format!("{self}={value}"),
+        }
+    }
+
     /// Whether `value` is of its kind.
     ///
     /// # Errors
@@ -345,6 +359,12 @@ impl Settings {
         self
     }
 
+    /// `alignment=1MiB gzip=4`: all of them as people write them; `default` for none.
+    pub fn words(&self) -> String {
+        let all: Vec<String> = self.0.iter().map(|(knob, value)| knob.assignment(value)).collect();
+        if all.is_empty() { "default".to_owned() } else { all.join(" ") }
+    }
+
     /// A value.
     pub fn get(&self, knob: Knob) -> Option<&Value> {
         self.0.get(&knob)
@@ -422,6 +442,20 @@ mod tests {
         assert!(Knob::Libver.check(&Value::Text("v18".to_owned())).is_ok());
         let error = Knob::Libver.check(&Value::Text("earliest".to_owned())).unwrap_err().to_string();
         assert!(error.contains("libver") && error.contains("v110"), "{error}");
+    }
+
+    #[test]
+    fn bytes_are_written_as_people_do() {
+        let settings = Settings::default()
+            .and(Knob::Alignment, Value::Whole(3 << 20))
+            .and(Knob::Sieve, Value::Whole(65_536))
+            .and(Knob::MetaBlock, Value::Whole(1000))
+            .and(Knob::ChunkCache, Value::Whole(0))
+            .and(Knob::ChunkCacheSlots, Value::Whole(1024))
+            .and(Knob::Chunk, Value::Shape(vec![2, 3]));
+        let words = "alignment=3MiB meta_block=1000 sieve=64KiB chunk_cache=0 chunk_cache_slots=1024 chunk=2x3";
+        assert_eq!(settings.words(), words);
+        assert_eq!(Settings::default().words(), "default");
     }
 
     #[test]

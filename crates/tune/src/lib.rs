@@ -10,6 +10,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod kernel;
 pub mod knob;
+pub mod measurement;
 pub mod profile;
 pub mod runner;
 pub mod search;

@@ -6,7 +6,9 @@
 use crate::error::{Result, TuneError};
 use crate::worker::{Answer, Request, WORKER_ARGUMENT};
 use raddle_core::cancel::CancelToken;
+use rustix::fs::FlockOperation;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -112,11 +114,19 @@ fn death(status: ExitStatus, child: &mut Child) -> String {
     }
 }
 
-/// A folder for files of runs, removed with all that is in it when this is dropped.
+/// A folder for files of runs, removed with all that is in it when this is dropped. One that a killed raddle left is removed
+/// by the next one that measures in the same place.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
+    /// Held while the folder is in use; released by the system however this process ends.
+    _lock: File,
 }
+
+/// How scratch folders begin.
+const PREFIX: &str = ".raddle-bench-";
+/// The file in them that is locked.
+const LOCK: &str = "lock";
 
 impl Scratch {
     /// A new folder in `parent`, where `needed_len_bytes` must be free.
@@ -124,13 +134,26 @@ impl Scratch {
     /// # Errors
     /// If nothing can be written there, or too little is free.
     pub fn in_folder(parent: &Path, needed_len_bytes: u64) -> Result<Self> {
+        remove_abandoned(parent);
         let free = rustix::fs::statvfs(parent).map_err(|error| io(parent, "asking for free space", error.into()))?;
         let free_len_bytes = free.f_bavail.saturating_mul(free.f_frsize);
         if free_len_bytes < needed_len_bytes {
             return Err(TuneError::NoSpace { folder: parent.to_path_buf(), needed_len_bytes, free_len_bytes });
         }
-        let folder = tempfile::Builder::new().prefix(".raddle-bench-").tempdir_in(parent);
-        Ok(Self { folder: folder.map_err(|source| io(parent, "making a scratch folder", source))? })
+        let failed = |source| io(parent, "making a scratch folder", source);
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
+        let unlocked = folder.path().join("unlocked");
+        let lock = File::create_new(&unlocked).map_err(failed)?;
+        // Where locks are not to be had, nobody takes this folder for an abandoned one either.
+        let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        // Under its name it is locked from the beginning.
+        std::fs::rename(&unlocked, folder.path().join(LOCK)).map_err(failed)?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Where the file of the next run goes, once the one before is removed.
@@ -142,6 +165,19 @@ impl Scratch {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io(&path, "removing", source)),
             _ => Ok(path),
+        }
+    }
+}
+
+/// Removes scratch folders in `parent` whose lock nobody holds. What cannot be removed stays: it is not in the way.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        // A folder without a lock is just being made.
+        let Some(lock) = is_ours.then(|| File::open(entry.path().join(LOCK)).ok()).flatten() else { continue };
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -201,6 +237,16 @@ mod tests {
         assert!(!path.exists());
         std::fs::write(&path, "data").unwrap();
         drop(scratch);
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+        // What a killed process left is removed; what another one uses is not.
+        let used = Scratch::in_folder(parent.path(), 1).unwrap();
+        let left = parent.path().join(".raddle-bench-left");
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("lock"), "").unwrap();
+        std::fs::write(left.join("run.h5"), "data").unwrap();
+        let next = Scratch::in_folder(parent.path(), 1).unwrap();
+        assert!(!left.exists() && used.folder().exists() && next.folder().exists());
+        drop((used, next));
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
         let error = Scratch::in_folder(parent.path(), u64::MAX).unwrap_err().to_string();
         assert!(error.contains("free"), "{error}");

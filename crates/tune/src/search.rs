@@ -13,6 +13,7 @@ use crate::statistics::{Estimate, LEAST_BLOCKS, StopRule, Verdict};
 use crate::workload::{Candidate, Experiment};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// What settings may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -34,6 +35,13 @@ impl Default for Limits {
 
 /// Most combinations that are tried: 7 rounds of halving, or 64 x 5 runs in the first.
 const MOST_COMBINATIONS: usize = 64;
+
+/// Share of the time that sweeps may take, and of what is left that halving may; the rest is the proof's.
+const SWEEP_SHARE: f64 = 0.6;
+const ROUNDS_SHARE: f64 = 0.6;
+
+/// Runs that a combination costs until it wins or is dropped: rounds of [`LEAST_BLOCKS`], each with half of the arms.
+const RUNS_PER_COMBINATION: f64 = 2.0 * LEAST_BLOCKS as f64;
 
 /// Values of a setting that go into combinations, besides its default.
 const MOST_VALUES: usize = 3;
@@ -79,9 +87,9 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
     better.into_iter().map(|(knob, values)| (knob, best_first(values))).collect()
 }
 
-/// All combinations of these values and defaults but the default alone, at most [`MOST_COMBINATIONS`]: with more, the less
-/// good values are left out.
-pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>) -> Vec<Settings> {
+/// All combinations of these values and defaults but the default alone, if they are at most `limit`: with more, the less
+/// good values are left out, and last all but the best of each together.
+pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>, limit: usize) -> Vec<Settings> {
     for most in (1..=MOST_VALUES).rev() {
         let mut all = vec![Settings::default()];
         for (knob, values) in living {
@@ -89,15 +97,15 @@ pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>) -> Vec<Settings> {
             let more: Vec<Settings> =
                 all.iter().flat_map(|settings| values.iter().take(most).map(|value| with(settings, value))).collect();
             all.extend(more);
-            if all.len() > MOST_COMBINATIONS + 1 {
+            if all.len() > limit + 1 {
                 break;
             }
         }
-        if all.len() <= MOST_COMBINATIONS + 1 {
+        if all.len() <= limit + 1 {
             return all.split_off(1);
         }
     }
-    // So many settings that help are not known: all of them at once, each at its best.
+    // All of them at once, each at its best.
     let best = living.iter().filter_map(|(knob, values)| Some((*knob, values.first()?.clone())));
     vec![Settings(best.collect())]
 }
@@ -121,21 +129,31 @@ pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
 /// # Errors
 /// As [`campaign::carry_out`].
 pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions, bench: &Bench<'_>) -> Result<Search> {
-    let sweep = campaign::carry_out(&experiment.candidates(), conditions, bench)?;
+    let started = Instant::now();
+    let sweep_conditions = Conditions { deadline: share_of(conditions.deadline, SWEEP_SHARE), ..conditions.clone() };
+    let sweep = campaign::carry_out(&experiment.candidates(), &sweep_conditions, bench)?;
+    let run_s = started.elapsed().as_secs_f64() / sweep.runs().max(1) as f64;
+    let rounds_deadline = share_of(conditions.deadline, ROUNDS_SHARE);
+    let affordable = rounds_deadline.map_or(MOST_COMBINATIONS, |deadline| {
+        let left_s = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+        (left_s / (run_s * RUNS_PER_COMBINATION)) as usize
+    });
     let default = sweep.arms[0].arm.candidate.clone();
     let of = |settings: &Settings| Candidate {
-        name: settings.to_string(),
+        name: settings.words(),
         knob: None,
         kernel: default.kernel.clone(),
         settings: default.settings.with(settings),
     };
-    let mut left: Vec<Candidate> = combinations(&living(&sweep, limits)).iter().map(of).collect();
+    let mut left: Vec<Candidate> =
+        combinations(&living(&sweep, limits), affordable.min(MOST_COMBINATIONS)).iter().map(of).collect();
     let mut rounds = Vec::new();
     let reseeded = |step: u64| conditions.seed.wrapping_add(step.wrapping_mul(0x9E37_79B9));
     while left.len() > 1 {
         // As many blocks for each as it takes to say anything: halving is what saves time.
         let rule = StopRule { most_blocks: LEAST_BLOCKS, ..conditions.rule };
-        let conditions = Conditions { rule, seed: reseeded(rounds.len() as u64 + 1), ..conditions.clone() };
+        let seed = reseeded(rounds.len() as u64 + 1);
+        let conditions = Conditions { rule, seed, deadline: rounds_deadline, ..conditions.clone() };
         let arms: Vec<Candidate> = std::iter::once(default.clone()).chain(left).collect();
         let round = campaign::carry_out(&arms, &conditions, bench)?;
         left = survivors(&round, limits);
@@ -151,7 +169,18 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
     Ok(Search { sweep, rounds, proof })
 }
 
+/// The moment at which `share` of the time to `deadline` is over.
+pub(crate) fn share_of(deadline: Option<Instant>, share: f64) -> Option<Instant> {
+    let now = Instant::now();
+    deadline.map(|deadline| now + deadline.saturating_duration_since(now).mul_f64(share))
+}
+
 impl Search {
+    /// A sweep without a search behind it.
+    pub fn of_sweep(sweep: Findings) -> Self {
+        Self { sweep, rounds: Vec::new(), proof: None }
+    }
+
     /// The winner with the evidence for all of it together, if it won again.
     pub fn winner(&self, limits: &Limits) -> Option<(&Settings, Evidence)> {
         let proof = self.proof.as_ref()?;
@@ -293,7 +322,7 @@ mod tests {
     fn combinations_are_all_or_the_best() {
         let of = |knobs: &[Knob], values: u64| {
             let values: Vec<Value> = (1..=values).map(Value::Whole).collect();
-            combinations(&knobs.iter().map(|knob| (*knob, values.clone())).collect())
+            combinations(&knobs.iter().map(|knob| (*knob, values.clone())).collect(), MOST_COMBINATIONS)
         };
         assert!(of(&[], 3).is_empty());
         assert_eq!(of(&Knob::ALL[..2], 3).len(), 15);
@@ -301,6 +330,13 @@ mod tests {
         // 4^4 and 3^4 are too many, 2^4 are not.
         assert_eq!(of(&Knob::ALL[..4], 3).len(), 15);
         assert_eq!(of(&Knob::ALL[..6], 3).len(), 63);
+        let little_time = BTreeMap::from([
+            (Knob::Gzip, vec![Value::Whole(1), Value::Whole(2)]),
+            (Knob::Sieve, vec![Value::Whole(3)]),
+        ]);
+        let best = Settings::default().and(Knob::Gzip, Value::Whole(1)).and(Knob::Sieve, Value::Whole(3));
+        assert_eq!(combinations(&little_time, 0), [best]);
+        assert_eq!(combinations(&little_time, 3).len(), 3);
         let all = of(&Knob::ALL[..20], 3);
         assert_eq!((all.len(), all[0].0.len()), (1, 20));
     }

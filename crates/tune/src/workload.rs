@@ -114,7 +114,8 @@ struct ExperimentText {
 }
 
 /// Names and texts of the workloads that raddle has with it.
-const PRESETS: [(&str, &str); 4] = [
+const PRESETS: [(&str, &str); 5] = [
+    ("tables", include_str!("../workloads/tables.toml")),
     ("occam-2005", include_str!("../workloads/occam-2005.toml")),
     ("battle-layout", include_str!("../workloads/battle-layout.toml")),
     ("battle-metadata", include_str!("../workloads/battle-metadata.toml")),
@@ -241,14 +242,14 @@ impl Experiment {
                 combinations.extend(others.collect::<Vec<_>>());
             }
             let others = combinations.into_iter().filter(|combination| *combination != Settings::default());
-            all.extend(others.map(|combination| arm(combination.to_string(), None, self.base.with(&combination))));
+            all.extend(others.map(|combination| arm(combination.words(), None, self.base.with(&combination))));
         } else {
             for (knob, values) in &self.knobs {
                 // What is the default already would be compared with itself.
                 let others = values.iter().filter(|value| self.base.get(*knob) != Some(value));
                 all.extend(others.map(|value| {
                     let settings = self.base.clone().and(*knob, value.clone());
-                    arm(format!("{knob}={value}"), Some(*knob), settings)
+                    arm(knob.assignment(value), Some(*knob), settings)
                 }));
             }
         }
@@ -291,7 +292,7 @@ variants.converted = { converts = true }
     fn candidates_differ_from_the_default_in_one_thing() {
         let workload = parse(TEXT).unwrap();
         let names: Vec<String> = workload.experiments[0].candidates().into_iter().map(|arm| arm.name).collect();
-        assert_eq!(names, ["default", "chunk_cache=0", "chunk_cache=65536", "gzip=0", "gzip=9", "converted"]);
+        assert_eq!(names, ["default", "chunk_cache=0", "chunk_cache=64KiB", "gzip=0", "gzip=9", "converted"]);
         assert_eq!(workload.largest_run_len_bytes(), 2 * 8 * 16 * 4);
         let small = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Small).unwrap();
         assert_eq!(small.largest_run_len_bytes(), 2 * 16 * 16 * 4);

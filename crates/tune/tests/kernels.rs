@@ -49,6 +49,9 @@ fn every_kernel_writes_what_it_says() {
         Kernel::Vpic { particles: 1000 },
         Kernel::Bdcats { particles: 1000, parts: 7 },
         Kernel::Amrex { levels: 2, boxes: 5, longest_edge: 5, components: 2 },
+        Kernel::Concat { inputs: 3, datasets: 2, rows: 100, columns: 5 },
+        Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 7, shuffled: false },
+        Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 100, shuffled: true },
     ];
     for library in libraries() {
         for kernel in &kernels {
@@ -61,7 +64,8 @@ fn every_kernel_writes_what_it_says() {
             let stages: Vec<Stage> = outcome.stages.iter().map(|stage| stage.stage).collect();
             assert!(stages.starts_with(&[Stage::Open]) && stages.ends_with(&[Stage::Close, Stage::Sync]), "{told}");
             let calls = outcome.calls.unwrap();
-            let reads = matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. });
+            let reads =
+                matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. } | Kernel::Read { .. });
             // The harness of the tests may write a line meanwhile.
             assert_eq!(calls.write < 4, reads, "{told}");
             if *kernel == kernels[5] {

@@ -115,10 +115,10 @@ impl ApplyArgs {
     /// What the user wants, and the file that the profile is from, if there is one.
     fn wishes(&self) -> Result<(Wishes, Option<PathBuf>), Failure> {
         let (path, profile) = match &self.profile {
-            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| of_profile(&error))?)),
+            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
             // Settings by hand are all that is wanted.
             None if !self.set.is_empty() => (None, None),
-            None => newest_profile().map_err(|error| of_profile(&error))?.unzip(),
+            None => newest_profile().map_err(|error| Failure::of_tune(&error))?.unzip(),
         };
         let mut wishes = Wishes {
             allow_layout: self.allow_layout,
@@ -254,10 +254,6 @@ fn of_inject(error: &InjectError) -> Failure {
         }
         _ => failure(Exit::InputRefused),
     }
-}
-
-fn of_profile(error: &TuneError) -> Failure {
-    Failure::new(Exit::InputRefused, &error.to_string())
 }
 
 #[cfg(test)]

@@ -221,7 +221,7 @@ pub(super) fn merge(
         if let Some(part) = how.part {
             let done = merge_part(plan, part, watch).map_err(failed)?;
             running.write_report(&done)?;
-            if !running.quiet {
+            if !running.telling.quiet {
                 print(&report::part(&done))?;
             }
             return Ok(exit);
@@ -229,7 +229,7 @@ pub(super) fn merge(
         let done = raddle_merge::merge_through(&plan, watch, team.ranks(), io).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         running.write_report(&Foretold { report: &done, prediction: predicted })?;
-        if !running.quiet {
+        if !running.telling.quiet {
             let made = keys::made(&plan.made);
             let made = if made.is_empty() { made } else { format!("  {made}\n") };
             print(&(report::merged(&done) + &made))?;

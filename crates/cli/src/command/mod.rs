@@ -3,6 +3,7 @@
 
 pub mod append;
 pub mod apply;
+pub mod bench;
 pub mod completions;
 pub mod demo;
 pub mod events;
@@ -15,6 +16,7 @@ pub mod plan;
 pub mod rechunk;
 pub mod report;
 mod simulate;
+pub mod tune;
 pub mod verify;
 
 use std::io::Write;

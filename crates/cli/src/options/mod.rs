@@ -8,6 +8,7 @@ pub mod inputs;
 pub mod io;
 pub mod keys;
 pub mod layout;
+pub mod measuring;
 pub mod output;
 pub mod placing;
 pub mod reader;

@@ -7,6 +7,7 @@ pub mod histogram;
 pub mod idx;
 pub mod inspection;
 pub mod keys;
+pub mod measurement;
 pub mod picture;
 pub mod plan;
 pub mod references;

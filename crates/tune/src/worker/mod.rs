@@ -10,6 +10,7 @@ mod ior;
 mod many;
 mod occam;
 mod particles;
+mod tables;
 
 pub use clock::{Calls, Stage, StageTime};
 
@@ -163,7 +164,7 @@ impl<'a> Run<'a> {
     /// Writes what a reading kernel reads, and has the system forget it.
     fn prepare(&self) -> Result<()> {
         let writer = match &self.kernel {
-            Kernel::Bdcats { .. } => self.kernel.clone(),
+            Kernel::Bdcats { .. } | Kernel::Read { .. } => self.kernel.clone(),
             Kernel::Many { datasets, elements, attributes, reads: true } => {
                 Kernel::Many { datasets: *datasets, elements: *elements, attributes: *attributes, reads: false }
             }
@@ -173,6 +174,7 @@ impl<'a> Run<'a> {
         let mut untimed = Clock::default();
         let done = match run.kernel {
             Kernel::Many { .. } => many::run(&run, &mut untimed)?,
+            Kernel::Read { .. } => tables::write(&run, &mut untimed)?,
             _ => particles::write(&run, &mut untimed)?,
         };
         done.file.close()?;
@@ -191,6 +193,8 @@ impl<'a> Run<'a> {
             Kernel::Vpic { .. } => particles::write(self, clock).map(Some),
             Kernel::Bdcats { .. } => particles::read(self, clock).map(Some),
             Kernel::Amrex { .. } => amrex::run(self, clock).map(Some),
+            Kernel::Concat { .. } => tables::write(self, clock).map(Some),
+            Kernel::Read { .. } => tables::read(self, clock).map(Some),
         }
     }
 
@@ -220,6 +224,7 @@ impl<'a> Run<'a> {
             Kernel::Ior { .. } => "Dataset-0000",
             Kernel::Vpic { .. } | Kernel::Bdcats { .. } => "Step#0/x",
             Kernel::Amrex { .. } => "level_0/data",
+            Kernel::Concat { .. } | Kernel::Read { .. } => "table0000",
         };
         let file = self.chosen.open(self.path, &FileSettings::default())?;
         sample.check(&file)?;

@@ -93,7 +93,7 @@ pub fn run(arguments: &ConvertArgs) -> Result<Exit, Failure> {
         let mut written = write(source.as_ref(), output, *force, layout, options, watch)?;
         written.left_out = left_out;
         running.write_report(&written)?;
-        if !running.quiet {
+        if !running.telling.quiet {
             print(&events::written(&written))?;
         }
         Ok(if written.left_out.is_empty() { Exit::Done } else { Exit::InputsSkipped })

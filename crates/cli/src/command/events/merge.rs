@@ -78,7 +78,7 @@ pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
             }
         };
         running.write_report(&written)?;
-        if !running.quiet {
+        if !running.telling.quiet {
             print(&events::written(&written))?;
         }
         Ok(Exit::Done)
