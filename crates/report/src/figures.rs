@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use crate::run::{Bucket, Dataset, File, Run};
-use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
+use crate::svg::{Anchor, COLOURS, Figure, WIDTH, html};
 use std::collections::BTreeMap;
 
 /// Ranks that have a bar of their own; of more, these are chosen evenly by their time.
@@ -16,6 +16,12 @@ const MOST_BOXES: usize = 12;
 pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
     let of_file = file.map(|file| [sizes(file), chunks(file), ratios(file)]);
     [stages(run)].into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
+}
+
+/// A figure on a page, under its title.
+pub(crate) fn element(figure: &Figure) -> String {
+    let (title, caption) = (html(&figure.title), html(&figure.caption));
+    format!("<h3>{title}</h3>\n<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n", figure.inline())
 }
 
 /// Stage names in the order of their first appearance in a run.

@@ -149,15 +149,6 @@ pub struct Dataset {
 }
 
 impl Run {
-    /// Reads the report at `path`.
-    ///
-    /// # Errors
-    /// If it is none.
-    pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read(path).map_err(|source| ReportError::Io { path: path.to_path_buf(), source })?;
-        Self::parse(path, &text)
-    }
-
     /// The report that `text` is; `path` is for messages.
     ///
     /// # Errors
@@ -174,11 +165,6 @@ impl Run {
     /// Its stages, of the engine and outside.
     pub fn all_stages(&self) -> impl Iterator<Item = &Stage> {
         self.stages.iter().chain(&self.engine.stages)
-    }
-
-    /// Its subcommand, for example `merge`.
-    pub fn command(&self) -> Option<&str> {
-        self.invocation.get(1).map(String::as_str)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Figures as SVG: rectangles, text and lines, no more than the figures here need.
+//! Figures as SVG: rectangles, text and lines through points, no more than the figures here need.
 //!
 //! A figure is drawn for a width that a phone shows without shrinking its letters. Colours of text and lines are the page's;
 //! a figure that stands alone brings its own, light and dark.
@@ -23,7 +23,7 @@ pub const COLOURS: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Short name, for files and links.
-    pub name: &'static str,
+    pub name: String,
     /// Title.
     pub title: String,
     /// What it shows, in a sentence or two.
@@ -45,8 +45,8 @@ pub enum Anchor {
 
 impl Figure {
     /// An empty figure.
-    pub fn new(name: &'static str, title: &str, caption: String) -> Self {
-        Self { name, title: title.to_owned(), caption, height: 0.0, body: String::new() }
+    pub fn new(name: &str, title: &str, caption: String) -> Self {
+        Self { name: name.to_owned(), title: title.to_owned(), caption, height: 0.0, body: String::new() }
     }
 
     /// A rectangle that tells `what` when pointed at.
@@ -87,6 +87,18 @@ impl Figure {
         let _ = write!(
             self.body,
             "<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" stroke=\"currentColor\" stroke-opacity=\"0.25\"/>"
+        );
+    }
+
+    /// A line through points, in a colour of its own, that tells `what` when pointed at.
+    pub fn stroke(&mut self, points: &[[f64; 2]], width: f64, colour: &str, what: &str) {
+        self.height = points.iter().fold(self.height, |height, [_, y]| height.max(*y));
+        let points: Vec<String> = points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
+        let _ = write!(
+            self.body,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"><title>{}</title></polyline>",
+            points.join(" "),
+            html(what)
         );
     }
 
@@ -169,9 +181,11 @@ mod tests {
         let mut figure = Figure::new("x", "</svg><script>", String::new());
         figure.text(0.0, 10.0, Anchor::Start, 400.0, "a<b>&\"'\u{202e}");
         figure.rectangle([0.0, 0.0, 1.0, 1.0], COLOURS[0], "</title>");
+        figure.stroke(&[[0.0, 1.0], [2.0, 3.0]], 2.0, COLOURS[0], "</polyline>");
         let text = figure.inline();
+        assert!(text.contains("points=\"0.00,1.00 2.00,3.00\"") && text.matches("</polyline>").count() == 1, "{text}");
         assert!(text.contains("a&lt;b&gt;&amp;&quot;&#39;\\u{202e}"), "{text}");
-        assert_eq!(text.matches("</title>").count(), 2);
+        assert_eq!(text.matches("</title>").count(), 3);
         assert!(!text.contains("<script"));
     }
 

@@ -3,6 +3,7 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::profile::newest;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
@@ -12,10 +13,8 @@ use raddle_inject::plan::{ApplyPlan, Wishes};
 use raddle_inject::program::{Program, Route, find};
 use raddle_inject::{InjectError, patch};
 use raddle_mpi::launcher;
-use raddle_tune::TuneError;
-use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Knob;
-use raddle_tune::profile::{Profile, own_folder};
+use raddle_tune::profile::Profile;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -118,7 +117,7 @@ impl ApplyArgs {
             Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
             // Settings by hand are all that is wanted.
             None if !self.set.is_empty() => (None, None),
-            None => newest_profile().map_err(|error| Failure::of_tune(&error))?.unzip(),
+            None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
         };
         let mut wishes = Wishes {
             allow_layout: self.allow_layout,
@@ -143,12 +142,6 @@ impl ApplyArgs {
         let folder = self.folder.clone().map_or_else(default_folder, Ok).map_err(|error| of_inject(&error))?;
         Objects::within(&folder).map_err(|error| of_inject(&error))
     }
-}
-
-fn newest_profile() -> Result<Option<(PathBuf, Profile)>, TuneError> {
-    let Some(folder) = own_folder() else { return Ok(None) };
-    let here = FileSystem::of_folder(Path::new("."))?;
-    Profile::find(&folder, &Machine::here(), &here)
 }
 
 /// Starts the program; returns only if it did not.

@@ -99,7 +99,11 @@ impl MergeArgs {
         self.output.apply(&mut options);
         self.stripes.apply(&mut options);
         self.schema.apply(&mut options)?;
-        self.layout.apply(&mut options);
+        self.layout.apply(&mut options)?;
+        if self.part.is_some() {
+            // Parts know nothing of each other's places; a profile that is shared with other merges may say otherwise.
+            options.align = None;
+        }
         if !self.keys.is_empty() {
             options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
         }

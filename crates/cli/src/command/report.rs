@@ -9,8 +9,8 @@ use raddle_hdf5::inspect::inspect;
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use raddle_report::ReportError;
-use raddle_report::figures;
-use raddle_report::page::{Shown, page};
+use raddle_report::measured::{Measurement, is_measurement};
+use raddle_report::page::{Shown, ShownRun, Subject, page};
 use raddle_report::run::{File, Run};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,31 +48,21 @@ Examples:
   raddle merge run11981/ -o run11981.h5 --report run.json && raddle report run.json
   raddle report fast.json small.json -o compared.html
   raddle report run.json --svg figures/
+  raddle tune --report tuned.json && raddle report tuned.json
 
-The page shows the time of every stage and rank, what was foretold beside what happened, the command that repeats the
+Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of other runs, it shows the time of every stage and rank, what was foretold beside what happened, the command that repeats the
 run, and, of the file that it wrote, where its bytes are, the sizes of its chunks and how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
-    let mut shown = Vec::new();
-    for path in &arguments.runs {
-        let run = Run::read(path).map_err(|error| of_report(&error))?;
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let (file, file_missing) =
-            match run.output.as_deref().filter(|_| !arguments.no_files).map(|output| look(arguments, output)) {
-                Some(Ok(file)) => (Some(file), None),
-                Some(Err(reason)) => (None, Some(reason)),
-                None => (None, None),
-            };
-        shown.push(Shown { name, run, file, file_missing });
-    }
+    let shown = arguments.runs.iter().map(|path| shown(arguments, path)).collect::<Result<Vec<_>, _>>()?;
     write(&arguments.output, &page(&shown), arguments.force)?;
     let mut written = vec![escape::path(&arguments.output)];
     if let Some(folder) = &arguments.svg {
         std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause))?;
         for (place, shown) in shown.iter().enumerate() {
             let prefix = if arguments.runs.len() > 1 { format!("{}-", place + 1) } else { String::new() };
-            for figure in figures::all(&shown.run, shown.file.as_ref()) {
+            for figure in shown.subject.figures() {
                 let path = folder.join(format!("{prefix}{}.svg", figure.name));
                 write(&path, &figure.file(), arguments.force)?;
                 written.push(escape::path(&path));
@@ -81,6 +71,25 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
     }
     print(&written.iter().map(|path| format!("{path}\n")).collect::<String>())?;
     Ok(Exit::Done)
+}
+
+/// What the report at `path` tells of.
+fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let text =
+        std::fs::read(path).map_err(|source| of_report(&ReportError::Io { path: path.to_path_buf(), source }))?;
+    if is_measurement(&text) {
+        let done = Measurement::parse(path, &text).map_err(|error| of_report(&error))?;
+        return Ok(Shown { name, subject: Subject::Measurement(Box::new(done)) });
+    }
+    let run = Run::parse(path, &text).map_err(|error| of_report(&error))?;
+    let (file, file_missing) =
+        match run.output.as_deref().filter(|_| !arguments.no_files).map(|output| look(arguments, output)) {
+            Some(Ok(file)) => (Some(file), None),
+            Some(Err(reason)) => (None, Some(reason)),
+            None => (None, None),
+        };
+    Ok(Shown { name, subject: Subject::Run(Box::new(ShownRun { run, file, file_missing })) })
 }
 
 /// The file at `path` as figures need it; why not, in words.
