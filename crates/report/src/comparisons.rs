@@ -6,7 +6,7 @@ use crate::quantity;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
 /// Where names end and axes begin.
-const LEFT: f64 = 150.0;
+const LEFT: f64 = 160.0;
 /// Height of an arm's row.
 const ROW: f64 = 18.0;
 /// Arms whose distribution is drawn, the default among them.
@@ -69,16 +69,29 @@ impl Axis {
         LEFT + (value / self.low).ln() / (self.high / self.low).ln() * (self.right - LEFT)
     }
 
-    /// Numbers for its foot: 1, 2 and 5 times powers of ten, as many as have room.
+    /// Numbers for its foot: the roundest of which there are a few.
     fn ticks(&self) -> Vec<f64> {
+        const DIGITS: [&[f64]; 4] = [
+            &[1.0],
+            &[1.0, 2.0, 5.0],
+            &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+            &[1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0],
+        ];
         let exponents = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        let all: Vec<f64> = exponents.flat_map(|e| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(e))).collect();
-        let mut within: Vec<f64> = all.into_iter().filter(|tick| (self.low..=self.high).contains(tick)).collect();
-        if within.len() > 6 {
-            within.retain(|tick| (tick.log10() - tick.log10().round()).abs() < 1e-9);
-        }
-        within
+        let of = |digits: &[f64]| -> Vec<f64> {
+            let all = exponents.clone().flat_map(|e| digits.iter().map(move |digit| digit * 10_f64.powi(e)));
+            all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
+        };
+        let all = DIGITS.map(of);
+        // From six on they would touch.
+        let some = all.iter().find(|ticks| (3..6).contains(&ticks.len()));
+        some.or(all.iter().rev().find(|ticks| (1..6).contains(&ticks.len()))).cloned().unwrap_or_default()
     }
+}
+
+/// A number without zeros at its end.
+fn plain(number: f64) -> String {
+    format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Each setting's ratio to the default, with its interval.
@@ -116,7 +129,7 @@ pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     }
     figure.line([LEFT, foot, axis.right, foot]);
     for tick in axis.ticks() {
-        figure.text(axis.at(tick), foot + 14.0, Anchor::Middle, 40.0, &tick.to_string());
+        figure.text(axis.at(tick), foot + 14.0, Anchor::Middle, 40.0, &plain(tick));
     }
     let used =
         VERDICTS.iter().filter(|(name, ..)| known.iter().any(|(finding, _)| finding.verdict.as_deref() == Some(name)));
@@ -170,6 +183,8 @@ pub fn boxes(experiment: &Experiment) -> Option<Figure> {
 /// Shares of runs that took at most so long, for the default and the settings that differ most from it.
 pub fn distribution(experiment: &Experiment) -> Option<Figure> {
     const HEIGHT: f64 = 150.0;
+    // Room for shares at the side.
+    const SIDE: f64 = 46.0;
     let findings = &experiment.sweep;
     let curves = curves(findings);
     if curves.len() < 2 {
@@ -181,11 +196,11 @@ pub fn distribution(experiment: &Experiment) -> Option<Figure> {
     let all = || curves.iter().flat_map(|(_, times)| times.iter().copied());
     let axis = Axis::of(all(), WIDTH);
     // All of the width: there are no names at its side.
-    let x = |time: f64| 34.0 + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - 34.0);
+    let x = |time: f64| SIDE + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - SIDE - 4.0);
     for share in [0.0, 0.5, 1.0] {
         let y = 8.0 + HEIGHT * (1.0 - share);
-        figure.line([34.0, y, WIDTH, y]);
-        figure.text(28.0, y + 4.0, Anchor::End, 40.0, &format!("{:.0} %", 100.0 * share));
+        figure.line([SIDE, y, WIDTH, y]);
+        figure.text(SIDE - 6.0, y + 4.0, Anchor::End, SIDE, &format!("{:.0} %", 100.0 * share));
     }
     for (place, (name, times)) in curves.iter().enumerate() {
         let share = |count: usize| 8.0 + HEIGHT * (1.0 - count as f64 / times.len() as f64);
@@ -193,7 +208,7 @@ pub fn distribution(experiment: &Experiment) -> Option<Figure> {
         figure.stroke(&steps.collect::<Vec<_>>(), 1.5, COLOURS[place % COLOURS.len()], name);
     }
     for tick in axis.ticks() {
-        figure.text(x(tick), HEIGHT + 26.0, Anchor::Middle, 60.0, &format!("{tick} s"));
+        figure.text(x(tick), HEIGHT + 26.0, Anchor::Middle, 60.0, &format!("{} s", plain(tick)));
     }
     let entries: Vec<(String, &str)> = curves
         .iter()
@@ -254,7 +269,8 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     figure.line([0.0, middle, WIDTH, middle]);
     for (x, anchor, (_, ratio, _)) in [(0.0, Anchor::Start, &bars[0]), (WIDTH, Anchor::End, &bars[bars.len() - 1])] {
         let y = if *ratio < 1.0 { 14.0 + HEIGHT + 8.0 } else { 8.0 };
-        figure.text(x, y, anchor, 80.0, &format!("{ratio:.2} times"));
+        let digits = if *ratio < 10.0 { 2 } else { 1 };
+        figure.text(x, y, anchor, 100.0, &format!("{ratio:.digits$} times"));
     }
     let used = VERDICTS.iter().filter(|(name, ..)| bars.iter().any(|(.., verdict)| *verdict == Some(name)));
     figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());

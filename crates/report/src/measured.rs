@@ -112,6 +112,18 @@ pub struct Arm {
     pub candidate: Candidate,
     /// One per block.
     pub runs: Vec<Option<Outcome>>,
+    /// Why it was not run, or not any more.
+    pub fault: Option<Fault>,
+}
+
+/// Why something was not run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It is not to be had.
+    NotApplicable(String),
+    /// A run failed.
+    Failed(String),
 }
 
 /// A candidate.

@@ -10,8 +10,8 @@ use std::fmt::Write;
 pub const WIDTH: f64 = 400.0;
 /// Height of text.
 pub const LETTER: f64 = 12.0;
-/// Mean width of a letter of a sans-serif font at that height; wide ones are cut sooner than narrow ones need.
-const LETTER_WIDTH: f64 = 6.4;
+/// Mean width of a letter of a wide sans-serif font (DejaVu's) at that height; narrow ones are cut sooner than they need be.
+const LETTER_WIDTH: f64 = 7.2;
 
 /// Colours that stay apart for colour-blind readers and on white as on black (after Okabe and Ito, and Tol).
 pub const COLOURS: [&str; 11] = [
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn long_names_keep_their_ends_and_tiny_room_shows_none() {
-        assert_eq!(fit("/a/long/path/to/energy", 64.0), "…to/energy");
+        assert_eq!(fit("/a/long/path/to/energy", 72.0), "…to/energy");
         assert_eq!(fit("/a/long/path", 10.0), "");
     }
 

@@ -2,7 +2,7 @@
 
 use crate::comparisons::{self, words};
 use crate::figures::element;
-use crate::measured::{Experiment, Finding, Findings, Measurement};
+use crate::measured::{Experiment, Fault, Finding, Findings, Measurement};
 use crate::page::{facts, table};
 use crate::quantity;
 use crate::svg::html;
@@ -51,7 +51,15 @@ fn verdicts(findings: &Findings) -> String {
     let time = if findings.metric == "cpu_s" { "cpu time" } else { "time" };
     let titles = ["setting", "verdict", "ratio", "95 % interval", "runs", time, "calls", "file"];
     let rows: Vec<Vec<String>> = findings.arms.iter().map(|finding| row(findings, finding)).collect();
-    table(&titles, &rows)
+    let faults = findings.arms.iter().filter_map(|finding| {
+        let (what, why) = match finding.arm.fault.as_ref()? {
+            Fault::NotApplicable(why) => ("was left out", why),
+            Fault::Failed(why) => ("failed", why),
+        };
+        let name = html(&finding.arm.candidate.name);
+        Some(format!("<p class=\"soft\">{name} {what}: {}</p>\n", html(why)))
+    });
+    table(&titles, &rows) + &faults.collect::<String>()
 }
 
 fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
@@ -62,7 +70,7 @@ fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
     let estimate = finding.estimate.filter(|estimate| estimate.is_fit());
     vec![
         finding.arm.candidate.name.clone(),
-        words(finding.verdict.as_deref()).to_owned(),
+        words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none())).to_owned(),
         estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
         estimate.map_or_else(none, |estimate| format!("{:.2} to {:.2}", estimate.interval[0], estimate.interval[1])),
         times.len().to_string(),

@@ -278,7 +278,7 @@ mod tests {
         let aligned = more.replace("layout.gzip", "settings.alignment").replace("value = 4", "value = 1048576");
         std::fs::write(&path, format!("{example}\n{more}\n{aligned}")).unwrap();
         let options = |words: &[&str], align| {
-            let words = ["raddle", "--profile", path.to_str().unwrap()].iter().chain(words);
+            let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
             let Words { layout } = <Words as clap::Parser>::parse_from(words);
             let mut options = MergeOptions { align, ..MergeOptions::new("out.h5") };
             layout.apply(&mut options).unwrap();

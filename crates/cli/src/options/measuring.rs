@@ -11,6 +11,7 @@ use raddle_tune::runner::{Scratch, Workers};
 use raddle_tune::search::Limits;
 use raddle_tune::statistics::{LEAST_BLOCKS, StopRule};
 use raddle_tune::workload::{self, Workload};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -43,8 +44,8 @@ pub struct MeasuringArgs {
     time: Option<u64>,
 
     /// Most times that a setting is measured; below 5 nothing can be told
-    #[arg(long, value_name = "N", default_value_t = StopRule::default().most_blocks)]
-    blocks: usize,
+    #[arg(long, value_name = "N", default_value_t = most_blocks())]
+    blocks: NonZeroUsize,
 
     /// Decides on the order of runs and on values
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -60,6 +61,10 @@ enum Scale {
     Small,
     /// As in the papers
     Full,
+}
+
+fn most_blocks() -> NonZeroUsize {
+    NonZeroUsize::new(StopRule::default().most_blocks).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Time for all of it where none is given.
@@ -127,7 +132,7 @@ impl MeasuringArgs {
             (None, Scale::Full) => None,
             (None, _) => Some(DEFAULT_TIME),
         };
-        let most_blocks = self.blocks.max(1);
+        let most_blocks = self.blocks.get();
         Conditions {
             library: None,
             seed: self.seed,
