@@ -257,7 +257,7 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     );
     let mut figure = Figure::new("speed-ups", "Sorted speed-ups", caption);
     let largest = bars.iter().map(|(_, ratio, _)| ratio.ln().abs()).fold(0.1, f64::max);
-    let middle = 10.0 + HEIGHT / 2.0;
+    let middle = 16.0 + HEIGHT / 2.0;
     let width = WIDTH / bars.len() as f64;
     for (at, (name, ratio, verdict)) in bars.iter().enumerate() {
         let height = ratio.ln() / largest * HEIGHT / 2.0;
@@ -268,7 +268,7 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     }
     figure.line([0.0, middle, WIDTH, middle]);
     for (x, anchor, (_, ratio, _)) in [(0.0, Anchor::Start, &bars[0]), (WIDTH, Anchor::End, &bars[bars.len() - 1])] {
-        let y = if *ratio < 1.0 { 14.0 + HEIGHT + 8.0 } else { 8.0 };
+        let y = if *ratio < 1.0 { HEIGHT + 30.0 } else { 12.0 };
         let digits = if *ratio < 10.0 { 2 } else { 1 };
         figure.text(x, y, anchor, 100.0, &format!("{ratio:.digits$} times"));
     }
