@@ -6,6 +6,7 @@
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
   do and return their reports.
 * `raddle.idx` writes and reads arrays in IDX, of which readers get any resolution.
+* `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
 
 Errors are described in `raddle.errors`.
 """
@@ -20,7 +21,7 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
-    from raddle import idx
+    from raddle import events, idx
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
@@ -51,6 +52,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "append",
+    "events",
     "idx",
     "inspect",
     "merge",
@@ -78,8 +80,8 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "idx":
-        return import_module("raddle.idx")
+    if name in ("events", "idx"):
+        return import_module(f"raddle.{name}")
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'raddle' has no attribute {name!r}")

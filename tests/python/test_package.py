@@ -102,23 +102,25 @@ def test_the_stub_is_that_of_the_compiled_part():
     # mypy's own comparison reads the stubs of numpy anew at each call, which takes half a minute.
     stub = ast.parse((PACKAGES / "raddle/_core.pyi").read_text())
     functions = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
-    (described,) = [node for node in stub.body if isinstance(node, ast.ClassDef)]
+    classes = [node for node in stub.body if isinstance(node, ast.ClassDef)]
     for function in functions:
         assert list(inspect.signature(getattr(_core, function.name)).parameters) == parameters(function)
-    assert {name for name in dir(_core) if not name.startswith("_")} == {node.name for node in [*functions, described]}
-    methods = {node.name: node for node in described.body if isinstance(node, ast.FunctionDef)}
-    assert list(inspect.signature(_core.File).parameters) == parameters(methods.pop("__new__"))
-    for name, method in methods.items():
-        assert list(inspect.signature(getattr(_core.File, name)).parameters)[1:] == parameters(method), name
-    known = {name for name in vars(_core.File) if not name.startswith("_")}
-    assert known == {name for name in methods if not name.startswith("_")}
+    assert {name for name in dir(_core) if not name.startswith("_")} == {node.name for node in [*functions, *classes]}
+    for described in classes:
+        compiled = getattr(_core, described.name)
+        methods = {node.name: node for node in described.body if isinstance(node, ast.FunctionDef)}
+        assert list(inspect.signature(compiled).parameters) == parameters(methods.pop("__new__"))
+        for name, method in methods.items():
+            assert list(inspect.signature(getattr(compiled, name)).parameters)[1:] == parameters(method), name
+        known = {name for name in vars(compiled) if not name.startswith("_")}
+        assert known == {name for name in methods if not name.startswith("_")}
 
 
 def test_everything_public_is_described(environment):
     code = """
 import inspect, raddle
-from raddle import errors
-for module in (raddle, errors):
+from raddle import errors, events, idx
+for module in (raddle, errors, events, idx):
     for name in module.__all__:
         found = getattr(module, name)
         assert name.startswith("_") or inspect.getdoc(found), name

@@ -112,6 +112,7 @@ impl Command {
         match self {
             Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_) => true,
             Self::Idx { command } => command.is_for_ranks(),
+            Self::Events { command } => command.is_for_ranks(),
             _ => false,
         }
     }

@@ -217,6 +217,7 @@ impl Failure {
     pub fn of_events(error: &EventsError, output: Option<&Path>) -> Self {
         let failure = Self::new(exit_of_events(error, output), &error.to_string());
         match error {
+            error if error.is_echo() => failure.echo(),
             EventsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");

@@ -75,7 +75,7 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
         Command::Inspect(arguments) => command::inspect::run(&arguments),
         Command::Keys { command } => command::keys::run(&command),
         Command::Idx { command } => command::idx::run(&command, team),
-        Command::Events { command } => command::events::run(&command),
+        Command::Events { command } => command::events::run(&command, team),
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Tune(arguments) => command::tune::run(&arguments),
         Command::Apply(arguments) => command::apply::run(&arguments),

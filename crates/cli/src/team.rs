@@ -40,6 +40,13 @@ pub fn tell_once(tell: impl FnOnce()) {
     }
 }
 
+/// Collective. Whether a step succeeded on every rank: else its own failure where it failed here.
+pub fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
+    let all = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
+    let value = local?;
+    all.map(|()| value).map_err(|error| of_ranks(&error))
+}
+
 /// What a rank says at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LastWords {
@@ -123,9 +130,7 @@ impl Team {
 
     /// Collective. Whether a step succeeded on every rank: else its own failure where it failed here.
     pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
-        let agreed = self.ranks().agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
-        let value = local?;
-        agreed.map(|()| value).map_err(|error| of_ranks(&error))
+        agreed(self.ranks(), operation, local)
     }
 
     /// Collective. What the first rank makes, on every rank.

@@ -21,7 +21,7 @@ pub mod error;
 pub mod extent;
 pub mod journal;
 pub mod memory;
-mod message;
+pub mod message;
 #[cfg(all(test, loom))]
 mod models;
 pub mod output;

@@ -3,14 +3,14 @@
 use crate::error::{CoreError, Result};
 
 /// Appends `words` to `message`.
-pub(crate) fn put_words(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
+pub fn put_words(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
     for word in words {
         message.extend_from_slice(&word.to_le_bytes());
     }
 }
 
 /// `words` as a message.
-pub(crate) fn of_words(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+pub fn of_words(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let mut message = Vec::new();
     put_words(&mut message, words);
     message
@@ -23,24 +23,33 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 
 /// Reads words off a message; a message that ends early is an error.
 #[derive(Debug, Clone)]
-pub(crate) struct Words<'a> {
+pub struct Words<'a> {
     operation: &'static str,
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Words<'a> {
-    pub(crate) fn new(operation: &'static str, bytes: &'a [u8]) -> Self {
+    /// Reads `bytes`; errors name the operation.
+    pub fn new(operation: &'static str, bytes: &'a [u8]) -> Self {
         Self { operation, bytes, at: 0 }
     }
 
-    pub(crate) fn word(&mut self) -> Result<u64> {
+    /// The next word.
+    ///
+    /// # Errors
+    /// The message ends before it.
+    pub fn word(&mut self) -> Result<u64> {
         let word = self.bytes.get(self.at..self.at + 8).ok_or_else(|| self.error())?;
         self.at += 8;
         Ok(number(word))
     }
 
-    pub(crate) fn words<const N: usize>(&mut self) -> Result<[u64; N]> {
+    /// The next words.
+    ///
+    /// # Errors
+    /// The message ends before them.
+    pub fn words<const N: usize>(&mut self) -> Result<[u64; N]> {
         let mut words = [0; N];
         for word in &mut words {
             *word = self.word()?;
@@ -49,7 +58,10 @@ impl<'a> Words<'a> {
     }
 
     /// The next `len_bytes` bytes.
-    pub(crate) fn bytes(&mut self, len_bytes: u64) -> Result<&'a [u8]> {
+    ///
+    /// # Errors
+    /// The message ends before them.
+    pub fn bytes(&mut self, len_bytes: u64) -> Result<&'a [u8]> {
         let end = usize::try_from(len_bytes).ok().and_then(|len_bytes| self.at.checked_add(len_bytes));
         let bytes = end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| self.error())?;
         self.at += bytes.len();
@@ -57,12 +69,12 @@ impl<'a> Words<'a> {
     }
 
     /// All that follows.
-    pub(crate) fn rest(self) -> &'a [u8] {
+    pub fn rest(self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// The error of a message that is cut or contradicts what both sides know.
-    pub(crate) fn error(&self) -> CoreError {
+    pub fn error(&self) -> CoreError {
         let operation = self.operation;
         CoreError::MessageLength { operation, got_bytes: self.bytes.len(), expected_bytes: self.at + 8 }
     }

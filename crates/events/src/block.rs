@@ -203,6 +203,22 @@ impl Block {
         columns + self.ids.len() * size_of::<EventId>()
     }
 
+    /// Puts the entries of `later`, a block of the same schema that follows this one, behind those of this one.
+    ///
+    /// # Errors
+    /// It has other columns.
+    pub fn append(&mut self, later: &Self) -> Result<(), Fault> {
+        if self.columns.len() != later.columns.len() {
+            return Err(Shape::Columns { got: later.columns.len(), expected: self.columns.len() }.into());
+        }
+        self.ids.extend_from_slice(&later.ids);
+        for (column, more) in self.columns.iter_mut().zip(&later.columns) {
+            column.append(more)?;
+        }
+        self.entries.end += later.len_entries();
+        Ok(())
+    }
+
     /// Fails if this is no block of `schema`; with the number of the product where it is one column's fault.
     ///
     /// # Errors

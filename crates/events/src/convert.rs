@@ -33,6 +33,8 @@ pub struct ConvertOptions {
     pub unit_len_bytes: u64,
     /// Blocks have a multiple of so many entries, but for the last.
     pub unit_multiple: u64,
+    /// Memory of what a rank reads before all put it in place, where several convert together.
+    pub round_len_bytes: u64,
 }
 
 impl Default for ConvertOptions {
@@ -44,7 +46,18 @@ impl Default for ConvertOptions {
             entries: None,
             unit_len_bytes: 4 << 20,
             unit_multiple: 1,
+            round_len_bytes: 64 << 20,
         }
+    }
+}
+
+impl ConvertOptions {
+    /// Where a range that begins at `at` ends, in a run of entries from `first` to `end`. Other runs that begin a multiple of
+    /// entries further on have the same ranges.
+    pub(crate) fn unit_end<S: Source + ?Sized>(&self, source: &S, first: u64, at: u64, end: u64) -> u64 {
+        let unit_end = source.unit_end(at, self.unit_len_bytes).clamp(at + 1, end);
+        let entries = (unit_end - first).checked_next_multiple_of(self.unit_multiple.max(1));
+        entries.map_or(end, |entries| first.saturating_add(entries).min(end))
     }
 }
 
@@ -132,6 +145,18 @@ struct Unit {
 /// dropped without being finished.
 pub fn convert<S: Source + ?Sized, K: Sink>(
     source: &S,
+    sink: K,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<(Converted, K::Summary)> {
+    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    convert_ranges(source, sink, options, observer, cancel)
+}
+
+/// As [`convert`], as a part of a stage that has begun.
+pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
+    source: &S,
     mut sink: K,
     options: &ConvertOptions,
     observer: &dyn Observer,
@@ -144,14 +169,12 @@ pub fn convert<S: Source + ?Sized, K: Sink>(
     crate::source::check_entries(&source.place(), &entries, source.len_entries())?;
     let budget = MemoryBudget::new(options.memory_len_bytes);
     let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
-    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
     let run = Run {
         source,
         products,
         start_entry: entries.start,
         end_entry: entries.end,
-        unit_len_bytes: options.unit_len_bytes,
-        unit_multiple: options.unit_multiple.max(1),
+        options,
         budget: &budget,
         observer,
         cancel,
@@ -194,8 +217,7 @@ struct Run<'run, S: ?Sized, K: Sink> {
     products: &'run [usize],
     start_entry: u64,
     end_entry: u64,
-    unit_len_bytes: u64,
-    unit_multiple: u64,
+    options: &'run ConvertOptions,
     budget: &'run MemoryBudget,
     observer: &'run dyn Observer,
     cancel: &'run CancelToken,
@@ -239,13 +261,6 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
     }
 
-    /// Where a range that begins at `start` ends.
-    fn unit_end(&self, start: u64) -> u64 {
-        let end = self.source.unit_end(start, self.unit_len_bytes).clamp(start + 1, self.end_entry);
-        let entries = (end - self.start_entry).checked_next_multiple_of(self.unit_multiple);
-        entries.map_or(self.end_entry, |entries| self.start_entry.saturating_add(entries).min(self.end_entry))
-    }
-
     /// The next tile, else the next range once there is memory for it; `None` if there is neither or the run has failed.
     fn next_work(&self) -> Option<Work<K::Tile>> {
         // Tiles first: memory for ranges may be held by them.
@@ -270,7 +285,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
             }
             (shared.next_unit, shared.next_entry)
         };
-        let end = self.unit_end(start);
+        let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
         // As read and as prepared.
         let len_bytes = self.source.unit_len_bytes(start..end).saturating_mul(2);
         let permit = match self.budget.acquire(len_bytes, "a range of entries") {

@@ -202,6 +202,13 @@ pub enum EventsError {
     },
 }
 
+impl EventsError {
+    /// Whether it only says that another rank failed.
+    pub fn is_echo(&self) -> bool {
+        matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
+    }
+}
+
 /// At most a dozen names.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;

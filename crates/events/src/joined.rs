@@ -164,11 +164,7 @@ impl Reader for JoinedReader<'_> {
                 is_first = false;
                 return Ok(());
             }
-            whole.ids.extend(block.ids);
-            for (column, more) in whole.columns.iter_mut().zip(&block.columns) {
-                column.append(more).map_err(|fault| fault.at(&source.parts[number].source.place()))?;
-            }
-            Ok::<(), EventsError>(())
+            whole.append(&block).map_err(|fault| fault.at(&source.parts[number].source.place()))
         })?;
         whole.entries = entries;
         Ok(whole)

@@ -1,22 +1,25 @@
-//! An output file: a temporary name beside the output's, fsync, rename.
+//! An output file, of one process or of ranks that write it together: a temporary name beside the output's, fsync, rename.
 //!
 //! Invariant: under the output's name there is what was there before, or the whole new file.
 
+use crate::among::agreed;
 use crate::error::{EventsError, Result};
+use raddle_core::communicator::{Communicator, CommunicatorExt};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A file on its way to its name. Dropped unpublished, it is removed.
+/// A file on its way to its name. Dropped unpublished, it is removed, among ranks by rank 0.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
     temporary: PathBuf,
     file: File,
     len_bytes: u64,
-    is_published: bool,
+    /// Whether somebody else removes it: it is published, or another rank's.
+    is_kept: bool,
 }
 
 impl Output {
@@ -35,7 +38,30 @@ impl Output {
             .create_new(true)
             .open(&temporary)
             .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "create", source })?;
-        Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_published: false })
+        Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_kept: false })
+    }
+
+    /// Collective. The output that rank 0 begins, on every rank.
+    pub(crate) fn begin_among(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
+        let begun = if ranks.rank() == 0 { Some(Self::begin(path, replace)).transpose() } else { Ok(None) };
+        let begun = agreed(ranks, "begin the output", begun)?;
+        let name = begun.as_ref().map_or_else(Vec::new, |output| output.temporary.as_os_str().as_bytes().to_vec());
+        let temporary = PathBuf::from(OsString::from_vec(ranks.broadcast(0, &name)?));
+        let joined = match begun {
+            Some(begun) => Ok(begun),
+            None => OpenOptions::new()
+                .write(true)
+                .open(&temporary)
+                .map(|file| Self {
+                    path: path.to_path_buf(),
+                    temporary: temporary.clone(),
+                    file,
+                    len_bytes: 0,
+                    is_kept: true,
+                })
+                .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "open the output", source }),
+        };
+        agreed(ranks, "open the output", joined)
     }
 
     /// The output's path.
@@ -45,14 +71,33 @@ impl Output {
 
     /// Appends `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|source| self.io("write", source))?;
+        self.write_at(bytes, self.len_bytes)?;
         self.len_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Writes `bytes` at an address, wherever [`Output::write`] is.
+    /// Writes `bytes` at an address.
     pub(crate) fn write_at(&self, bytes: &[u8], address: u64) -> Result<()> {
         self.file.write_all_at(bytes, address).map_err(|source| self.io("write", source))
+    }
+
+    /// Length of what was appended.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Collective. Each rank's `bytes` are appended in the order of ranks.
+    pub(crate) fn append_among(&mut self, bytes: &[u8], ranks: &dyn Communicator) -> Result<()> {
+        let lengths = ranks.all_gather_u64(bytes.len() as u64)?;
+        let before: u64 = lengths[..ranks.rank()].iter().sum();
+        agreed(ranks, "write", self.write_at(bytes, self.len_bytes + before))?;
+        self.len_bytes += lengths.iter().sum::<u64>();
+        Ok(())
+    }
+
+    /// Collective. Makes what this rank wrote durable.
+    pub(crate) fn sync_among(&self, ranks: &dyn Communicator) -> Result<()> {
+        agreed(ranks, "fsync", self.file.sync_all().map_err(|source| self.io("fsync", source)))
     }
 
     /// Another handle of the file, for reading and writing.
@@ -65,7 +110,7 @@ impl Output {
         self.file.sync_all().map_err(|source| self.io("fsync", source))?;
         if replace {
             std::fs::rename(&self.temporary, &self.path).map_err(|source| self.io("rename", source))?;
-            self.is_published = true;
+            self.is_kept = true;
         } else {
             // Unlike a rename, a link fails if the name was taken meanwhile.
             std::fs::hard_link(&self.temporary, &self.path).map_err(|source| match source.kind() {
@@ -90,7 +135,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if !self.is_published {
+        if !self.is_kept {
             // Nothing more can be done, and an error must not hide the one that led here.
             let _ = std::fs::remove_file(&self.temporary);
         }

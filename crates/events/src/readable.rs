@@ -6,9 +6,9 @@
 use crate::error::{EventsError, Result};
 use crate::source::{Reader, Source};
 use raddle_core::cancel::CancelToken;
+use raddle_core::parallel;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Which of some products can be read, and why others cannot.
@@ -32,25 +32,20 @@ pub fn readable(
     jobs: NonZeroUsize,
     cancel: &CancelToken,
 ) -> Result<Readable> {
-    let (next, bad) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&product) = products.get(at) else { return };
-            if let Err(error) = read_to_end(source, product, entries.clone(), unit_len_bytes, cancel) {
+    let bad = Mutex::new(Vec::new());
+    let jobs_at: Vec<usize> = (0..products.len()).collect();
+    parallel::for_each(
+        &jobs_at,
+        jobs.get(),
+        cancel,
+        || (),
+        |(), &at| -> Result<()> {
+            if let Err(error) = read_to_end(source, products[at], entries.clone(), unit_len_bytes, cancel) {
                 bad.lock().unwrap_or_else(PoisonError::into_inner).push((at, error));
             }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..jobs.get().min(products.len()) {
-            // Where no more threads can be had, those that are there do it all.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+            Ok(())
+        },
+    )?;
     cancel.check()?;
     let mut bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
     bad.sort_by_key(|(at, _)| *at);

@@ -8,6 +8,7 @@
 
 use crate::block::Block;
 use crate::error::Result;
+use raddle_core::communicator::Communicator;
 
 /// Tiles of a sink that has none.
 pub type NoTile = std::convert::Infallible;
@@ -62,6 +63,36 @@ pub trait Sink: Send {
     /// # Errors
     /// The output cannot be written.
     fn finish(self) -> Result<Self::Summary>;
+}
+
+/// A sink that ranks fill together, in rounds: each prepares a run of blocks, rank after rank in the order of the source; then
+/// the tiles that are complete are encoded, each by one rank, and placed.
+///
+/// Invariant: the output is that of one process. All functions are collective.
+pub trait SharedSink: Sink {
+    /// Puts in place what the ranks prepared in this round, and hands out the tiles that this rank encodes.
+    ///
+    /// # Errors
+    /// The output cannot be written, here or on another rank.
+    fn commit_among(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
+
+    /// Hands out the tiles that are left after the last round and that this rank encodes.
+    ///
+    /// # Errors
+    /// As [`Sink::rest`].
+    fn rest_among(&mut self, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
+
+    /// Puts the tiles in their places that were handed out last; `encoded` are this rank's, in the order of handing out.
+    ///
+    /// # Errors
+    /// As [`SharedSink::commit_among`].
+    fn place_among(&mut self, encoded: Vec<Self::Encoded>, ranks: &dyn Communicator) -> Result<()>;
+
+    /// Ends the output.
+    ///
+    /// # Errors
+    /// As [`SharedSink::commit_among`].
+    fn finish_among(self, ranks: &dyn Communicator) -> Result<Self::Summary>;
 }
 
 /// Does to a block what needs no order: serialising, compressing, checking.

@@ -4,15 +4,18 @@ mod support;
 
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::Communicator;
 use raddle_core::progress::Silent;
 use raddle_events::generated::TestProducts;
+use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::{
-    Block, ConvertOptions, EventsError, Fault, NoTile, Place, Prepare, Reader, Result, Schema, Sink, Source, convert,
+    Block, ConvertOptions, EventsError, Fault, NoTile, Place, Prepare, Reader, Result, Schema, Serialization, Sink,
+    Source, convert,
 };
 use std::ops::Range;
 use std::sync::Mutex;
-use support::{options, run};
+use support::{options, run, run_among};
 
 /// Test products of which some entries cannot be read, and which are read the slower the earlier they are.
 struct Failing {
@@ -83,6 +86,38 @@ fn the_first_failure_is_reported_whatever_the_threads_do() {
             assert_eq!(place.entries, Some((33 + round) / 10 * 10..(33 + round) / 10 * 10 + 10));
         }
     }
+}
+
+#[test]
+fn a_rank_that_fails_ends_all_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.pds");
+    for bad in [0, 33, 399] {
+        let source = Failing { inner: TestProducts::new(400, Some(Serialization::Root)), bad: vec![bad] };
+        let entry_len_bytes = source.unit_len_bytes(0..1);
+        let rounds = ConvertOptions {
+            unit_len_bytes: 10 * entry_len_bytes,
+            round_len_bytes: 30 * entry_len_bytes,
+            ..options(2)
+        };
+        let pds = PdsOptions { codec: PdsCodec::None, replace: false };
+        let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
+        let ended = run_among(3, &source, begin, &rounds);
+        let errors: Vec<EventsError> = ended.into_iter().map(|ended| ended.map(drop).unwrap_err()).collect();
+        let found = |error: &EventsError| matches!(error, EventsError::Bad { fault: Fault::Differs { entry, .. }, .. } if *entry == bad);
+        assert_eq!(errors.iter().filter(|error| found(error)).count(), 1, "{errors:?}");
+        assert_eq!(errors.iter().filter(|error| error.is_echo()).count(), 2, "{errors:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+    // Nobody can begin what is there; rank 0 says why.
+    std::fs::write(&path, "old").unwrap();
+    let source = TestProducts::new(4, Some(Serialization::Root));
+    let pds = PdsOptions { codec: PdsCodec::None, replace: false };
+    let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
+    let ended = run_among(2, &source, begin, &options(1));
+    assert!(matches!(ended[0], Err(EventsError::OutputExists { .. })));
+    assert!(ended[1].as_ref().is_err_and(EventsError::is_echo));
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }
 
 /// Notes the ranges in the order in which they are put in place.

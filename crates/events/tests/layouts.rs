@@ -4,6 +4,7 @@
 mod support;
 
 use raddle_codec::Effort;
+use raddle_core::communicator::Communicator;
 use raddle_events::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
 use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::open::{OpenOptions, open};
@@ -12,7 +13,7 @@ use raddle_events::sinks::CheckSink;
 use raddle_events::{ConvertOptions, Decoded, EventsError, Joined, Schema, Serialization, Source};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use support::{options, run};
+use support::{options, run, run_among};
 
 fn batch(events: u64) -> Layout {
     Layout::Batch(NonZeroU64::new(events).unwrap())
@@ -47,7 +48,23 @@ fn check(path: &Path, source: &dyn Source) {
     }
 }
 
-/// Writes with several numbers of threads, which must not matter, and checks what was written.
+/// Writes `source` with so many ranks, in rounds of a few ranges.
+fn write_among(ranks: usize, source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options) {
+    let units = ConvertOptions {
+        unit_len_bytes: 600,
+        unit_multiple: layout.unit_multiple(),
+        round_len_bytes: 2000,
+        ..options(1)
+    };
+    let begin = |ranks: &dyn Communicator| Hdf5Sink::begin_among(path, source.schema(), layout, hdf5, ranks);
+    for written in run_among(ranks, source, begin, &units) {
+        let (converted, summary) = written.unwrap();
+        assert_eq!((converted.entries, summary.events), (source.len_entries(), source.len_entries()));
+        assert_eq!(summary.len_bytes, std::fs::metadata(path).unwrap().len());
+    }
+}
+
+/// Writes with several numbers of threads and ranks, which must not matter, and checks what was written.
 fn round_trip(source: &dyn Source, layout: Layout, hdf5: &Hdf5Options) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.h5");
@@ -57,6 +74,11 @@ fn round_trip(source: &dyn Source, layout: Layout, hdf5: &Hdf5Options) -> (tempf
         let other = folder.path().join(format!("{jobs}.h5"));
         write(source, &other, layout, hdf5, jobs);
         assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} differs with {jobs} threads");
+    }
+    for ranks in [2, 3, 7] {
+        let other = folder.path().join(format!("{ranks}ranks.h5"));
+        write_among(ranks, source, &other, layout, hdf5);
+        assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} differs with {ranks} ranks");
     }
     check(&path, source);
     (folder, path)

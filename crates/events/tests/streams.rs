@@ -3,12 +3,13 @@
 mod support;
 
 use proptest::prelude::*;
+use raddle_core::communicator::Communicator;
 use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource, PdsSummary};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::{ConvertOptions, EventsError, Form, Result, Serialization, Source};
 use std::path::Path;
-use support::{options, run};
+use support::{options, run, run_among};
 
 const CODECS: [PdsCodec; 3] = [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)];
 
@@ -39,7 +40,7 @@ fn the_frameworks_bytes_are_made() {
 }
 
 #[test]
-fn the_bytes_do_not_depend_on_threads() {
+fn the_bytes_do_not_depend_on_threads_and_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let size = SizeLaw::Exponential { mean_len_bytes: 300 };
     let source = RandomProducts::new(RandomOptions { len_entries: 500, products: 5, size, seed: 1 });
@@ -51,6 +52,18 @@ fn the_bytes_do_not_depend_on_threads() {
             let bytes = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             assert_eq!(first.get_or_insert_with(|| bytes.clone()), &bytes);
+        }
+        for ranks in 1..=5 {
+            let path = folder.path().join(format!("{ranks} ranks.pds"));
+            let pds = PdsOptions { codec, replace: false };
+            let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
+            let rounds = ConvertOptions { unit_len_bytes: 5000, round_len_bytes: 20_000, ..options(1) };
+            for written in run_among(ranks, &source, begin, &rounds) {
+                let (converted, summary) = written.unwrap();
+                assert_eq!((converted.entries, summary.events), (500, 500));
+                assert_eq!(Some(&std::fs::read(&path).unwrap()), first.as_ref());
+            }
+            std::fs::remove_file(&path).unwrap();
         }
     }
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
+use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 
 /// The parts of an exception, as `raddle.errors._make` takes them.
@@ -75,6 +76,14 @@ pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
     let (details, hint) = failure.explanation();
     let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
     make(py, Parts { kind, exit_code: failure.exit.code(), message: failure.message(), details, hint, errno })
+}
+
+/// A file of events that could not be opened.
+pub fn of_events(py: Python<'_>, error: &EventsError) -> PyErr {
+    let failure = Failure::of_events(error, None);
+    let EventsError::Io { source, .. } = error else { return of_failure(py, &failure) };
+    let (exit_code, message, errno) = (failure.exit.code(), failure.message(), source.raw_os_error());
+    make(py, Parts { kind: "io", exit_code, message, details: None, hint: None, errno })
 }
 
 fn kind_of_hdf5(error: &Hdf5Error) -> (&'static str, Option<i32>) {

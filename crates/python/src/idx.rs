@@ -4,6 +4,7 @@
 
 use crate::attached::detached;
 use crate::errors;
+use crate::line::parse;
 use crate::ranks::PythonRanks;
 use crate::run::watched;
 use clap::Parser;
@@ -24,8 +25,7 @@ use raddle_core::progress::{Silent, Watch};
 use raddle_idx::sample::SampleType;
 use raddle_idx::{IdxError, Patch, SampleBox};
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
-use std::iter;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Options of writing.
@@ -44,11 +44,6 @@ struct WriteLine {
 struct ReadLine {
     #[command(flatten)]
     place: PlaceArgs,
-}
-
-fn parse<T: Parser>(arguments: &[OsString]) -> Result<T, Failure> {
-    let line = iter::once(OsStr::new("raddle")).chain(arguments.iter().map(OsString::as_os_str));
-    T::try_parse_from(line).map_err(|error| Failure::usage(error.to_string().trim()))
 }
 
 /// A box of samples: its first, its counts, one contiguous array per field.

@@ -10,8 +10,10 @@ mod attached;
 mod command;
 mod describe;
 mod errors;
+mod events;
 mod file;
 mod idx;
+mod line;
 mod open_file;
 mod ranks;
 mod run;
@@ -24,6 +26,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::command::{declare_reader, main, reader_argument};
+    #[pymodule_export]
+    use super::events::{Events, events_convert, events_inspect, events_merge, events_write};
     #[pymodule_export]
     use super::file::File;
     #[pymodule_export]

@@ -244,8 +244,8 @@ impl Knob {
     pub fn assignment(self, value: &Value) -> String {
         let unit = |len_bytes: u64| match len_bytes {
             0 => "0".to_owned(),
-            _ if len_bytes % (1 << 20) == 0 => format!("{}MiB", len_bytes >> 20),
-            _ if len_bytes % (1 << 10) == 0 => format!("{}KiB", len_bytes >> 10),
+            _ if len_bytes.is_multiple_of(1 << 20) => format!("{}MiB", len_bytes >> 20),
+            _ if len_bytes.is_multiple_of(1 << 10) => format!("{}KiB", len_bytes >> 10),
             _ => len_bytes.to_string(),
         };
         match (self.kind(), value) {

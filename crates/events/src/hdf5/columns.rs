@@ -1,13 +1,13 @@
 //! Columns: a flat array for each leaf, offsets for each level of lists, all as they are in memory.
 //!
-//! `/events` has the arrays under the names of [`super::awkward`], and as attributes awkward's form of them all (`form`), the
+//! `/events` has the arrays under the names of [`crate::awkward`], and as attributes awkward's form of them all (`form`), the
 //! number of events (`length`) and our schema with the names of each product's arrays (`schema`); `/ids` has run, subrun and
 //! event of each entry, where the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
-use super::awkward::{self, Names};
 use super::series::{Arranged, Attribute, Piece, Series, Value};
 use super::store::{Arrange, Arrangement, Plan, id_pieces, id_series};
+use crate::awkward::AwkwardForm;
 use crate::block::{Block, Buffer};
 use crate::error::{Place, Result};
 use crate::schema::{BufferKind, Product, Schema};
@@ -40,25 +40,21 @@ pub(super) struct Columns {
 
 impl Columns {
     pub fn new(schema: &Schema) -> Result<Self> {
-        let mut names = Names::default();
-        let (mut series, mut stored, mut forms) = (Vec::new(), Vec::new(), Vec::new());
-        for product in &schema.products {
-            let named = names.product(product);
-            for (name, buffer) in named.buffers.iter().zip(product.form.buffers()) {
+        let AwkwardForm { form, buffers } = AwkwardForm::of(schema);
+        let (mut series, mut stored) = (Vec::new(), Vec::new());
+        for (product, buffers) in schema.products.iter().zip(buffers) {
+            for (name, buffer) in buffers.iter().zip(product.form.buffers()) {
                 let path = format!("{EVENTS}/{name}");
                 series.push(match buffer.kind {
                     BufferKind::Offsets => Series::offsets(path),
                     BufferKind::Values(number) => Series::values(path, number),
                 });
             }
-            stored.push(StoredProduct { product: product.clone(), buffers: named.buffers });
-            forms.push(named.form);
+            stored.push(StoredProduct { product: product.clone(), buffers });
         }
         let ids = [format!("{IDS}/run"), format!("{IDS}/lumi"), format!("{IDS}/event")];
         series.extend(id_series(&ids[0], &ids[1], &ids[2]).map(Series::optional));
-        let fields = schema.products.iter().map(|product| product.name.as_str()).collect();
-        // Plain structs with text keys: neither can fail.
-        let form = awkward::record(fields, forms).to_string();
+        // Plain structs with text keys: it cannot fail.
         let schema = serde_json::to_string(&stored).unwrap_or_default();
         let attributes = vec![
             (EVENTS, Attribute::text(LAYOUT_ATTRIBUTE, LAYOUT_NAME)),

@@ -15,7 +15,6 @@
 //! [`store`] fills chunks, has them encoded and puts them into the file. Invariant: the bytes of a file depend on the source
 //! and the options alone, not on threads.
 
-mod awkward;
 mod columns;
 mod event;
 mod file;
@@ -25,6 +24,7 @@ mod packed;
 mod packed_source;
 mod product;
 mod series;
+mod shared;
 mod source;
 mod store;
 

@@ -4,10 +4,10 @@
 //! event, and nothing is compressed.
 
 use super::LUMI;
-use super::awkward::link_name;
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
 use super::series::{Arranged, Attribute, Piece, Series, Value};
 use super::store::{Arrange, Arrangement, Plan, bytes_of, id_of, id_pieces, id_series};
+use crate::awkward::link_name;
 use crate::block::Block;
 use crate::error::{Place, Result};
 use crate::schema::{Number, Schema, Serialization};

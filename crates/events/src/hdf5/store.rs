@@ -5,6 +5,7 @@
 //! complete, which the blocks alone decide; under the output's name is a whole file or none.
 
 use super::series::{Arranged, Attribute, Piece, Series, class_of};
+use super::shared::Shares;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::block::Block;
 use crate::error::{EventsError, Place, Result, Shape};
@@ -13,6 +14,7 @@ use crate::schema::{Number, Schema};
 use crate::sink::{Prepare, Sink};
 use crate::source::EventId;
 use raddle_codec::{EncodeState, Encoder, EncoderOptions};
+use raddle_core::communicator::Communicator;
 use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
 use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, OutputOptions, TypeRef};
 use std::path::{Path, PathBuf};
@@ -68,12 +70,14 @@ pub struct Hdf5Sink {
     replace: bool,
     chunk_len_bytes: u64,
     alignment_bytes: u64,
-    growing: Vec<Growing>,
-    entries: u64,
-    first: Option<EventId>,
+    pub(super) growing: Vec<Growing>,
+    pub(super) entries: u64,
+    pub(super) first: Option<EventId>,
     /// Where the next chunk goes.
     end_address: u64,
     stored_len_bytes: u64,
+    /// What of the chunks is on which rank, among ranks.
+    pub(super) shares: Shares,
 }
 
 impl std::fmt::Debug for Hdf5Sink {
@@ -89,16 +93,16 @@ impl std::fmt::Debug for Hdf5Sink {
 
 /// What there is of a dataset.
 #[derive(Debug)]
-struct Growing {
+pub(super) struct Growing {
     /// Elements of a chunk.
-    chunk_len: u64,
-    element_len_bytes: usize,
+    pub chunk_len: u64,
+    pub element_len_bytes: usize,
     /// Elements that came.
-    len: u64,
+    pub len: u64,
     /// The last offset that came.
-    base: u64,
+    pub base: u64,
     /// Of the chunk that is being filled.
-    tail: Vec<u8>,
+    pub tail: Vec<u8>,
     chunks: Vec<StoredChunk>,
 }
 
@@ -132,6 +136,30 @@ impl Hdf5Sink {
     /// # Errors
     /// Products that the layout cannot hold, or a file that cannot be made.
     pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
+        Self::on(path, schema, layout, options, || Output::begin(path, options.replace))
+    }
+
+    /// Collective. Begins it for ranks that write it together.
+    ///
+    /// # Errors
+    /// As [`Hdf5Sink::begin`].
+    pub fn begin_among(
+        path: &Path,
+        schema: &Schema,
+        layout: Layout,
+        options: &Hdf5Options,
+        ranks: &dyn Communicator,
+    ) -> Result<Self> {
+        Self::on(path, schema, layout, options, || Output::begin_among(path, options.replace, ranks))
+    }
+
+    fn on(
+        path: &Path,
+        schema: &Schema,
+        layout: Layout,
+        options: &Hdf5Options,
+        begin: impl FnOnce() -> Result<Output>,
+    ) -> Result<Self> {
         let arrangement: Box<dyn Arrangement> = match (layout, options.cce) {
             (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
             (Layout::Product, None) => Box::new(product::Products::new(schema)?),
@@ -169,7 +197,7 @@ impl Hdf5Sink {
             root_link_order: order,
             root_attribute_order: CreationOrder::default(),
         };
-        let output = Output::begin(path, options.replace)?;
+        let output = begin()?;
         Ok(Self {
             end_address: output_options.raw_start().unwrap_or(region_len_bytes),
             output,
@@ -183,8 +211,48 @@ impl Hdf5Sink {
             entries: 0,
             first: None,
             stored_len_bytes: 0,
+            shares: Shares::default(),
             arrangement,
         })
+    }
+
+    /// Fails if some entries have ids and others have none.
+    pub(super) fn check_ids(&self) -> Result<()> {
+        let series = self.growing.iter().zip(&self.arrangement.plan().series);
+        let mut ids = series.filter(|(_, series)| series.is_optional).map(|(growing, _)| growing.len);
+        match ids.find(|&len| len != 0 && len != self.entries) {
+            None => Ok(()),
+            Some(got) => {
+                let shape = Shape::Ids { got, expected: self.entries };
+                Err(crate::Fault::from(shape).at(&Place::file(self.output.path())))
+            }
+        }
+    }
+
+    /// The address of the next chunk.
+    pub(super) fn take_place(&mut self, series: usize, len_bytes: u64, filter_mask: u32) -> u64 {
+        let address = self.end_address.next_multiple_of(self.alignment_bytes);
+        self.end_address = address + len_bytes;
+        self.stored_len_bytes += len_bytes;
+        self.growing[series].chunks.push(StoredChunk { address, len_bytes, filter_mask });
+        address
+    }
+
+    /// The file.
+    pub(super) fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// What was written to a file of this length, so far.
+    pub(super) fn summary(&self, datasets: u64, len_bytes: u64) -> Hdf5Summary {
+        Hdf5Summary {
+            events: self.entries,
+            datasets,
+            chunks: self.growing.iter().map(|growing| growing.chunks.len() as u64).sum(),
+            raw_len_bytes: self.growing.iter().map(|growing| growing.len * growing.element_len_bytes as u64).sum(),
+            stored_len_bytes: self.stored_len_bytes,
+            len_bytes,
+        }
     }
 
     /// Makes the objects of the file.
@@ -291,7 +359,7 @@ impl Growing {
         growing
     }
 
-    fn chunk_len_bytes(&self) -> usize {
+    pub fn chunk_len_bytes(&self) -> usize {
         self.chunk_len as usize * self.element_len_bytes
     }
 
@@ -337,37 +405,39 @@ impl Growing {
 
     /// The chunk that is not full: as it is if it is the only one, else filled up with zeros.
     fn rest(&mut self) -> Option<Vec<u8>> {
-        let mut chunk = std::mem::take(&mut self.tail);
-        if chunk.is_empty() {
-            return None;
-        }
+        let chunk = std::mem::take(&mut self.tail);
+        (!chunk.is_empty()).then(|| self.filled_up(chunk))
+    }
+
+    /// The last chunk, which is not full, as it is encoded.
+    pub fn filled_up(&self, mut chunk: Vec<u8>) -> Vec<u8> {
         if self.len > self.chunk_len {
             chunk.resize(self.chunk_len_bytes(), 0);
         }
-        Some(chunk)
+        chunk
     }
 }
 
 /// A chunk before it is encoded.
 #[derive(Debug)]
 pub struct Tile {
-    series: usize,
-    raw: Vec<u8>,
+    pub(super) series: usize,
+    pub(super) raw: Vec<u8>,
 }
 
 /// A chunk as it is stored.
 #[derive(Debug)]
 pub struct EncodedTile {
-    series: usize,
-    stored: Vec<u8>,
-    filter_mask: u32,
+    pub(super) series: usize,
+    pub(super) stored: Vec<u8>,
+    pub(super) filter_mask: u32,
 }
 
 /// Pieces of a block.
 #[derive(Debug)]
 pub struct Pieces {
-    arranged: Arranged,
-    first: Option<EventId>,
+    pub(super) arranged: Arranged,
+    pub(super) first: Option<EventId>,
 }
 
 /// Arranges blocks and encodes chunks.
@@ -415,28 +485,15 @@ impl Sink for Hdf5Sink {
     }
 
     fn rest(&mut self) -> Result<Vec<Tile>> {
-        let plan = self.arrangement.plan();
-        let mut tiles = Vec::new();
-        for (number, (growing, series)) in self.growing.iter_mut().zip(&plan.series).enumerate() {
-            // Ids, of which all entries have one or none.
-            if series.is_optional && growing.len != 0 && growing.len != self.entries {
-                let shape = Shape::Ids { got: growing.len, expected: self.entries };
-                return Err(crate::Fault::from(shape).at(&Place::file(self.output.path())));
-            }
-            tiles.extend(growing.rest().map(|raw| Tile { series: number, raw }));
-        }
-        Ok(tiles)
+        self.check_ids()?;
+        let rest = |(series, growing): (usize, &mut Growing)| growing.rest().map(|raw| Tile { series, raw });
+        Ok(self.growing.iter_mut().enumerate().filter_map(rest).collect())
     }
 
     fn place(&mut self, encoded: EncodedTile) -> Result<()> {
         let EncodedTile { series, stored, filter_mask } = encoded;
-        let address = self.end_address.next_multiple_of(self.alignment_bytes);
-        self.output.write_at(&stored, address)?;
-        let len_bytes = stored.len() as u64;
-        self.end_address = address + len_bytes;
-        self.stored_len_bytes += len_bytes;
-        self.growing[series].chunks.push(StoredChunk { address, len_bytes, filter_mask });
-        Ok(())
+        let address = self.take_place(series, stored.len() as u64, filter_mask);
+        self.output.write_at(&stored, address)
     }
 
     fn finish(self) -> Result<Hdf5Summary> {
@@ -444,15 +501,7 @@ impl Sink for Hdf5Sink {
         file.set_raw_end(self.end_address);
         let datasets = self.create_objects(&mut file)?;
         let written = file.finish()?;
-        let raw_len_bytes = self.growing.iter().map(|growing| growing.len * growing.element_len_bytes as u64).sum();
-        let summary = Hdf5Summary {
-            events: self.entries,
-            datasets,
-            chunks: self.growing.iter().map(|growing| growing.chunks.len() as u64).sum(),
-            raw_len_bytes,
-            stored_len_bytes: self.stored_len_bytes,
-            len_bytes: written.file_len_bytes,
-        };
+        let summary = self.summary(datasets, written.file_len_bytes);
         self.output.publish(self.replace)?;
         Ok(summary)
     }

@@ -6,13 +6,15 @@
 use super::PdsCodec;
 use super::header::Header;
 use super::record::{self, LONGEST_PAYLOAD_LEN_BYTES};
+use crate::among::agreed;
 use crate::block::{Block, Column};
 use crate::error::{EventsError, Place, Result};
 use crate::output::Output;
 use crate::schema::{Form, Schema, Serialization};
-use crate::sink::{NoTile, Prepare, Sink};
+use crate::sink::{NoTile, Prepare, SharedSink, Sink};
 use crate::source::EventId;
 use raddle_codec::BareEncoder;
+use raddle_core::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};
 
 /// What the layout is called in messages.
@@ -51,12 +53,28 @@ impl PdsSink {
     /// # Errors
     /// A product that is no blob, blobs serialised in two ways, a name with NUL, or a file that cannot be made.
     pub fn begin(path: &Path, schema: &Schema, options: PdsOptions) -> Result<Self> {
-        let serialization = check_schema(schema)?;
-        let header = Header { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 };
+        let header = header(schema, options)?;
         let mut output = Output::begin(path, options.replace)?;
-        output.write(&header.write())?;
+        output.write(&header)?;
         Ok(Self { output, schema: schema.clone(), options, events: 0 })
     }
+
+    /// Collective. Begins it for ranks that write it together.
+    ///
+    /// # Errors
+    /// As [`PdsSink::begin`].
+    pub fn begin_among(path: &Path, schema: &Schema, options: PdsOptions, ranks: &dyn Communicator) -> Result<Self> {
+        let header = header(schema, options)?;
+        let mut output = Output::begin_among(path, options.replace, ranks)?;
+        output.append_among(if ranks.rank() == 0 { &header } else { &[] }, ranks)?;
+        Ok(Self { output, schema: schema.clone(), options, events: 0 })
+    }
+}
+
+/// The header as bytes.
+fn header(schema: &Schema, options: PdsOptions) -> Result<Vec<u8>> {
+    let serialization = check_schema(schema)?;
+    Ok(Header { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 }.write())
 }
 
 /// The serialisation of all products.
@@ -133,6 +151,32 @@ impl Sink for PdsSink {
         let events = self.events;
         let len_bytes = self.output.publish(self.options.replace)?;
         Ok(PdsSummary { events, len_bytes })
+    }
+}
+
+impl SharedSink for PdsSink {
+    fn commit_among(&mut self, prepared: Vec<PdsRecords>, ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+        let events = prepared.iter().map(|records| records.events).sum();
+        self.events += ranks.all_gather_u64(events)?.iter().sum::<u64>();
+        let bytes: Vec<u8> = prepared.into_iter().flat_map(|records| records.bytes).collect();
+        self.output.append_among(&bytes, ranks)?;
+        Ok(Vec::new())
+    }
+
+    fn rest_among(&mut self, _ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+        Ok(Vec::new())
+    }
+
+    fn place_among(&mut self, _encoded: Vec<NoTile>, _ranks: &dyn Communicator) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish_among(self, ranks: &dyn Communicator) -> Result<PdsSummary> {
+        self.output.sync_among(ranks)?;
+        let summary = PdsSummary { events: self.events, len_bytes: self.output.len_bytes() };
+        let published = if ranks.rank() == 0 { self.output.publish(self.options.replace).map(drop) } else { Ok(()) };
+        agreed(ranks, "publish", published)?;
+        Ok(summary)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::options::size::Size;
 use crate::render::events;
 use crate::watching::Watching;
 use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::Silent;
 use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting};
 use raddle_events::open::{OpenOptions, Opened, open};
@@ -222,7 +223,7 @@ fn measure(
         }
         Some(layout) => {
             let path = folder.join("events");
-            let written = write(source, &path, true, layout, options, &silent(watch.cancel))?;
+            let written = write(source, &path, true, layout, options, &silent(watch.cancel), &SingleProcess)?;
             (written.len_bytes, written.converted)
         }
     };

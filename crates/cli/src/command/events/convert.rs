@@ -1,15 +1,20 @@
 //! `raddle events convert`: events in another layout.
 
-use super::output::{LeftOut, chosen, convert_options, open_all, shown, write};
+use super::output::{LeftOut, Written, check_output, chosen, convert_options, open_all, shown, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{EventLayoutArgs, SelectionArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::running::RunningArgs;
-use crate::render::events;
+use crate::render::{events, json};
+use crate::team::{Team, agreed};
 use crate::watching::Watching;
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::{Event, Severity};
 use raddle_events::readable::readable;
+use raddle_events::{ConvertOptions, EventsError, Source};
+use raddle_merge::options::Watch;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -17,8 +22,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
+    /// What to convert.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -53,9 +59,10 @@ Examples:
   raddle events convert run1.root -o run1.h5 --layout batch --batch 100
   raddle events convert run1.pds -o run1.h5 --layout event --compat cce --codec lz4
   raddle events convert run1.h5 -o run1.pds --layout pds
+  mpirun -n 4 raddle events convert *.root -o all.h5          ranks share the work; the bytes are the same
 
 Inputs may be ROOT files (trees), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor
-dictionaries are needed. The output's bytes do not depend on the number of threads.";
+dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000");
@@ -65,37 +72,86 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
     if range.start <= range.end { Ok(range) } else { Err(wrong()) }
 }
 
-/// Converts.
-pub fn run(arguments: &ConvertArgs) -> Result<Exit, Failure> {
-    let ConvertArgs { inputs, selection, entries, skip_bad, output, force, layout, running } = arguments;
-    let inputs = inputs.expand(&mut std::io::stdin().lock())?;
-    let watching = Watching::start(running, "events convert")?;
+/// Collective. Converts.
+pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
+    let ConvertArgs { inputs, running, .. } = arguments;
+    let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
+    let watching = Watching::start_among(team, running, "events convert")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let failed = |error| Failure::of_events(&error, Some(output));
-        let source = open_all(&inputs, selection, layout).map_err(failed)?;
-        let mut options = convert_options(running);
-        options.products = Some(chosen(source.as_ref(), &selection.products)?);
-        options.entries.clone_from(entries);
-        let mut left_out = Vec::new();
-        if *skip_bad {
-            let products = options.products.take().unwrap_or_default();
-            let range = entries.clone().unwrap_or(0..source.len_entries());
-            let found = readable(source.as_ref(), &products, range, options.unit_len_bytes, options.jobs, watch.cancel)
-                .map_err(failed)?;
-            for (product, error) in &found.bad {
-                let product = source.schema().products[*product].name.clone();
-                watching.warn(&format!("{} is left out: {error}", shown(&product)));
-                left_out.push(LeftOut { product, reason: error.to_string() });
+        let written = arguments.convert(&inputs, watch, team.ranks(), team.default_jobs())?;
+        if team.leads() {
+            running.write_report(&written)?;
+            if !running.telling.quiet {
+                print(&events::written(&written))?;
             }
-            options.products = Some(found.products);
-        }
-        let mut written = write(source.as_ref(), output, *force, layout, options, watch)?;
-        written.left_out = left_out;
-        running.write_report(&written)?;
-        if !running.telling.quiet {
-            print(&events::written(&written))?;
         }
         Ok(if written.left_out.is_empty() { Exit::Done } else { Exit::InputsSkipped })
     })
+}
+
+impl ConvertArgs {
+    /// Collective. Converts these inputs; what is left out is told as warnings too.
+    ///
+    /// # Errors
+    /// Inputs that cannot be read, products that the layout cannot hold, an output that cannot be written.
+    pub fn convert(
+        &self,
+        inputs: &[PathBuf],
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+        cores: usize,
+    ) -> Result<Written, Failure> {
+        let Self { selection, entries, output, force, layout, running, .. } = self;
+        let failed = |error| Failure::of_events(&error, Some(output));
+        let opened = check_output(output, inputs, *force)
+            .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
+            .and_then(|source| chosen(source.as_ref(), &selection.products).map(|products| (source, products)));
+        let (source, products) = agreed(ranks, "open the inputs", opened)?;
+        let mut options = convert_options(running, cores);
+        options.entries.clone_from(entries);
+        let left_out = match self.skip_bad {
+            true => self.bad_products(source.as_ref(), &products, &options, watch, ranks)?,
+            false => Vec::new(),
+        };
+        let is_good = |product: &usize| {
+            let name = &source.schema().products[*product].name;
+            !left_out.iter().any(|left| left.product == *name)
+        };
+        options.products = Some(products.into_iter().filter(is_good).collect());
+        let mut written = write(source.as_ref(), output, *force, layout, options, watch, ranks)?;
+        written.left_out = left_out;
+        Ok(written)
+    }
+
+    /// Collective. Those of `products` that cannot be read; each rank reads some of them.
+    fn bad_products(
+        &self,
+        source: &dyn Source,
+        products: &[usize],
+        options: &ConvertOptions,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<Vec<LeftOut>, Failure> {
+        let own: Vec<usize> = products.iter().skip(ranks.rank()).step_by(ranks.size()).copied().collect();
+        let range = self.entries.clone().unwrap_or(0..source.len_entries());
+        let found = readable(source, &own, range, options.unit_len_bytes, options.jobs, watch.cancel)
+            .map_err(|error| Failure::of_events(&error, Some(&self.output)));
+        let found = agreed(ranks, "look for what cannot be read", found)?;
+        let left_out = |(product, error): (usize, EventsError)| LeftOut {
+            product: source.schema().products[product].name.clone(),
+            reason: error.to_string(),
+        };
+        let own: Vec<LeftOut> = found.bad.into_iter().map(left_out).collect();
+        let told =
+            ranks.all_gather_bytes(json(&own).as_bytes()).map_err(|error| Failure::of_events(&error.into(), None))?;
+        // What was told is what another rank's `json` made.
+        let mut all: Vec<LeftOut> =
+            told.iter().flat_map(|text| serde_json::from_slice::<Vec<_>>(text).unwrap_or_default()).collect();
+        all.sort_by_key(|left| source.schema().position(&left.product));
+        for LeftOut { product, reason } in &all {
+            let text = format!("{} is left out: {reason}", shown(product));
+            watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        }
+        Ok(all)
+    }
 }

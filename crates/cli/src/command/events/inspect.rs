@@ -7,9 +7,11 @@ use crate::failure::Failure;
 use crate::options::running::RunningArgs;
 use crate::render::events;
 use crate::watching::Watching;
+use raddle_core::engine::default_jobs;
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::sinks::SizesSink;
 use raddle_events::{Product, convert};
+use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -80,9 +82,22 @@ pub struct InspectedProduct {
 
 /// Inspects.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
-    let InspectArgs { file, tree, raw, sizes, json, running } = arguments;
+    let InspectArgs { json, running, .. } = arguments;
     let watching = Watching::start(running, "events inspect")?;
     watching.conclude(|watch| {
+        let inspection = arguments.inspect(watch)?;
+        print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
+        Ok(Exit::Done)
+    })
+}
+
+impl InspectArgs {
+    /// Inspects.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn inspect(&self, watch: &Watch<'_>) -> Result<EventsInspection, Failure> {
+        let Self { file, tree, raw, sizes, running, .. } = self;
         let failed = |error| Failure::of_events(&error, None);
         let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?;
         let source = opened.source();
@@ -108,13 +123,13 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
         if *sizes {
             let sink = SizesSink::new(source.schema());
             let (_, lengths) =
-                convert(source, sink, &convert_options(running), watch.observer, watch.cancel).map_err(failed)?;
+                convert(source, sink, &convert_options(running, default_jobs()), watch.observer, watch.cancel)
+                    .map_err(failed)?;
             let products = inspection.products.iter_mut().zip(lengths);
             products.for_each(|(product, len_bytes)| product.len_bytes = Some(len_bytes));
         }
-        print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
-        Ok(Exit::Done)
-    })
+        Ok(inspection)
+    }
 }
 
 fn inspected(product: &Product) -> InspectedProduct {

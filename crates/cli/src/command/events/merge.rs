@@ -1,6 +1,6 @@
 //! `raddle events merge`: files of one layout, one behind the other.
 
-use super::output::{Written, convert_options, open_all, write};
+use super::output::{Written, check_output, convert_options, open_all, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -10,7 +10,9 @@ use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::options::size::Size;
 use crate::render::events;
+use crate::team::{Team, agreed};
 use crate::watching::Watching;
+use raddle_core::communicator::Communicator;
 use raddle_events::Converted;
 use raddle_events::hdf5::{CompressionChoice, FileLayout};
 use raddle_events::open::{OpenOptions, Opened, open};
@@ -23,8 +25,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
+    /// What to merge.
     #[command(flatten)]
-    inputs: InputArgs,
+    pub inputs: InputArgs,
 
     /// File to write; it appears under this name only when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -53,36 +56,64 @@ Examples:
 
 Every input must have the same products. ROOT files are not written: convert them.";
 
-/// Merges.
-pub fn run(arguments: &MergeArgs) -> Result<Exit, Failure> {
-    let MergeArgs { inputs, output, force, running, .. } = arguments;
-    let inputs = inputs.expand(&mut std::io::stdin().lock())?;
-    let watching = Watching::start(running, "events merge")?;
+/// Collective. Merges.
+pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
+    let MergeArgs { inputs, running, .. } = arguments;
+    let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
+    let watching = Watching::start_among(team, running, "events merge")?;
     watching.conclude(|watch| {
-        raddle_merge::check_output(output, &inputs, *force).map_err(|error| Failure::of_merge(&error, &inputs))?;
-        let first = open(&inputs[0], &OpenOptions { tree: None, raw: true });
-        let written = match first.map_err(|error| Failure::of_events(&error, Some(output)))? {
-            Opened::Pds(_) => merge_streams(&inputs, output, *force, watch)?,
-            Opened::Hdf5(file) => {
-                let layout = layout_of(file.layout(), file.as_ref(), arguments);
-                drop(file);
-                let selection = SelectionArgs { tree: None, products: Vec::new(), raw: true };
-                let source =
-                    open_all(&inputs, &selection, &layout).map_err(|error| Failure::of_events(&error, Some(output)))?;
-                write(source.as_ref(), output, *force, &layout, convert_options(running), watch)?
+        let written = arguments.merge(&inputs, watch, team.ranks(), team.default_jobs())?;
+        if team.leads() {
+            let Some(written) = written else { return Ok(Exit::Done) };
+            running.write_report(&written)?;
+            if !running.telling.quiet {
+                print(&events::written(&written))?;
             }
-            Opened::Tree(_) | Opened::Ntuple(_) => {
-                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
-                return Err(Failure::new(Exit::InputRefused, &what)
-                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"));
-            }
-        };
-        running.write_report(&written)?;
-        if !running.telling.quiet {
-            print(&events::written(&written))?;
         }
         Ok(Exit::Done)
     })
+}
+
+impl MergeArgs {
+    /// Collective. Merges these inputs; what was done, on rank 0 and where all ranks did it.
+    ///
+    /// # Errors
+    /// Inputs that cannot be read or do not go together, an output that cannot be written.
+    pub fn merge(
+        &self,
+        inputs: &[PathBuf],
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+        cores: usize,
+    ) -> Result<Option<Written>, Failure> {
+        let Self { output, force, running, .. } = self;
+        let failed = |error| Failure::of_events(&error, Some(output));
+        let opened = check_output(output, inputs, *force)
+            .and_then(|()| open(&inputs[0], &OpenOptions { tree: None, raw: true }).map_err(failed));
+        match agreed(ranks, "open the inputs", opened)? {
+            // Copying is as fast as the disk is: one rank does it.
+            Opened::Pds(_) => {
+                let copied = match ranks.rank() {
+                    0 => merge_streams(inputs, output, *force, watch).map(Some),
+                    _ => Ok(None),
+                };
+                agreed(ranks, "copy the streams", copied)
+            }
+            Opened::Hdf5(file) => {
+                let layout = layout_of(file.layout(), file.as_ref(), self);
+                drop(file);
+                let selection = SelectionArgs { tree: None, products: Vec::new(), raw: true };
+                let source = open_all(inputs, &selection, &layout).map_err(failed);
+                let source = agreed(ranks, "open the inputs", source)?;
+                write(source.as_ref(), output, *force, &layout, convert_options(running, cores), watch, ranks).map(Some)
+            }
+            Opened::Tree(_) | Opened::Ntuple(_) => {
+                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
+                Err(Failure::new(Exit::InputRefused, &what)
+                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))
+            }
+        }
+    }
 }
 
 fn merge_streams(inputs: &[PathBuf], output: &Path, force: bool, watch: &Watch<'_>) -> Result<Written, Failure> {

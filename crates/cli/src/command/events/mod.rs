@@ -8,6 +8,7 @@ pub mod output;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::team::Team;
 
 /// Commands of `raddle events`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -22,12 +23,19 @@ pub enum EventsCommand {
     Bench(bench::BenchArgs),
 }
 
-/// Runs one of them.
-pub fn run(command: &EventsCommand) -> Result<Exit, Failure> {
+impl EventsCommand {
+    /// Whether ranks share the work.
+    pub fn is_for_ranks(&self) -> bool {
+        matches!(self, Self::Convert(_) | Self::Merge(_))
+    }
+}
+
+/// Collective for the commands that ranks share. Runs one of them.
+pub fn run(command: &EventsCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
-        EventsCommand::Convert(arguments) => convert::run(arguments),
+        EventsCommand::Convert(arguments) => convert::run(arguments, team),
         EventsCommand::Inspect(arguments) => inspect::run(arguments),
-        EventsCommand::Merge(arguments) => merge::run(arguments),
+        EventsCommand::Merge(arguments) => merge::run(arguments, team),
         EventsCommand::Bench(arguments) => bench::run(arguments),
     }
 }

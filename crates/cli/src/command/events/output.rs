@@ -4,14 +4,15 @@ use crate::failure::Failure;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
 use crate::options::running::RunningArgs;
 use crate::render::escape;
+use raddle_core::communicator::Communicator;
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
 use raddle_events::{
-    ConvertOptions, Converted, Decoded, EventsError, Joined, Schema, Serialization, Serialized, Source, convert,
+    ConvertOptions, Converted, Decoded, EventsError, Joined, Schema, Serialization, Serialized, Source, convert_among,
 };
 use raddle_merge::options::Watch;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ pub struct Written {
 }
 
 /// A product that could not be read.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Its name.
     pub product: String,
@@ -86,19 +87,21 @@ fn has_baskets(schema: &Schema) -> bool {
     schema.products.iter().any(|product| product.form == basket)
 }
 
-/// Threads and memory of a conversion.
-pub fn convert_options(running: &RunningArgs) -> ConvertOptions {
+/// Threads and memory of a conversion by one who has so many cores.
+pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     let mut options = ConvertOptions {
-        jobs: running
-            .jobs
-            .or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()))
-            .unwrap_or(NonZeroUsize::MIN),
+        jobs: running.jobs.or_else(|| NonZeroUsize::new(cores)).unwrap_or(NonZeroUsize::MIN),
         ..ConvertOptions::default()
     };
     if let Some(memory) = running.memory {
         options.memory_len_bytes = memory.0;
     }
     options
+}
+
+/// Fails where `output` cannot be written, or is one of `inputs`.
+pub fn check_output(output: &Path, inputs: &[PathBuf], force: bool) -> Result<(), Failure> {
+    raddle_merge::check_output(output, inputs, force).map_err(|error| Failure::of_merge(&error, inputs))
 }
 
 /// Numbers of the products that are asked for.
@@ -122,7 +125,7 @@ pub fn mean_len_bytes(source: &dyn Source) -> u64 {
     source.unit_len_bytes(0..entries) / entries.max(1)
 }
 
-/// Writes products of `source` to `path`.
+/// Collective. Writes products of `source` to `path`.
 pub fn write(
     source: &dyn Source,
     path: &Path,
@@ -130,6 +133,7 @@ pub fn write(
     layout: &EventLayoutArgs,
     mut options: ConvertOptions,
     watch: &Watch<'_>,
+    ranks: &dyn Communicator,
 ) -> Result<Written, Failure> {
     let failed = |error: EventsError| Failure::of_events(&error, Some(path));
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
@@ -138,8 +142,9 @@ pub fn write(
     let (converted, summary) = match layout.hdf5_layout(batch) {
         None => {
             let pds = PdsOptions { codec: layout.codec.0, replace: force };
-            let sink = PdsSink::begin(path, &schema, pds).map_err(failed)?;
-            let (converted, summary) = convert(source, sink, &options, watch.observer, watch.cancel).map_err(failed)?;
+            let sink = PdsSink::begin_among(path, &schema, pds, ranks).map_err(failed)?;
+            let (converted, summary) =
+                convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
             let of_stream = Hdf5Summary {
                 events: summary.events,
                 datasets: 0,
@@ -160,8 +165,8 @@ pub fn write(
                 replace: force,
             };
             options.unit_multiple = hdf5_layout.unit_multiple();
-            let sink = Hdf5Sink::begin(path, &schema, hdf5_layout, &hdf5).map_err(failed)?;
-            convert(source, sink, &options, watch.observer, watch.cancel).map_err(failed)?
+            let sink = Hdf5Sink::begin_among(path, &schema, hdf5_layout, &hdf5, ranks).map_err(failed)?;
+            convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?
         }
     };
     let is_stream = layout.layout == EventLayout::Pds;

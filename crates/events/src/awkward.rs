@@ -1,35 +1,47 @@
-//! Names of the datasets of a column, and its form as awkward-array writes it.
+//! Names of the arrays of columns, and their form as awkward-array writes it.
 //!
-//! With these, `awkward.from_buffers(form, length, datasets)` makes arrays without a copy: each array is found under the key
+//! With these, `awkward.from_buffers(form, length, arrays)` makes arrays without a copy: each array is found under the key
 //! of its node and what it is to the node, `pt-offsets` or `pt-data`. Invariant: no two arrays have one name, and names are
 //! in the order of [`Form::buffers`].
 
-use crate::schema::{Field, Form, Number, Product};
+use crate::schema::{Field, Form, Number, Schema};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
+/// Products as awkward-array has them.
+#[derive(Debug, Clone)]
+pub struct AwkwardForm {
+    /// The form of a record of all products, as JSON.
+    pub form: String,
+    /// For each product the names of its arrays, in the order of [`Form::buffers`].
+    pub buffers: Vec<Vec<String>>,
+}
+
+impl AwkwardForm {
+    /// Of all products of a schema.
+    pub fn of(schema: &Schema) -> Self {
+        let mut names = Names::default();
+        let (mut buffers, mut contents) = (Vec::new(), Vec::new());
+        for product in &schema.products {
+            let mut own = Vec::new();
+            contents.push(names.node(&product.form, &link_name(&product.name), &mut own));
+            buffers.push(own);
+        }
+        let fields: Vec<&str> = schema.products.iter().map(|product| product.name.as_str()).collect();
+        let form = json!({
+            "class": "RecordArray", "fields": fields, "contents": contents, "parameters": {}, "form_key": "events",
+        });
+        Self { form: form.to_string(), buffers }
+    }
+}
+
 /// Gives names to arrays.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+struct Names {
     taken: HashSet<String>,
 }
 
-/// The arrays of a product, and its form.
-pub(super) struct Named {
-    /// In the order of [`Form::buffers`].
-    pub buffers: Vec<String>,
-    /// For awkward-array.
-    pub form: Value,
-}
-
 impl Names {
-    /// Names the arrays of `product`.
-    pub fn product(&mut self, product: &Product) -> Named {
-        let mut buffers = Vec::new();
-        let form = self.node(&product.form, &link_name(&product.name), &mut buffers);
-        Named { buffers, form }
-    }
-
     /// A key under which `attribute` is free, the given one if it is.
     fn take(&mut self, key: &str, attribute: &str, buffers: &mut Vec<String>) -> String {
         let mut candidate = key.to_owned();
@@ -93,13 +105,8 @@ fn list(content: Value, key: &str, parameters: Value) -> Value {
     })
 }
 
-/// The form of all products together.
-pub(super) fn record(names: Vec<&str>, contents: Vec<Value>) -> Value {
-    json!({ "class": "RecordArray", "fields": names, "contents": contents, "parameters": {}, "form_key": "events" })
-}
-
 /// A name as a link can have it: without slashes, and not a dot alone.
-pub(super) fn link_name(name: &str) -> String {
+pub(crate) fn link_name(name: &str) -> String {
     match name {
         "" | "." | ".." => "_".repeat(name.len().max(1)),
         _ => name.replace('/', "_"),
@@ -109,23 +116,35 @@ pub(super) fn link_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::Product;
 
     fn product(name: &str, form: Form) -> Product {
         Product { name: name.to_owned(), class: String::new(), form }
     }
 
+    /// Names of the arrays of products, each of whose names comes with its form.
+    fn buffers<const N: usize>(products: [(&str, Form); N]) -> [Vec<String>; N] {
+        let products = products.map(|(name, form)| product(name, form)).to_vec();
+        AwkwardForm::of(&Schema { products }).buffers.try_into().unwrap()
+    }
+
     #[test]
     fn no_two_arrays_have_one_name() {
-        let mut names = Names::default();
         let number = || Form::Number(Number::Int32);
-        let nested = product("vv", Form::list(Form::list(number())));
-        assert_eq!(names.product(&nested).buffers, ["vv-offsets", "vv.1-offsets", "vv.1-data"]);
         let record = Form::list(Form::Record(vec![Field { name: "px".to_owned(), form: number() }]));
-        assert_eq!(names.product(&product("t", record)).buffers, ["t-offsets", "t.px-data"]);
-        assert_eq!(names.product(&product("t.px", number())).buffers, ["t.px.1-data"]);
-        assert_eq!(names.product(&product("a/b", number())).buffers, ["a_b-data"]);
-        assert_eq!(names.product(&product("a_b", number())).buffers, ["a_b.1-data"]);
-        assert_eq!(names.product(&product(".", Form::String)).buffers, ["_-offsets", "_-data"]);
+        let [nested, tracks, dotted, slashed, underscored, dot] = buffers([
+            ("vv", Form::list(Form::list(number()))),
+            ("t", record),
+            ("t.px", number()),
+            ("a/b", number()),
+            ("a_b", number()),
+            (".", Form::String),
+        ]);
+        assert_eq!(nested, ["vv-offsets", "vv.1-offsets", "vv.1-data"]);
+        assert_eq!(tracks, ["t-offsets", "t.px-data"]);
+        assert_eq!(dotted, ["t.px.1-data"]);
+        assert_eq!([slashed, underscored], [["a_b-data"], ["a_b.1-data"]]);
+        assert_eq!(dot, ["_-offsets", "_-data"]);
     }
 
     #[test]
@@ -136,11 +155,11 @@ mod tests {
             field("b", Form::String),
             field("c", Form::list(Form::list(Form::Number(Number::Float64)))),
         ]);
-        let product = product("p", Form::list(inner));
-        let named = Names::default().product(&product);
-        let kinds: Vec<bool> = named.buffers.iter().map(|name| name.ends_with("-offsets")).collect();
+        let form = Form::list(inner);
+        let [named] = buffers([("p", form.clone())]);
+        let kinds: Vec<bool> = named.iter().map(|name| name.ends_with("-offsets")).collect();
         let expected: Vec<bool> =
-            product.form.buffers().iter().map(|buffer| buffer.kind == crate::schema::BufferKind::Offsets).collect();
+            form.buffers().iter().map(|buffer| buffer.kind == crate::schema::BufferKind::Offsets).collect();
         assert_eq!(kinds, expected);
     }
 }

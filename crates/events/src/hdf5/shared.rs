@@ -1,0 +1,240 @@
+//! A file written by ranks: which rank has which chunk, and the pieces of chunks on their way to it.
+//!
+//! Every rank tells how many elements each of its blocks adds to each dataset; so all know where every piece lies, who owns
+//! which chunk (the rank that brings its first element) and in which order chunks are complete. Pieces go to the owners of
+//! their chunks, which encode them; the stored lengths say where each lies in the file. Invariants: chunks are placed in the
+//! order in which one process would place them; nobody but its owner has a chunk.
+
+use super::series::Piece;
+use super::store::{EncodedTile, Growing, Hdf5Sink, Hdf5Summary, Pieces, Tile};
+use crate::among::agreed;
+use crate::error::Result;
+use crate::sink::{SharedSink, Sink};
+use crate::source::EventId;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::message::{Words, of_words, put_words};
+use std::collections::BTreeMap;
+
+/// A chunk: number of its dataset in the plan, and its number in it.
+type Chunk = (usize, u64);
+
+/// What one rank knows of chunks that are not placed.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    /// For each dataset the owner of the chunk that is being filled.
+    owners: Vec<Rank>,
+    /// Chunks of this rank that are not full.
+    open: BTreeMap<Chunk, Vec<u8>>,
+    /// Dataset and owner of each tile that was handed out last.
+    handed_out: Vec<(usize, Rank)>,
+}
+
+/// What a block adds to a dataset.
+#[derive(Debug, Clone, Copy)]
+struct Added {
+    elements: u64,
+    /// What is to be added to the ends that follow; 0 for values.
+    last_end: u64,
+}
+
+impl Added {
+    fn of(piece: &Piece, element_len_bytes: usize) -> Self {
+        match piece {
+            Piece::Values(bytes) => Self { elements: (bytes.len() / element_len_bytes) as u64, last_end: 0 },
+            Piece::Ends(ends) => Self::of_ends(ends),
+            Piece::Offsets(offsets) => Self::of_ends(offsets.get(1..).unwrap_or_default()),
+        }
+    }
+
+    fn of_ends(ends: &[u64]) -> Self {
+        Self { elements: ends.len() as u64, last_end: ends.last().copied().unwrap_or(0) }
+    }
+}
+
+impl SharedSink for Hdf5Sink {
+    fn commit_among(&mut self, prepared: Vec<Pieces>, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+        self.share_what_was_there();
+        let told = ranks.all_gather_bytes(&self.told(&prepared))?;
+        let mut parts: Vec<Vec<u8>> = vec![Vec::new(); ranks.size()];
+        let mut complete = Vec::new();
+        let mut own = prepared.into_iter();
+        for (rank, message) in told.iter().enumerate() {
+            let mut words = Words::new("what blocks add", message);
+            let [blocks, has_first, run, lumi, event] = words.words()?;
+            if self.entries == 0 && self.first.is_none() && has_first == 1 {
+                // Run and subrun were 32 bits long.
+                self.first = Some(EventId { run: run as u32, lumi: lumi as u32, event });
+            }
+            for _ in 0..blocks {
+                self.entries += words.word()?;
+                let mut pieces =
+                    if rank == ranks.rank() { own.next().map(|block| block.arranged.pieces) } else { None };
+                for series in 0..self.growing.len() {
+                    let [elements, last_end] = words.words()?;
+                    let piece = pieces.as_mut().and_then(|pieces| pieces.get_mut(series)).map(take_piece);
+                    self.add(series, Added { elements, last_end }, rank, piece, &mut parts, &mut complete);
+                }
+            }
+        }
+        for message in ranks.exchange_bytes(parts)? {
+            self.take_parts(&message)?;
+        }
+        Ok(self.hand_out(complete, ranks.rank()))
+    }
+
+    fn rest_among(&mut self, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+        // All ranks know the same of this.
+        self.check_ids()?;
+        self.share_what_was_there();
+        let last = |(series, growing): (usize, &Growing)| match growing.len % growing.chunk_len {
+            0 => None,
+            _ => Some(((series, growing.len / growing.chunk_len), self.shares.owners[series])),
+        };
+        let complete = self.growing.iter().enumerate().filter_map(last).collect();
+        let mut tiles = self.hand_out(complete, ranks.rank());
+        for tile in &mut tiles {
+            tile.raw = self.growing[tile.series].filled_up(std::mem::take(&mut tile.raw));
+        }
+        Ok(tiles)
+    }
+
+    fn place_among(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<()> {
+        let own = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
+        let told = ranks.all_gather_bytes(&of_words(own))?;
+        let mut told: Vec<Words<'_>> = told.iter().map(|message| Words::new("lengths of chunks", message)).collect();
+        let (mut own, mut written) = (encoded.into_iter(), Ok(()));
+        for (series, owner) in std::mem::take(&mut self.shares.handed_out) {
+            let [len_bytes, filter_mask] = told[owner].words()?;
+            let address = self.take_place(series, len_bytes, filter_mask as u32);
+            if owner == ranks.rank() && written.is_ok() {
+                written = own.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
+            }
+        }
+        agreed(ranks, "write chunks", written)
+    }
+
+    fn finish_among(self, ranks: &dyn Communicator) -> Result<Hdf5Summary> {
+        self.output().sync_among(ranks)?;
+        let of_others = self.summary(0, 0);
+        let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };
+        let finished = agreed(ranks, "publish", finished)?;
+        let own = finished.map_or([0; 2], |summary| [summary.datasets, summary.len_bytes]);
+        let told = ranks.all_gather_bytes(&of_words(own))?;
+        let mut words = Words::new("what was published", told.first().map_or(&[], Vec::as_slice));
+        let [datasets, len_bytes] = words.words()?;
+        Ok(Hdf5Summary { datasets, len_bytes, ..of_others })
+    }
+}
+
+fn take_piece(piece: &mut Piece) -> Piece {
+    std::mem::replace(piece, Piece::Values(Vec::new()))
+}
+
+impl Hdf5Sink {
+    /// The zeros that offsets begin with are rank 0's.
+    fn share_what_was_there(&mut self) {
+        if !self.shares.owners.is_empty() {
+            return;
+        }
+        self.shares.owners = vec![0; self.growing.len()];
+        for (series, growing) in self.growing.iter_mut().enumerate() {
+            let tail = std::mem::take(&mut growing.tail);
+            if !tail.is_empty() {
+                self.shares.open.insert((series, 0), tail);
+            }
+        }
+    }
+
+    /// What the blocks of this rank add.
+    fn told(&self, prepared: &[Pieces]) -> Vec<u8> {
+        let first = prepared.iter().find_map(|block| block.first);
+        let id = first.unwrap_or_default();
+        let of_first = [u64::from(first.is_some()), u64::from(id.run), u64::from(id.lumi), id.event];
+        let mut message = of_words([prepared.len() as u64].into_iter().chain(of_first));
+        for block in prepared {
+            put_words(&mut message, [block.arranged.entries]);
+            for (piece, growing) in block.arranged.pieces.iter().zip(&self.growing) {
+                let Added { elements, last_end } = Added::of(piece, growing.element_len_bytes);
+                put_words(&mut message, [elements, last_end]);
+            }
+        }
+        message
+    }
+
+    /// Adds a piece of `rank` to a dataset; if it is this rank's own, cuts it into parts for the owners of its chunks.
+    fn add(
+        &mut self,
+        series: usize,
+        added: Added,
+        rank: Rank,
+        piece: Option<Piece>,
+        parts: &mut [Vec<u8>],
+        complete: &mut Vec<(Chunk, Rank)>,
+    ) {
+        let growing = &self.growing[series];
+        let (start, end) = (growing.len, growing.len + added.elements);
+        let bytes = piece.map(|piece| bytes_of(piece, growing.base));
+        let (chunk_len, element_len_bytes) = (growing.chunk_len, growing.element_len_bytes);
+        let mut at = start;
+        while at < end {
+            let chunk = at / chunk_len;
+            let until = ((chunk + 1) * chunk_len).min(end);
+            if at % chunk_len == 0 {
+                self.shares.owners[series] = rank;
+            }
+            let owner = self.shares.owners[series];
+            if let Some(bytes) = &bytes {
+                let range = (at - start) as usize * element_len_bytes..(until - start) as usize * element_len_bytes;
+                let part = &bytes[range];
+                put_words(&mut parts[owner], [series as u64, at, part.len() as u64]);
+                parts[owner].extend_from_slice(part);
+            }
+            if until == (chunk + 1) * chunk_len {
+                complete.push(((series, chunk), owner));
+            }
+            at = until;
+        }
+        let growing = &mut self.growing[series];
+        growing.len = end;
+        growing.base = growing.base.wrapping_add(added.last_end);
+    }
+
+    /// Puts parts into their chunks, of which this rank is the owner.
+    fn take_parts(&mut self, message: &[u8]) -> Result<()> {
+        let mut words = Words::new("parts of chunks", message);
+        let mut left = message.len();
+        while left > 0 {
+            let [series, at, len_bytes] = words.words()?;
+            let part = words.bytes(len_bytes)?;
+            left -= 3 * size_of::<u64>() + part.len();
+            let Some(growing) = usize::try_from(series).ok().and_then(|series| self.growing.get(series)) else {
+                return Err(words.error().into());
+            };
+            let begin = (at % growing.chunk_len) as usize * growing.element_len_bytes;
+            let chunk = self.shares.open.entry((series as usize, at / growing.chunk_len)).or_default();
+            if chunk.len() < begin + part.len() {
+                chunk.resize(begin + part.len(), 0);
+            }
+            chunk[begin..begin + part.len()].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
+    /// Hands out those of the chunks that are complete which are this rank's.
+    fn hand_out(&mut self, complete: Vec<(Chunk, Rank)>, rank: Rank) -> Vec<Tile> {
+        let Shares { open, handed_out, .. } = &mut self.shares;
+        *handed_out = complete.iter().map(|((series, _), owner)| (*series, *owner)).collect();
+        let own = complete.into_iter().filter(|(_, owner)| *owner == rank);
+        own.map(|(chunk, _)| Tile { series: chunk.0, raw: open.remove(&chunk).unwrap_or_default() }).collect()
+    }
+}
+
+/// The elements of a piece as they are in the file, of a dataset whose last end was `base`.
+fn bytes_of(piece: Piece, base: u64) -> Vec<u8> {
+    let of_ends = |ends: &[u64]| ends.iter().flat_map(|end| base.wrapping_add(*end).to_le_bytes()).collect();
+    match piece {
+        Piece::Values(bytes) => bytes,
+        Piece::Ends(ends) => of_ends(&ends),
+        Piece::Offsets(offsets) => of_ends(offsets.get(1..).unwrap_or_default()),
+    }
+}

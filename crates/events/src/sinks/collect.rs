@@ -1,0 +1,69 @@
+//! Blocks are put behind each other in memory.
+
+use crate::block::Block;
+use crate::error::{Place, Result};
+use crate::schema::Schema;
+use crate::sink::{NoTile, Prepare, Sink};
+
+/// A sink whose summary is one block of all entries.
+#[derive(Debug)]
+pub struct CollectSink {
+    schema: Schema,
+    place: Place,
+    collected: Option<Block>,
+}
+
+impl CollectSink {
+    /// For blocks of `schema`, which come from `place`.
+    pub fn new(schema: Schema, place: Place) -> Self {
+        Self { schema, place, collected: None }
+    }
+}
+
+/// Passes blocks on.
+#[derive(Debug, Clone, Copy)]
+pub struct CollectPreparer;
+
+impl Sink for CollectSink {
+    type Preparer = CollectPreparer;
+    type Prepared = Block;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    type Summary = Block;
+
+    fn preparer(&self) -> Result<CollectPreparer> {
+        Ok(CollectPreparer)
+    }
+
+    fn commit(&mut self, block: Block) -> Result<Vec<NoTile>> {
+        match &mut self.collected {
+            None => self.collected = Some(block),
+            Some(collected) => {
+                collected.append(&block).map_err(|fault| fault.at(&self.place.entries(block.entries.clone())))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(self) -> Result<Block> {
+        Ok(self.collected.unwrap_or_else(|| Block::new(&self.schema, 0)))
+    }
+}
+
+impl Prepare for CollectPreparer {
+    type Prepared = Block;
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<Block> {
+        Ok(block)
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}

@@ -1,0 +1,247 @@
+//! Files of events: opened and read as arrays of columns, made of arrays, converted, merged and inspected.
+//!
+//! Options are those of `raddle events`, parsed by the same parser. Arrays cross the border flat, in the order of each
+//! product's form; awkward-array's form of them goes along.
+
+use crate::attached::detached;
+use crate::errors;
+use crate::line::parse;
+use crate::run::watched;
+use clap::Parser;
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::prelude::*;
+use raddle_cli::command::events::convert::ConvertArgs;
+use raddle_cli::command::events::inspect::InspectArgs;
+use raddle_cli::command::events::merge::MergeArgs;
+use raddle_cli::command::events::output::{convert_options, open_all, write};
+use raddle_cli::failure::Failure;
+use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
+use raddle_cli::options::running::RunningArgs;
+use raddle_cli::render::json;
+use raddle_core::communicator::SingleProcess;
+use raddle_core::engine::default_jobs;
+use raddle_events::awkward::AwkwardForm;
+use raddle_events::sinks::CollectSink;
+use raddle_events::{Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, convert};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// What opening takes from the command's options.
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.open", disable_help_flag = true)]
+struct OpenLine {
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    layout: EventLayoutArgs,
+}
+
+/// What reading takes from the command's options.
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.Events", disable_help_flag = true)]
+struct ReadLine {
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+/// What writing takes from the command's options.
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.write", disable_help_flag = true)]
+struct WriteLine {
+    #[arg(short, long)]
+    output: PathBuf,
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    layout: EventLayoutArgs,
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.convert", disable_help_flag = true)]
+struct ConvertLine {
+    #[command(flatten)]
+    convert: ConvertArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.merge", disable_help_flag = true)]
+struct MergeLine {
+    #[command(flatten)]
+    merge: MergeArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "raddle.events.inspect", disable_help_flag = true)]
+struct InspectLine {
+    #[command(flatten)]
+    inspect: InspectArgs,
+}
+
+/// What an open file holds.
+#[derive(Debug, Serialize)]
+struct Description<'source> {
+    events: u64,
+    /// With names, classes and forms.
+    schema: &'source Schema,
+    /// Each form in words.
+    types: Vec<String>,
+    /// All products as one record of awkward-array.
+    form: String,
+    /// For each product the keys of its arrays.
+    buffers: Vec<Vec<String>>,
+}
+
+/// Events of one file, or of several behind each other.
+#[pyclass(frozen)]
+pub struct Events {
+    source: Box<dyn Source>,
+}
+
+/// An array of a column: offsets, or values as bytes.
+#[derive(IntoPyObject)]
+enum Array<'py> {
+    Offsets(Bound<'py, numpy::PyArray1<u64>>),
+    Values(Bound<'py, numpy::PyArray1<u8>>),
+}
+
+/// Runs, subruns and events.
+type Ids<'py> = (Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u64>>);
+
+#[pymethods]
+impl Events {
+    #[new]
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
+        let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_failure(py, &failure))?;
+        let opened = detached(py, || open_all(&paths, &selection, &layout))?;
+        opened.map(|source| Self { source }).map_err(|error| errors::of_events(py, &error))
+    }
+
+    /// What it holds, as JSON.
+    fn describe(&self) -> String {
+        let schema = self.source.schema();
+        let AwkwardForm { form, buffers } = AwkwardForm::of(schema);
+        let types = schema.products.iter().map(|product| product.form.to_string()).collect();
+        json(&Description { events: self.source.len_entries(), schema, types, form, buffers })
+    }
+
+    /// The ids of entries, if there are any, and the arrays of some products in the order in which they are asked for.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        products: Vec<usize>,
+        entries: (u64, u64),
+        arguments: Vec<OsString>,
+    ) -> PyResult<(Option<Ids<'py>>, Vec<Vec<Array<'py>>>)> {
+        let block = watched(py, None, |watch| {
+            let ReadLine { running } = parse(&arguments)?;
+            let sink = CollectSink::new(self.source.schema().select(&products), self.source.place());
+            let entries = Range { start: entries.0, end: entries.1 };
+            let options = ConvertOptions {
+                products: Some(products),
+                entries: Some(entries),
+                ..convert_options(&running, default_jobs())
+            };
+            let read = convert(self.source.as_ref(), sink, &options, watch.observer, watch.cancel);
+            read.map(|(_, block)| block).map_err(|error| Failure::of_events(&error, None))
+        })?;
+        let ids = (!block.ids.is_empty()).then(|| {
+            let of = |id: fn(&EventId) -> u32| block.ids.iter().map(id).collect::<Vec<_>>().into_pyarray(py);
+            let events: Vec<u64> = block.ids.iter().map(|id| id.event).collect();
+            (of(|id| id.run), of(|id| id.lumi), events.into_pyarray(py))
+        });
+        let array = |buffer| match buffer {
+            Buffer::Offsets(offsets) => Array::Offsets(offsets.into_pyarray(py)),
+            Buffer::Values(bytes) => Array::Values(bytes.into_pyarray(py)),
+        };
+        let columns = block.columns.into_iter().map(|column| column.buffers.into_iter().map(array).collect());
+        Ok((ids, columns.collect()))
+    }
+}
+
+/// An array of a column to be written.
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    /// Offsets.
+    Offsets(PyReadonlyArray1<'py, u64>),
+    /// Values as bytes.
+    Values(PyReadonlyArray1<'py, u8>),
+}
+
+/// Runs, subruns and events to be written.
+type GivenIds<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u64>);
+
+/// Writes entries in memory; `schema` is JSON.
+#[pyfunction]
+#[pyo3(signature = (arguments, schema, entries, columns, ids=None, progress=None))]
+pub fn events_write(
+    py: Python<'_>,
+    arguments: Vec<OsString>,
+    schema: &str,
+    entries: u64,
+    columns: Vec<Vec<Given<'_>>>,
+    ids: Option<GivenIds<'_>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let schema: Schema = serde_json::from_str(schema).map_err(|error| errors::usage(py, &error.to_string()))?;
+    let copied = |given: Given<'_>| {
+        Ok::<_, numpy::AsSliceError>(match given {
+            Given::Offsets(offsets) => Buffer::Offsets(offsets.as_slice()?.to_vec()),
+            Given::Values(bytes) => Buffer::Values(bytes.as_slice()?.to_vec()),
+        })
+    };
+    let column =
+        |arrays: Vec<_>| arrays.into_iter().map(copied).collect::<Result<_, _>>().map(|buffers| Column { buffers });
+    let columns: Result<Vec<_>, _> = columns.into_iter().map(column).collect();
+    let columns = columns.map_err(|_| errors::usage(py, "an array is not contiguous"))?;
+    let ids = match &ids {
+        None => Vec::new(),
+        Some((runs, lumis, events)) => {
+            let rows = runs.as_array().into_iter().zip(lumis.as_array()).zip(events.as_array());
+            rows.map(|((run, lumi), event)| EventId { run: *run, lumi: *lumi, event: *event }).collect()
+        }
+    };
+    watched(py, progress, |watch| {
+        let WriteLine { output, force, layout, running } = parse(&arguments)?;
+        raddle_merge::check_output(&output, &[], force).map_err(|error| Failure::of_merge(&error, &[]))?;
+        let block = Block { entries: 0..entries, ids, columns };
+        let held = Held::new(schema, block).map_err(|error| Failure::of_events(&error, Some(&output)))?;
+        write(&held, &output, force, &layout, convert_options(&running, default_jobs()), watch, &SingleProcess)
+            .map(|written| json(&written))
+    })
+}
+
+/// Converts; `arguments` are those of `raddle events convert`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn events_convert(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let ConvertLine { convert } = parse(&arguments)?;
+        let inputs = convert.inputs.expand(&mut std::io::empty())?;
+        convert.convert(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
+    })
+}
+
+/// Merges; `arguments` are those of `raddle events merge`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let MergeLine { merge } = parse(&arguments)?;
+        let inputs = merge.inputs.expand(&mut std::io::empty())?;
+        merge.merge(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
+    })
+}
+
+/// What a file holds; `arguments` are those of `raddle events inspect`.
+#[pyfunction]
+#[pyo3(signature = (arguments, progress=None))]
+pub fn events_inspect(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let InspectLine { inspect } = parse(&arguments)?;
+        inspect.inspect(watch).map(|inspection| json(&inspection))
+    })
+}

@@ -1,0 +1,89 @@
+"""Awkward arrays taken apart: the forms of products as the compiled part has them, and their arrays in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle.errors import UsageError
+
+Arrays = list[npt.NDArray[Any]]
+
+
+def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[Arrays], int]:
+    """Products, the arrays of each, and the number of events, of records or of a mapping of arrays.
+
+    ``classes`` are the names of products' classes.
+    """
+    import awkward as ak
+
+    if isinstance(arrays, Mapping):
+        named = {str(name): ak.Array(array) for name, array in arrays.items()}
+    else:
+        whole = ak.Array(arrays)
+        if not ak.fields(whole):
+            raise UsageError(f"an array of type {whole.type} has no named fields; give a dict of arrays")
+        named = {name: whole[name] for name in ak.fields(whole)}
+    absent = classes.keys() - named.keys()
+    if absent:
+        raise UsageError(f"classes of products that there are not: {', '.join(sorted(absent))}")
+    lengths = {name: len(array) for name, array in named.items()}
+    if len(set(lengths.values())) > 1:
+        raise UsageError(f"arrays of different lengths: {lengths}")
+    products, columns = [], []
+    for name, array in named.items():
+        own: Arrays = []
+        form = _taken_apart(name, ak.to_packed(array).layout, own)
+        products.append({"name": name, "class": classes.get(name, ""), "form": form})
+        columns.append(own)
+    return products, columns, next(iter(lengths.values()), 0)
+
+
+def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
+    """The form of a packed layout; its arrays are appended to ``arrays``."""
+    from awkward import contents
+
+    if isinstance(layout, contents.EmptyArray):
+        layout = layout.to_NumpyArray(np.dtype(np.float64))
+    if isinstance(layout, contents.ListArray):
+        layout = layout.to_ListOffsetArray64(True)
+    if isinstance(layout, contents.ListOffsetArray):
+        offsets = np.asarray(layout.offsets)
+        arrays.append(np.ascontiguousarray(offsets - offsets[0], np.uint64))
+        content = layout.content[offsets[0] : offsets[-1]]
+        kind = layout.parameter("__array__")
+        if kind in ("string", "bytestring"):
+            arrays.append(_bytes(np.asarray(content.data, np.uint8)))
+            return "string" if kind == "string" else {"blob": "root"}
+        return {"list": _taken_apart(name, content, arrays)}
+    if isinstance(layout, contents.RegularArray):
+        if layout.parameter("__array__") in ("string", "bytestring"):
+            return _taken_apart(name, layout.to_ListOffsetArray64(True), arrays)
+        content = layout.content[: len(layout) * layout.size]
+        return {"regular": {"length": layout.size, "content": _taken_apart(name, content, arrays)}}
+    if isinstance(layout, contents.RecordArray):
+        fields = []
+        for field, content in zip(layout.fields, layout.contents, strict=True):
+            form = _taken_apart(f"{name}.{field}", content[: len(layout)], arrays)
+            fields.append({"name": field, "form": form})
+        return {"record": fields}
+    if isinstance(layout, contents.NumpyArray):
+        return _numbers(name, np.asarray(layout.data), arrays)
+    raise UsageError(f"product {name!r} is of type {layout.form.type}: missing values and unions are not written")
+
+
+def _numbers(name: str, values: npt.NDArray[Any], arrays: Arrays) -> Any:
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8 or values.dtype == np.float16:
+        raise UsageError(f"product {name!r} is of type {values.dtype}: bools, integers, float32 and float64 are written")
+    arrays.append(_bytes(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))))
+    form: Any = {"number": values.dtype.newbyteorder("=").name}
+    for count in reversed(values.shape[1:]):
+        form = {"regular": {"length": count, "content": form}}
+    return form
+
+
+def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -1,0 +1,504 @@
+"""HEP events: ROOT files, packed data streams and HDF5 read into awkward arrays, and arrays written.
+
+`raddle.events.open` reads trees and RNTuples of ROOT files, packed data streams, and every HDF5 layout of `raddle events
+convert`, with all cores and without ROOT. `raddle.events.write` writes arrays (such as those that uproot reads), and
+`raddle.events.convert`, `raddle.events.merge` and `raddle.events.inspect` are the commands of these names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from raddle import _core
+from raddle._forms import flattened
+from raddle._progress import Shown
+from raddle._reports import Fields, _Report, size
+from raddle._runs import Inputs, Path, _command_line, _paths, _run
+from raddle.errors import ObjectNotFoundError, UsageError
+
+__all__ = ["Events", "EventsInspection", "EventsReport", "Product", "convert", "inspect", "merge", "open", "write"]
+
+Layout = Literal["columns", "product", "event", "batch", "pds"]
+
+ID = np.dtype([("run", "u4"), ("lumi", "u4"), ("event", "u8")])
+"""The type of ids: run, subrun (or luminosity block) and event."""
+
+
+class Product(NamedTuple):
+    """What every event has one of."""
+
+    name: str
+    type: str
+    """As awkward-array writes types: ``var * float32``; ``bytes[root]`` for objects that are not decoded."""
+    class_name: str
+    """Name of its C++ class, as the file states it; empty if it does not."""
+
+
+class EventsReport(_Report):
+    """What writing events did."""
+
+    __slots__ = ()
+
+    output: str
+    layout: str
+    events: int
+    products: int
+    len_bytes: int
+    left_out: list[Fields]
+    """Products that could not be read (``skip_bad=True``): ``product``, ``reason``."""
+    elapsed_s: float
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("output", f"{self.output} ({size(self.len_bytes)})"),
+            ("layout", self.layout),
+            ("events", f"{self.events:,}"),
+            ("products", f"{self.products:,}"),
+            ("left out", f"{len(self.left_out):,}"),
+            ("time", f"{self.elapsed_s:.2f} s"),
+        ]
+
+
+class EventsInspection(_Report):
+    """What a file of events holds."""
+
+    __slots__ = ()
+
+    file: str
+    format: str
+    """Format and layout, in words."""
+    events: int
+    mean_len_bytes: int
+    """Length of an event in memory, in the mean."""
+    products: list[Fields]
+    """Products: ``name``, ``class``, ``type``, ``len_bytes`` (with ``sizes=True``), ``as_bytes`` (why it is not decoded)."""
+    unread: list[str]
+    """Branches and fields that are no products, and why."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("file", self.file),
+            ("format", self.format),
+            ("events", f"{self.events:,}"),
+            ("products", f"{len(self.products):,}"),
+            ("an event", f"{size(self.mean_len_bytes)} in memory"),
+        ]
+
+
+class Events(Mapping[str, Any]):
+    """Events of a file, or of several behind each other: a mapping from names of products to awkward arrays.
+
+    Nothing is read before it is asked for. `arrays` reads several products in one parallel pass.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        tree: str | None,
+        raw: bool,
+        jobs: int | None,
+        memory: int | str | None,
+    ) -> None:
+        options = {"tree": tree, "raw": raw}
+        self._source = _core.Events(paths, _command_line([], options)[:-1])
+        self._running = _command_line([], {"jobs": jobs, "memory": memory})[:-1]
+        self._paths = list(paths)
+        found = json.loads(self._source.describe())
+        self._len: int = found["events"]
+        self._form: dict[str, Any] = json.loads(found["form"])
+        self._buffers: list[list[str]] = found["buffers"]
+        self._products = [
+            Product(product["name"], of_type, product["class"])
+            for product, of_type in zip(found["schema"]["products"], found["types"], strict=True)
+        ]
+        self._numbers = {product.name: number for number, product in enumerate(self._products)}
+
+    @property
+    def products(self) -> list[Product]:
+        """Products in the order of the file."""
+        return list(self._products)
+
+    @property
+    def num_entries(self) -> int:
+        """Number of events."""
+        return self._len
+
+    def __len__(self) -> int:
+        """Number of products; that of events is `num_entries`."""
+        return len(self._products)
+
+    def __iter__(self) -> Iterator[str]:
+        return (product.name for product in self._products)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
+    def __getitem__(self, name: str) -> Any:
+        """A product of all events, as an awkward array."""
+        return self.arrays([name])[name]
+
+    def arrays(
+        self,
+        names: str | Iterable[str] | None = None,
+        start: int | None = None,
+        stop: int | None = None,
+        library: Literal["ak", "np"] = "ak",
+    ) -> Any:
+        """Read products of events in one parallel pass.
+
+        Parameters
+        ----------
+        names
+            Names of products, or globs such as ``"Muon_*"``. Default: all.
+        start, stop
+            The first event and the one behind the last; negative numbers count from the end. Default: all.
+        library
+            ``"ak"`` for an awkward array of records, ``"np"`` for a dict of numpy arrays.
+
+        Returns
+        -------
+        awkward.Array or dict
+            A field, or an item, for each product. Shape ``(stop - start, ...)``.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If there is no such product (also a ``KeyError``).
+        raddle.errors.InputError
+            If the file is damaged: with file, tree, branch and entries.
+        raddle.errors.UsageError
+            If numpy arrays are asked for of products that are jagged.
+        """
+        import awkward as ak
+
+        if library not in ("ak", "np"):
+            raise UsageError(f"library={library!r}: 'ak' or 'np'")
+        numbers = self._chosen(names)
+        first, end = self._range(start, stop)
+        _, columns = self._source.read(numbers, (first, end), self._running)
+        arrays = {}
+        for number, column in zip(numbers, columns, strict=True):
+            held = dict(zip(self._buffers[number], column, strict=True))
+            arrays[self._products[number].name] = ak.from_buffers(self._form["contents"][number], end - first, held)
+        if library == "np":
+            return {name: self._as_numpy(name, array) for name, array in arrays.items()}
+        if not arrays:
+            return ak.Array(ak.contents.RecordArray([], fields=[], length=end - first))
+        return ak.zip(arrays, depth_limit=1)
+
+    def iterate(
+        self,
+        names: str | Iterable[str] | None = None,
+        step: int | None = None,
+        start: int | None = None,
+        stop: int | None = None,
+        library: Literal["ak", "np"] = "ak",
+    ) -> Iterator[Any]:
+        """Read events range by range, in order.
+
+        Parameters
+        ----------
+        names, start, stop, library
+            As in `arrays`.
+        step
+            Events of a range. Default: 100,000.
+
+        Yields
+        ------
+        awkward.Array or dict
+            As `arrays` gives them.
+        """
+        each = 100_000 if step is None else step
+        if each < 1:
+            raise UsageError(f"step={step}: at least one event")
+        first, end = self._range(start, stop)
+        for at in range(first, end, each):
+            yield self.arrays(names, at, min(at + each, end), library)
+
+    def ids(self, start: int | None = None, stop: int | None = None) -> npt.NDArray[Any] | None:
+        """Run, subrun and event of each event, or None if the file does not know them.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape ``(stop - start,)``, of `raddle.events.ID`.
+        """
+        first, end = self._range(start, stop)
+        # A range without events does not tell whether there are ids.
+        some = (first, end) if first < end else (0, min(1, self._len))
+        ids, _ = self._source.read([], some, self._running)
+        if ids is None:
+            return None
+        if first == end:
+            return np.empty(0, ID)
+        rows = np.empty(end - first, ID)
+        for name, column in zip(("run", "lumi", "event"), ids, strict=True):
+            rows[name] = column
+        return rows
+
+    def __repr__(self) -> str:
+        where = self._paths[0] if len(self._paths) == 1 else f"{len(self._paths)} files"
+        return f"<raddle.events.Events of {where}: {self._len:,} events of {len(self._products):,} products>"
+
+    def _chosen(self, names: str | Iterable[str] | None) -> list[int]:
+        if names is None:
+            return list(range(len(self._products)))
+        chosen: dict[int, None] = {}
+        for name in [names] if isinstance(names, str) else names:
+            if name in self._numbers:
+                found = [self._numbers[name]]
+            else:
+                found = [number for known, number in self._numbers.items() if fnmatchcase(known, name)]
+            if not found:
+                raise ObjectNotFoundError(f"{self!r} has no product {name!r}")
+            chosen.update(dict.fromkeys(found))
+        return list(chosen)
+
+    def _range(self, start: int | None, stop: int | None) -> tuple[int, int]:
+        first, end, _ = slice(start, stop).indices(self._len)
+        return first, max(first, end)
+
+    @staticmethod
+    def _as_numpy(name: str, array: Any) -> npt.NDArray[Any]:
+        import awkward as ak
+
+        try:
+            converted: npt.NDArray[Any] = ak.to_numpy(array)
+        except ValueError as error:
+            raise UsageError(f"product {name!r} ({array.type.content}) is no numpy array; leave out library='np'") from error
+        return converted
+
+
+def open(
+    paths: Path | Iterable[Path],
+    *,
+    tree: str | None = None,
+    raw: bool = False,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+) -> Events:
+    """Open a file of events of any format, or several that have the same products.
+
+    Parameters
+    ----------
+    paths
+        ROOT files, packed data streams, HDF5 files of events.
+    tree
+        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+    raw
+        Products as the bytes that are stored, not as columns.
+    jobs
+        Threads. Default: the cores that this process may use.
+    memory
+        Bytes for what is being read beside the arrays, or a text such as ``"512MiB"``. Default: 1 GiB.
+
+    Returns
+    -------
+    Events
+        A mapping from names of products to arrays.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If a file is not there, of no known format, or damaged, or lacks a product of the first.
+
+    Examples
+    --------
+    >>> events = raddle.events.open("run1.root")  # doctest: +SKIP
+    >>> muons = events.arrays("Muon_*")  # doctest: +SKIP
+    """
+    return Events(_paths(paths), tree, raw, jobs, memory)
+
+
+def write(
+    output: Path,
+    arrays: Any,
+    *,
+    ids: npt.ArrayLike | None = None,
+    classes: Mapping[str, str] | None = None,
+    layout: Layout = "columns",
+    force: bool = False,
+    compress: str | None = None,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> EventsReport:
+    """Write arrays as the products of events.
+
+    Parameters
+    ----------
+    output
+        The file to write. It appears under this name when it is complete.
+    arrays
+        An awkward array of records, such as uproot's ``tree.arrays()``, or an array for each product; first axis: events.
+        Lists, records, strings, byte strings, numbers and bools; no missing values and no unions.
+    ids
+        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`. Default: none.
+    classes
+        Names of products' C++ classes, for byte strings. These are taken to be objects as ROOT serialises them.
+    layout, compress, jobs, memory, progress, options
+        As in `convert`. Layouts other than columns take byte strings only.
+    force
+        Replace the output if it exists.
+
+    Returns
+    -------
+    EventsReport
+        What was written.
+
+    Raises
+    ------
+    raddle.errors.UsageError
+        If an array is none of events, or of a type that is not written.
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+
+    Examples
+    --------
+    >>> raddle.events.write("run1.h5", uproot.open("run1.root")["Events"].arrays())  # doctest: +SKIP
+    """
+    products, columns, entries = flattened(arrays, classes or {})
+    given = None
+    if ids is not None:
+        rows = np.asarray(ids)
+        if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
+            raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
+        run, lumi = (np.ascontiguousarray(rows[name], np.uint32) for name in ("run", "lumi"))
+        given = (run, lumi, np.ascontiguousarray(rows["event"], np.uint64))
+    common = {
+        "output": os.fspath(output),
+        "layout": layout,
+        "force": force,
+        "compress": compress,
+        "jobs": jobs,
+        "memory": memory,
+    }
+    schema = json.dumps({"products": products})
+
+    def written(line: Sequence[str], told: Any) -> str:
+        return _core.events_write(line[:-1], schema, entries, columns, given, told)
+
+    return EventsReport(_run(written, [], common, options, progress))
+
+
+def convert(
+    inputs: Inputs,
+    output: Path,
+    *,
+    layout: Layout = "columns",
+    products: Sequence[str] | None = None,
+    tree: str | None = None,
+    force: bool = False,
+    compress: str | None = None,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> EventsReport:
+    """Write the events of ROOT files, packed data streams or HDF5 files in another layout.
+
+    Parameters
+    ----------
+    inputs
+        A path or several, one behind the other.
+    output
+        The file to write. It appears under this name when it is complete.
+    layout
+        ``"columns"`` (a flat array for each leaf), ``"product"``, ``"event"``, ``"batch"`` or ``"pds"``.
+    products
+        Globs of names of products. Default: all.
+    tree
+        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+    force
+        Replace the output if it exists.
+    compress
+        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``.
+    jobs
+        Threads. Default: the cores that this process may use.
+    memory
+        Bytes for buffers, or a text such as ``"512MiB"``. Default: 1 GiB.
+    progress
+        As in `raddle.merge`.
+    options
+        Other options of ``raddle events convert``, with ``_`` for ``-``: ``batch=100``, ``compat="cce"``, ``skip_bad=True``.
+
+    Returns
+    -------
+    EventsReport
+        What was written.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read: with file, tree, branch and entries.
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+    """
+    common = {
+        "output": os.fspath(output),
+        "layout": layout,
+        "products": products,
+        "tree": tree,
+        "force": force,
+        "compress": compress,
+        "jobs": jobs,
+        "memory": memory,
+    }
+    return EventsReport(_run(_core.events_convert, _paths(inputs), common, options, progress))
+
+
+def merge(
+    inputs: Inputs,
+    output: Path,
+    *,
+    force: bool = False,
+    jobs: int | None = None,
+    memory: int | str | None = None,
+    progress: Shown = "auto",
+    **options: Any,
+) -> EventsReport:
+    """Put the events of several files of one layout into one file.
+
+    Parameters are those of `convert`; options those of ``raddle events merge``.
+
+    Returns
+    -------
+    EventsReport
+        What was written.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read, or have other products than the first.
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+    """
+    common = {"output": os.fspath(output), "force": force, "jobs": jobs, "memory": memory}
+    return EventsReport(_run(_core.events_merge, _paths(inputs), common, options, progress))
+
+
+def inspect(file: Path, *, tree: str | None = None, raw: bool = False, sizes: bool = False) -> EventsInspection:
+    """Say what a file of events holds.
+
+    Parameters
+    ----------
+    tree, raw
+        As in `open`.
+    sizes
+        Read all events, and say how long each product is.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If it cannot be read.
+    """
+    common = {"tree": tree, "raw": raw, "sizes": sizes}
+    return EventsInspection(_run(_core.events_inspect, [os.fspath(file)], common, {}, False))

@@ -1,0 +1,108 @@
+"""Events converted by ranks of MPI: the file of one process, one voice, one exit code."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uproot
+
+SIZES = [1, 2, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A tree of 24 MiB in 12 baskets for each branch."""
+    random = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("tree") / "run.root"
+    with uproot.recreate(path, compression=None) as file:
+        kinds = {"event": "u8", "run": "u4", "luminosityBlock": "u4", "px": "f8", "hits": np.dtype(("i2", 50))}
+        file.mktree("Events", {name: np.dtype(kind) for name, kind in kinds.items()})
+        for number in range(12):
+            entries = 17_000 + number
+            file["Events"].extend(
+                {
+                    "event": np.arange(entries, dtype="u8") + number * 100_000,
+                    "run": np.full(entries, 7, "u4"),
+                    "luminosityBlock": np.full(entries, number, "u4"),
+                    "px": random.normal(size=entries),
+                    "hits": random.integers(0, 50, (entries, 50), "i2"),
+                }
+            )
+    return path
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--layout", "columns", "-c", "fast"],
+        ["--layout", "columns", "-c", "none", "--chunk", "100kB"],
+        ["--layout", "product", "-c", "fast"],
+        ["--layout", "event", "-c", "none"],
+        ["--layout", "batch", "--batch", 999, "-c", "fast"],
+    ],
+    ids=lambda options: "-".join(str(option).strip("-") for option in options),
+)
+def test_any_number_of_ranks_writes_the_file_of_one_process(ranks, alone, tree, tmp_path, size, options):
+    # Less memory makes more rounds.
+    alone("events", "convert", tree, "-o", "one", "-q", *options)
+    ranks(size, "events", "convert", tree, "-o", "all", "-q", "--memory", "64MiB", "--report", "all.json", *options)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
+    report = json.loads((tmp_path / "all.json").read_text())
+    assert report["events"] == report["entries"] == sum(17_000 + number for number in range(12))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "all.json", "one"]
+
+
+@pytest.fixture(scope="module")
+def objects():
+    """A tree of 12 events of objects, which the framework's layouts take."""
+    return Path(__file__).parents[2] / "crates/events/tests/samples/unsplit.root"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("form", [["pds"], ["event", "--compat", "cce"], ["batch", "--compat", "cce", "--batch", 7]])
+def test_ranks_write_what_the_framework_reads(ranks, alone, objects, tmp_path, size, form):
+    products = [f"--products={name}" for name in ["pts", "hits", "tracks", "weights"]]
+    often = ["--duplicates", "keep", "-q", *[objects] * 100, "--layout", *form, "--codec", "lz4", *products]
+    alone("events", "convert", "-o", "one", *often)
+    ranks(size, "events", "convert", "-o", "all", *often)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
+    assert "1,200 events" in alone("events", "inspect", "all")[0]
+
+
+def test_files_are_merged_by_ranks(ranks, alone, tree, objects, tmp_path):
+    for part, entries in [("a", "0..50000"), ("b", "50000..51000"), ("c", "51000..204066")]:
+        alone("events", "convert", tree, "-o", part, "-q", "-c", "fast", "--entries", entries)
+    alone("events", "convert", objects, "-o", "stream", "-q", "--layout", "pds", "--products", "hits")
+    for inputs in ["abc", ["stream", "stream", "--duplicates", "keep"]]:
+        alone("events", "merge", *inputs, "-o", "one", "-f", "-q", "-c", "fast")
+        ranks(3, "events", "merge", *inputs, "-o", "all", "-f", "-q", "-c", "fast")
+        assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
+
+
+def test_one_rank_speaks_and_a_refusal_leaves_nothing(ranks, tree, tmp_path):
+    out, _ = ranks(3, "events", "convert", tree, "-o", "all.h5")
+    assert out.count("204,066 events") == 1
+    _, err = ranks(3, "events", "convert", tree, "-o", "all.h5", expect=5)
+    assert err.count("error:") == 1 and "--force" in err
+    _, err = ranks(3, "events", "convert", tree, "-o", "none.h5", "--products", "x*", expect=3)
+    assert err.count("error:") == 1 and "no such product" in err
+    _, err = ranks(2, "events", "inspect", tree, expect=2)
+    assert "one process" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["all.h5"]
+
+
+def test_a_damaged_branch_ends_all_ranks_or_is_left_out(ranks, alone, tree, tmp_path):
+    data = bytearray(tree.read_bytes())
+    with uproot.open(tree) as file:
+        # The length of the last basket's key.
+        start = file["Events/px"].member("fBasketSeek")[11]
+    data[start : start + 4] = b"\x7f\xff\xff\xff"
+    (tmp_path / "bad.root").write_bytes(data)
+    _, err = ranks(3, "events", "convert", "bad.root", "-o", "out.h5", "--memory", "64MiB", expect=3)
+    assert err.count("error:") == 1 and "branch px, entries" in err
+    alone("events", "convert", "bad.root", "-o", "one.h5", "--skip-bad", "-q", expect=4)
+    ranks(3, "events", "convert", "bad.root", "-o", "all.h5", "--skip-bad", "-q", expect=4)
+    assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "all.h5").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "bad.root", "one.h5"]

@@ -1,0 +1,250 @@
+"""Events of ROOT files, streams and HDF5 as awkward arrays, and arrays as events."""
+
+import struct
+import warnings
+
+import awkward as ak
+import h5py
+import numpy as np
+import pytest
+import raddle
+import uproot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from raddle import errors
+
+ENTRIES = 257
+
+
+def columns(entries=ENTRIES, seed=1):
+    """What uproot can write: flat, regular and jagged columns."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(0, 5, entries)
+    jagged = ak.unflatten(random.normal(size=counts.sum()).astype(np.float32), counts)
+    return {
+        "met": random.normal(size=entries),
+        "pixels": random.integers(0, 99, (entries, 3), np.int16),
+        "passed": random.random(entries) < 0.5,
+        "pt": jagged,
+        "run": np.full(entries, 3, np.uint32),
+        "luminosityBlock": np.full(entries, seed, np.uint32),
+        "event": np.arange(entries, dtype=np.uint64) + 2**33,
+    }
+
+
+def write_root(path, arrays, is_ntuple=False):
+    """One cluster or basket of each column; a tree or an RNTuple."""
+    with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
+        if is_ntuple:
+            file["Events"] = arrays
+        else:
+            kinds = {name: getattr(array, "type", None) for name, array in arrays.items()}
+            plain = {name: np.dtype((array.dtype, array.shape[1:])) for name, array in arrays.items() if kinds[name] is None}
+            file.mktree("Events", {name: plain.get(name, str(kind and kind.content)) for name, kind in kinds.items()})
+            file["Events"].extend(arrays)
+    return path
+
+
+@pytest.fixture(scope="module", params=["tree", "ntuple"])
+def tree(tmp_path_factory, request):
+    path = tmp_path_factory.mktemp("events") / f"{request.param}.root"
+    return write_root(path, columns(), request.param == "ntuple")
+
+
+def expected(path, names, **options):
+    with uproot.open(path) as file:
+        return file["Events"].arrays(names, **options)
+
+
+def test_a_tree_is_what_uproot_reads(tree):
+    events = raddle.events.open(tree)
+    names = ["met", "pixels", "passed", "pt", "event"]
+    assert events.num_entries == ENTRIES and set(names) <= set(events)
+    assert ak.array_equal(events.arrays(names), expected(tree, names))
+    assert ak.array_equal(events["pt"], expected(tree, "pt")["pt"])
+    types = {product.name: product.type for product in events.products}
+    assert types["pt"] == "var * float32" and types["pixels"] == "3 * int16" and types["passed"] == "bool"
+    assert "257 events" in repr(events)
+
+
+@pytest.mark.parametrize("range_", [(0, 0), (10, 20), (-7, None), (None, 5), (250, 9999)])
+def test_ranges_are_those_of_slices(tree, range_):
+    start, stop = range_
+    events = raddle.events.open(tree, jobs=3, memory="64MiB")
+    whole = expected(tree, ["pt", "met"])
+    assert ak.array_equal(events.arrays(["pt", "met"], start, stop), whole[start:stop])
+    assert len(events.ids(start, stop)) == len(whole[start:stop])
+
+
+def test_several_files_are_behind_each_other(tree, tmp_path):
+    more = tmp_path / "run2.root"
+    write_root(more, columns(31, seed=2), tree.stem == "ntuple")
+    events = raddle.events.open([tree, more])
+    assert events.num_entries == ENTRIES + 31
+    both = ak.concatenate([expected(tree, "pt")["pt"], expected(more, "pt")["pt"]])
+    assert ak.array_equal(events["pt"], both)
+    ids = events.ids()
+    assert ids.dtype == raddle.events.ID and list(ids["lumi"][-2:]) == [2, 2] and ids["event"][1] == 2**33 + 1
+    parts = list(events.iterate("pt", step=100))
+    assert [len(part) for part in parts] == [100, 100, 88]
+    assert ak.array_equal(ak.concatenate(parts)["pt"], both)
+
+
+def test_numpy_is_for_what_is_not_jagged(tree):
+    events = raddle.events.open(tree)
+    arrays = events.arrays(["met", "pixels"], library="np")
+    assert arrays["pixels"].shape == (ENTRIES, 3) and arrays["met"].dtype == np.float64
+    with pytest.raises(errors.UsageError, match="pt"):
+        events.arrays("pt", library="np")
+    with pytest.raises(errors.UsageError, match="pd"):
+        events.arrays("pt", library="pd")
+
+
+def test_names_are_chosen_by_globs_and_must_be_there(tree):
+    events = raddle.events.open(tree)
+    assert set(ak.fields(events.arrays(["p*", "met"]))) == {"pixels", "passed", "pt", "met"}
+    with pytest.raises(KeyError, match="nothing"):
+        events["nothing"]
+    with pytest.raises(errors.InputError, match="there is no such tree"):
+        raddle.events.open(tree, tree="Other")
+    with pytest.raises(FileNotFoundError):
+        raddle.events.open(tree.with_name("absent.root"))
+
+
+def test_what_is_written_is_read_and_is_what_the_command_writes(tree, tmp_path):
+    arrays = expected(tree, ["met", "pixels", "passed", "pt"])
+    ids = raddle.events.open(tree).ids()
+    report = raddle.events.write(tmp_path / "written.h5", arrays, ids=ids, progress=False)
+    assert (report.events, report.products, report.layout) == (ENTRIES, 4, "columns")
+    assert "257" in report._repr_html_()
+    again = raddle.events.open(tmp_path / "written.h5")
+    assert ak.array_equal(again.arrays(), arrays)
+    assert np.array_equal(again.ids(), ids)
+    raddle.events.convert(tree, tmp_path / "converted.h5", products=ak.fields(arrays), progress=False)
+    with h5py.File(tmp_path / "written.h5") as one, h5py.File(tmp_path / "converted.h5") as other:
+        assert set(one["events"]) == set(other["events"])
+        for name in one["events"]:
+            assert np.array_equal(one["events"][name][()], other["events"][name][()]), name
+    with pytest.raises(errors.OutputError, match="force"):
+        raddle.events.write(tmp_path / "written.h5", arrays, progress=False)
+    raddle.events.write(tmp_path / "written.h5", {"met": arrays["met"]}, force=True, progress=False)
+    assert list(raddle.events.open(tmp_path / "written.h5")) == ["met"]
+
+
+ELEMENTS = st.recursive(
+    st.sampled_from(["i1", "u2", "i4", "u8", "f4", "f8", "?"]).map(lambda kind: ("number", kind)),
+    lambda inner: st.one_of(
+        st.tuples(st.just("list"), inner),
+        st.tuples(st.just("regular"), st.integers(1, 3), inner),
+        st.tuples(st.just("record"), st.lists(inner, min_size=1, max_size=3)),
+        st.sampled_from([("text",), ("bytes",)]),
+    ),
+    max_leaves=6,
+)
+
+
+def layout_of(form, length, random):
+    """A layout of this form with random values."""
+    from awkward import contents
+    from awkward.index import Index64
+
+    match form:
+        case ("number", kind):
+            values = random.integers(0, 2 if kind == "?" else 100, length)
+            return contents.NumpyArray(values.astype(np.dtype(kind).newbyteorder("=")))
+        case ("list", inner):
+            counts = random.integers(0, 4, length)
+            offsets = Index64(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+            return contents.ListOffsetArray(offsets, layout_of(inner, int(counts.sum()), random))
+        case ("regular", size, inner):
+            return contents.RegularArray(layout_of(inner, size * length, random), size, zeros_length=length)
+        case ("record", inner):
+            fields = [layout_of(one, length, random) for one in inner]
+            return contents.RecordArray(fields, [f"field {number}" for number in range(len(fields))], length=length)
+        case ("text",):
+            return ak.from_iter(["ä" * int(count) for count in random.integers(0, 4, length)] or [""]).layout[:length]
+        case ("bytes",):
+            return ak.from_iter([b"\0\xff" * int(count) for count in random.integers(0, 4, length)] or [b""]).layout[:length]
+
+
+@settings(deadline=None)
+@given(forms=st.lists(ELEMENTS, min_size=1, max_size=4), entries=st.integers(0, 40), seed=st.integers(0, 99), cut=st.booleans())
+def test_any_columns_come_back(tmp_path_factory, forms, entries, seed, cut):
+    random = np.random.default_rng(seed)
+    whole = {f"p{number}": ak.Array(layout_of(form, entries + 5 * cut, random)) for number, form in enumerate(forms)}
+    # Views of parts of arrays, and lists out of order, are written as what they show.
+    order = random.permutation(entries + 5 * cut)[:entries]
+    arrays = {name: array[order] if cut else array for name, array in whole.items()}
+    path = tmp_path_factory.mktemp("any") / "any.h5"
+    raddle.events.write(path, arrays, compress="none", progress=False)
+    events = raddle.events.open(path, jobs=2)
+    for name, array in arrays.items():
+        assert ak.to_list(events[name]) == ak.to_list(array), name
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    path = tmp_path / "refused.h5"
+    for arrays, words in [
+        ({"x": ak.Array([1, None, 2])}, "missing values"),
+        ({"x": ak.Array([1, "a"])}, "unions"),
+        ({"x": np.array([1j])}, "complex128"),
+        ({"x": np.zeros(2), "y": np.zeros(3)}, "different lengths"),
+        (ak.Array([1, 2]), "no named fields"),
+    ]:
+        with pytest.raises(errors.UsageError, match=words):
+            raddle.events.write(path, arrays, progress=False)
+    with pytest.raises(errors.UsageError, match="ids"):
+        raddle.events.write(path, {"x": np.zeros(2)}, ids=np.zeros(2), progress=False)
+    with pytest.raises(errors.InputError, match="columns, which hold everything"):
+        raddle.events.write(path, {"x": np.zeros(2)}, layout="event", progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bytes_go_through_every_layout(tmp_path):
+    # As ROOT serialises a vector<int>: count, then values, twice behind byte count and version.
+    def vector(values):
+        inner = struct.pack(f">HI{len(values)}i", 10, len(values), *values)
+        outer = struct.pack(">HI", 6, 0x40000000 | len(inner)) + inner
+        return struct.pack(">I", 0x40000000 | len(outer)) + outer
+
+    blobs = ak.from_iter([vector(range(number % 4)) for number in range(25)])
+    classes = {"numbers": "vector<int>"}
+    for layout in ("product", "event", "batch", "pds"):
+        path = tmp_path / layout
+        raddle.events.write(path, {"numbers": blobs}, classes=classes, layout=layout, batch=10, progress=False)
+        read = raddle.events.open(path, raw=True)["numbers"]
+        # Streams pad to words.
+        assert raddle.events.open(path).products[0].type == "var * int32"
+        assert ak.to_list(raddle.events.open(path)["numbers"]) == [list(range(number % 4)) for number in range(25)]
+        assert [blob.rstrip(b"\0") for blob in ak.to_list(read)] == [blob.rstrip(b"\0") for blob in ak.to_list(blobs)]
+    joined = tmp_path / "joined"
+    report = raddle.events.merge([tmp_path / "event", tmp_path / "event"], joined, duplicates="keep", progress=False)
+    assert report.events == 50 and raddle.events.open(joined, raw=True).num_entries == 50
+
+
+def test_files_are_described(tree):
+    about = raddle.events.inspect(tree, sizes=True)
+    assert about.format == f"ROOT file, {'RNTuple' if tree.stem == 'ntuple' else 'tree'} Events" and about.events == ENTRIES
+    found = {product.name: product for product in about.products}
+    assert found["met"].len_bytes == 8 * ENTRIES
+    assert "ROOT file" in about._repr_html_()
+
+
+def test_damage_names_its_place_and_can_be_left_out(tmp_path):
+    tree = write_root(tmp_path / "whole.root", columns())
+    data = bytearray(tree.read_bytes())
+    with uproot.open(tree) as file:
+        key = file["Events/met"].basket(0)
+        position = file["Events/met"].member("fBasketSeek")[0]
+        length = key.compressed_bytes
+    data[position + 100 : position + length] = bytes(length - 100)
+    damaged = tmp_path / "damaged.root"
+    damaged.write_bytes(data)
+    with pytest.raises(errors.InputError, match=r"damaged.root, tree Events, branch met, entries 0\.\."):
+        raddle.events.open(damaged)["met"]
+    assert len(raddle.events.open(damaged)["pt"]) == ENTRIES
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = raddle.events.convert(damaged, tmp_path / "rest.h5", skip_bad=True, progress=False)
+    assert [left.product for left in report.left_out] == ["met"]
+    assert any("met is left out" in str(warning.message) for warning in told)
