@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -128,3 +129,19 @@ def test_a_screenshot_shows_more_than_a_blank_page(measured):
     for name in ["page", "blank"]:
         browse(measured, "--window-size=800,2000", f"--screenshot={measured}/{name}.png", f"file://{measured}/{name}.html")
     assert (measured / "page.png").stat().st_size > 5 * (measured / "blank.png").stat().st_size
+
+
+def test_figures_are_pictures(measured):
+    if not any(map(shutil.which, ["rsvg-convert", "chromium", "chromium-browser", "google-chrome"])):
+        pytest.skip("nothing makes pictures here")
+    browse(measured, "--dump-dom", f"file://{measured}/page.html")
+    raddle(measured, "report", "run.json", "-f", "--png", "pictures")
+    pictures = sorted(path.stem for path in measured.glob("pictures/*.png"))
+    assert pictures == sorted(path.stem for path in measured.glob("figures/*.svg"))
+    for name in pictures:
+        width, height = struct.unpack(">II", (measured / f"pictures/{name}.png").read_bytes()[16:24])
+        box = re.search('viewBox="0 0 ([0-9.]+) ([0-9.]+)"', (measured / f"figures/{name}.svg").read_text())
+        assert width == 2 * float(box[1]) and abs(height - 2 * float(box[2])) <= 2, (name, width, height)
+    empty = {**os.environ, "PATH": str(measured)}
+    done = subprocess.run([RADDLE, "report", "run.json", "-f", "--png", "none"], capture_output=True, text=True, cwd=measured, env=empty)
+    assert done.returncode == 2 and "--svg" in done.stderr

@@ -304,7 +304,7 @@ mod tests {
             "szip=8 was left out: no &quot;szip&quot;",
             "Sorted speed-ups",
             "one: gzip=&lt;1&gt;: 2.00 times, better",
-            "default: median 667 B/s of 2 runs",
+            "default: median 750 B/s of 2 runs",
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }

@@ -116,6 +116,11 @@ impl Figure {
         }
     }
 
+    /// Its height, in units.
+    pub fn height(&self) -> f64 {
+        self.height + 4.0
+    }
+
     /// The element, for a page.
     pub fn inline(&self) -> String {
         self.element("", "")
@@ -133,7 +138,7 @@ impl Figure {
 
     fn element(&self, attributes: &str, head: &str) -> String {
         let (title, caption) = (html(&self.title), html(&self.caption));
-        let height = self.height + 4.0;
+        let height = self.height();
         format!(
             "<svg{attributes} viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" font-family=\"system-ui, sans-serif\" \
              font-size=\"{LETTER}\">{head}<title>{title}</title><desc>{caption}</desc>{}</svg>",

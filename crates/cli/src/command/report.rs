@@ -4,6 +4,7 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
+use crate::rasterise::Rasteriser;
 use crate::render::escape;
 use raddle_hdf5::inspect::inspect;
 use raddle_hdf5::native::ReadLimits;
@@ -12,6 +13,7 @@ use raddle_report::ReportError;
 use raddle_report::measured::{Measurement, is_measurement};
 use raddle_report::page::{Shown, ShownRun, Subject, page};
 use raddle_report::run::{File, Run};
+use raddle_report::svg::{Figure, WIDTH};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 
+    /// Write each figure to FOLDER as well, as PNG; takes rsvg-convert or chromium
+    #[arg(long, value_name = "FOLDER")]
+    png: Option<PathBuf>,
+
     /// Do not look at the files that the runs wrote, which are asked for sizes and chunks
     #[arg(long)]
     no_files: bool,
@@ -50,27 +56,58 @@ Examples:
   raddle report run.json --svg figures/
   raddle tune --report tuned.json && raddle report tuned.json
 
-Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of other runs, it shows the time of every stage and rank, what was foretold beside what happened, the command that repeats the
-run, and, of the file that it wrote, where its bytes are, the sizes of its chunks and how well its datasets compress.";
+Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of
+other runs, it shows the time of every stage and rank, what was foretold beside what happened, the
+command that repeats the run, and, of the file that it wrote, where its bytes are, the sizes of its
+chunks and how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
     let shown = arguments.runs.iter().map(|path| shown(arguments, path)).collect::<Result<Vec<_>, _>>()?;
-    write(&arguments.output, &page(&shown), arguments.force)?;
+    write(&arguments.output, page(&shown).as_bytes(), arguments.force)?;
     let mut written = vec![escape::path(&arguments.output)];
-    if let Some(folder) = &arguments.svg {
-        std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause))?;
-        for (place, shown) in shown.iter().enumerate() {
-            let prefix = if arguments.runs.len() > 1 { format!("{}-", place + 1) } else { String::new() };
-            for figure in shown.subject.figures() {
-                let path = folder.join(format!("{prefix}{}.svg", figure.name));
-                write(&path, &figure.file(), arguments.force)?;
-                written.push(escape::path(&path));
-            }
-        }
+    for (place, shown) in shown.iter().enumerate() {
+        let prefix = if arguments.runs.len() > 1 { format!("{}-", place + 1) } else { String::new() };
+        write_figures(arguments, &prefix, &shown.subject.figures(), &mut written)?;
     }
     print(&written.iter().map(|path| format!("{path}\n")).collect::<String>())?;
     Ok(Exit::Done)
+}
+
+/// Writes figures by themselves, where that is asked for.
+fn write_figures(
+    arguments: &ReportArgs,
+    prefix: &str,
+    figures: &[Figure],
+    written: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let made = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause));
+    if let Some(folder) = &arguments.svg {
+        made(folder)?;
+        for figure in figures {
+            let path = folder.join(format!("{prefix}{}.svg", figure.name));
+            write(&path, figure.file().as_bytes(), arguments.force)?;
+            written.push(escape::path(&path));
+        }
+    }
+    if let Some(folder) = &arguments.png {
+        let rasteriser = Rasteriser::find().ok_or_else(|| {
+            Failure::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
+                .hint("install one of them, or take --svg")
+        })?;
+        made(folder)?;
+        let own = tempfile::tempdir().map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+        let (svg, png) = (own.path().join("figure.svg"), own.path().join("figure.png"));
+        for figure in figures {
+            let path = folder.join(format!("{prefix}{}.png", figure.name));
+            let picture = std::fs::write(&svg, figure.file())
+                .and_then(|()| rasteriser.make(&svg, &png, WIDTH, figure.height()))
+                .and_then(|()| std::fs::read(&png));
+            write(&path, &picture.map_err(|cause| Failure::writing(&path, &cause))?, arguments.force)?;
+            written.push(escape::path(&path));
+        }
+    }
+    Ok(())
 }
 
 /// What the report at `path` tells of.
@@ -101,9 +138,9 @@ fn look(arguments: &ReportArgs, path: &Path) -> Result<File, String> {
     serde_json::to_value(&inspection).and_then(serde_json::from_value).map_err(|error| error.to_string())
 }
 
-fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     let file = if force { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = file.and_then(|mut file| file.write_all(bytes));
     written.map_err(|cause| match cause.kind() {
         std::io::ErrorKind::AlreadyExists => Failure::new(Exit::Output, &format!("{} exists", path.display()))
             .hint("replace it with --force, or name another with -o"),

@@ -59,10 +59,11 @@ Examples:
   raddle tune                                          tables, as merge writes them; at most ten minutes
   raddle tune --scratch /scratch/me --sync             the file system that the data will be on, disks included
   raddle tune occam-2005 -o mine.toml --report run.json && raddle report run.json
-  raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./simulation
+  raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
 
-Settings that help alone are combined; what wins is measured once more against the defaults, on other values. Only what
-wins again, within the limits, is written. Where nothing does, no profile is written, and that is no failure.";
+Settings that help alone are combined; what wins is measured once more against the defaults, on
+other values. Only what wins again, within the limits, is written. Where nothing does, no profile
+is written, and that is no failure.";
 
 fn ratio(text: &str) -> Result<f64, String> {
     let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.0);
