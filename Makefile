@@ -13,6 +13,7 @@
 #   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
+#   make bench-events  measure events against uproot and h5py (BENCH_EVENTS='--rounds 7 --out FOLDER')
 #   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
 
@@ -25,6 +26,7 @@ CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
 BENCH_PYTHON ?=
+BENCH_EVENTS ?=
 BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
@@ -37,7 +39,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-idx docs setup \
+.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-events bench-idx docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -121,6 +123,10 @@ bench: build setup-tests
 bench-python: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/python.py $(BENCH_PYTHON)
+
+bench-events: setup-tests
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/events.py $(BENCH_EVENTS)
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels

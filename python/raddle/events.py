@@ -19,6 +19,7 @@ import numpy.typing as npt
 from raddle import _core
 from raddle._forms import flattened
 from raddle._progress import Shown
+from raddle._ranks import Communicator
 from raddle._reports import Fields, _Report, size
 from raddle._runs import Inputs, Path, _command_line, _paths, _run
 from raddle.errors import ObjectNotFoundError, UsageError
@@ -397,6 +398,7 @@ def convert(
     products: Sequence[str] | None = None,
     tree: str | None = None,
     force: bool = False,
+    communicator: Communicator | None = None,
     compress: str | None = None,
     jobs: int | None = None,
     memory: int | str | None = None,
@@ -419,6 +421,9 @@ def convert(
         Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
     force
         Replace the output if it exists.
+    communicator
+        The ranks that share the work: mpi4py's communicators or what has their ``Get_rank``, ``Get_size``, ``allgather`` and
+        ``alltoall``. All ranks call with the same other arguments; without progress.
     compress
         ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``.
     jobs
@@ -452,7 +457,11 @@ def convert(
         "jobs": jobs,
         "memory": memory,
     }
-    return EventsReport(_run(_core.events_convert, _paths(inputs), common, options, progress))
+
+    def converted(line: Sequence[str], told: Any) -> str:
+        return _core.events_convert(line, None if communicator is not None else told, communicator)
+
+    return EventsReport(_run(converted, _paths(inputs), common, options, progress))
 
 
 def merge(

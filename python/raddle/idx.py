@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from raddle import _core
+from raddle._ranks import Communicator
 from raddle._reports import Fields, _Report, size
 from raddle.errors import UsageError
 
@@ -26,22 +27,6 @@ _T = TypeVar("_T")
 
 # Names of axes, the fastest first.
 _AXES = "xyzuv"
-
-
-class Communicator(Protocol):
-    """What is asked of a communicator; mpi4py's have it."""
-
-    def Get_rank(self) -> int:
-        """Number of this process, from 0."""
-
-    def Get_size(self) -> int:
-        """Number of processes."""
-
-    def allgather(self, sendobj: Any) -> Any:
-        """The objects of all processes."""
-
-    def alltoall(self, sendobj: Any) -> Any:
-        """One object from each process to each."""
 
 
 class Box(NamedTuple):

@@ -102,5 +102,5 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
     for command in (["verify", "all.h5"], ["keys", "sort", *inputs], ["append", "all.h5", inputs[0]]):
         _, err = ranks(3, *command, expect=2)
         assert err.count("is done by one process") == 1, err
-        assert "merge, rechunk and plan" in err
+        assert "share their work among ranks" in err
     ranks(1, "verify", "all.h5", "-q")

@@ -12,6 +12,7 @@ import uproot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raddle import errors
+from ranks import on_ranks
 
 ENTRIES = 257
 
@@ -198,6 +199,24 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(errors.InputError, match="columns, which hold everything"):
         raddle.events.write(path, {"x": np.zeros(2)}, layout="event", progress=False)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_ranks_convert_together(tree, tmp_path, size):
+    raddle.events.convert([tree] * 5, tmp_path / "one.h5", duplicates="keep", progress=False)
+
+    def convert(communicator, inputs=(tree,) * 5, name="all.h5"):
+        return raddle.events.convert(inputs, tmp_path / name, duplicates="keep", communicator=communicator)
+
+    reports = on_ranks(size, convert)
+    assert {report.events for report in reports} == {5 * ENTRIES}
+    assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "all.h5").read_bytes()
+    # One rank alone does not find its input.
+    absent = tmp_path / "absent.root"
+    failed = on_ranks(size, lambda ranks: convert(ranks, [absent if ranks.rank == size - 1 else tree], "none.h5"))
+    assert isinstance(failed[-1], errors.InputError) and "absent.root" in str(failed[-1])
+    assert all(isinstance(error, errors.RankFailedError) for error in failed[:-1])
+    assert not (tmp_path / "none.h5").exists()
 
 
 def test_bytes_go_through_every_layout(tmp_path):

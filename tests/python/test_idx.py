@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import raddle
 from hypothesis import given
 from hypothesis import strategies as st
 from raddle import errors
+from ranks import Ranks, on_ranks
 
 TYPES = ["u1", "i1", "u2", ">i2", "u4", "<i4", "u8", "i8", "f4", ">f8"]
 SMALL = {"bits_per_block": 5, "blocks_per_file": 8}
@@ -153,48 +153,6 @@ def test_what_cannot_be_done_is_said(tmp_path):
     with pytest.raises(errors.InputError, match="block 4 of field"):
         raddle.idx.read(path)
     assert (raddle.idx.read(path, missing="default") == 0).any()
-
-
-class Ranks:
-    """Threads as the ranks of a communicator; each has an instance."""
-
-    def __init__(self, rank, shared):
-        self.rank, self.shared = rank, shared
-
-    def Get_rank(self):
-        return self.rank
-
-    def Get_size(self):
-        return self.shared["size"]
-
-    def allgather(self, item):
-        self.shared["items"][self.rank] = item
-        self.shared["barrier"].wait()
-        items = list(self.shared["items"])
-        self.shared["barrier"].wait()
-        return items
-
-    def alltoall(self, items):
-        return [sent[self.rank] for sent in self.allgather(items)]
-
-
-def on_ranks(size, work):
-    """What ``work(communicator)`` gives, or raises, on each rank."""
-    shared = {"size": size, "items": [None] * size, "barrier": threading.Barrier(size, timeout=60)}
-    outcomes = [None] * size
-
-    def run(rank):
-        try:
-            outcomes[rank] = work(Ranks(rank, shared))
-        except Exception as error:
-            outcomes[rank] = error
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
 
 
 def slab(array, rank, size):

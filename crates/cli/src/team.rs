@@ -221,8 +221,9 @@ fn of_ranks(error: &raddle_core::CoreError) -> Failure {
 fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
     let what = format!("raddle {name} is done by one process, but {launcher} started several");
-    Failure::usage(&what)
-        .hint(&format!("run it without {launcher}; merge, rechunk, plan and idx write share their work among ranks"))
+    Failure::usage(&what).hint(&format!(
+        "run it without {launcher}; plan, merge, rechunk, idx write, events convert and events merge share their work among ranks"
+    ))
 }
 
 fn no_mpi(io: &str) -> Failure {

@@ -6,6 +6,7 @@
 use crate::attached::detached;
 use crate::errors;
 use crate::line::parse;
+use crate::ranks::among;
 use crate::run::watched;
 use clap::Parser;
 use numpy::{IntoPyArray, PyReadonlyArray1};
@@ -18,8 +19,10 @@ use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RunningArgs;
 use raddle_cli::render::json;
-use raddle_core::communicator::SingleProcess;
+use raddle_cli::team::agreed;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
+use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
 use raddle_events::sinks::CollectSink;
 use raddle_events::{Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, convert};
@@ -214,15 +217,28 @@ pub fn events_write(
     })
 }
 
-/// Converts; `arguments` are those of `raddle events convert`.
+/// Converts, together with the ranks of a communicator if one is given; `arguments` are those of `raddle events convert`.
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn events_convert(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    watched(py, progress, |watch| {
-        let ConvertLine { convert } = parse(&arguments)?;
-        let inputs = convert.inputs.expand(&mut std::io::empty())?;
-        convert.convert(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
-    })
+#[pyo3(signature = (arguments, progress=None, communicator=None))]
+pub fn events_convert(
+    py: Python<'_>,
+    arguments: Vec<OsString>,
+    progress: Option<Py<PyAny>>,
+    communicator: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let work = |watch: &Watch<'_>, ranks: &dyn Communicator| {
+        let parsed = parse(&arguments).and_then(|ConvertLine { convert }| {
+            let inputs = convert.inputs.expand(&mut std::io::empty())?;
+            Ok((convert, inputs))
+        });
+        let (convert, inputs) = agreed(ranks, "list the inputs", parsed)?;
+        let cores = (default_jobs() / ranks.size()).max(1);
+        convert.convert(&inputs, watch, ranks, cores).map(|written| json(&written))
+    };
+    match communicator {
+        None => watched(py, progress, |watch| work(watch, &SingleProcess)),
+        Some(communicator) => among(py, communicator, work),
+    }
 }
 
 /// Merges; `arguments` are those of `raddle events merge`.

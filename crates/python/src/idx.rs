@@ -5,7 +5,7 @@
 use crate::attached::detached;
 use crate::errors;
 use crate::line::parse;
-use crate::ranks::PythonRanks;
+use crate::ranks::among;
 use crate::run::watched;
 use clap::Parser;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -18,10 +18,9 @@ use raddle_cli::failure::Failure;
 use raddle_cli::options::running::RunningArgs;
 use raddle_cli::render::idx::Info;
 use raddle_cli::render::json;
-use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::engine::default_jobs;
-use raddle_core::progress::{Silent, Watch};
+use raddle_core::progress::Watch;
 use raddle_idx::sample::SampleType;
 use raddle_idx::{IdxError, Patch, SampleBox};
 use std::borrow::Cow;
@@ -80,17 +79,7 @@ pub fn idx_write(
     }
     match communicator {
         None => watched(py, None, |watch| dataset.write(patches, watch, &SingleProcess)),
-        Some(communicator) => {
-            let cancel = CancelToken::new();
-            let ranks = PythonRanks::new(py, communicator, &cancel)?;
-            // On the calling thread, as MPI wants it: signals are looked at where ranks meet.
-            let written =
-                detached(py, || dataset.write(patches, &Watch { observer: &Silent, cancel: &cancel }, &ranks))?;
-            match ranks.into_raised() {
-                Some(raised) => Err(raised),
-                None => written.map_err(|failure| errors::of_failure(py, &failure)),
-            }
-        }
+        Some(communicator) => among(py, communicator, |watch, ranks| dataset.write(patches, watch, ranks)),
     }
 }
 

@@ -3,11 +3,15 @@
 //! Invariants: every collective of core is one of Python's, whatever else fails, so that no rank waits for one that gave
 //! up; the first exception that is raised is kept for the caller, and cancels the work.
 
+use crate::attached::detached;
+use crate::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use raddle_cli::failure::Failure;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::error::{CoreError, Result};
+use raddle_core::progress::{Silent, Watch};
 use std::sync::{Mutex, PoisonError};
 
 /// The ranks of a communicator with `Get_rank`, `Get_size`, `allgather` and `alltoall` of objects.
@@ -66,6 +70,25 @@ impl<'a> PythonRanks<'a> {
             true => Ok(received),
             false => Err(CoreError::MessageCount { operation: name, got: received.len(), size: self.size }),
         }
+    }
+}
+
+/// Does `work` together with the ranks of a communicator, on the calling thread, as MPI wants it: signals are looked at where
+/// ranks meet.
+///
+/// # Errors
+/// What a collective raised, or the failure of the work.
+pub fn among<T: Send>(
+    py: Python<'_>,
+    communicator: Py<PyAny>,
+    work: impl FnOnce(&Watch<'_>, &dyn Communicator) -> std::result::Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let cancel = CancelToken::new();
+    let ranks = PythonRanks::new(py, communicator, &cancel)?;
+    let done = detached(py, || work(&Watch { observer: &Silent, cancel: &cancel }, &ranks))?;
+    match ranks.into_raised() {
+        Some(raised) => Err(raised),
+        None => done.map_err(|failure| errors::of_failure(py, &failure)),
     }
 }
 

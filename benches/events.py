@@ -1,0 +1,278 @@
+"""Measures events: reading ROOT files against uproot, and writing products against a loop in h5py and against streams.
+
+Reading: flat and jagged columns of a tree, each program on one core. Writing: the same blobs of 10,000 events x 21 products,
+by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100 events, with their lengths; the
+same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and 1,000 products in batches of 100
+events. Every run is a process of its own, programs take turns, and nothing counts before what they read or wrote was compared.
+Needs the package optimised:
+
+    make bench-events BENCH_EVENTS='--rounds 7 --out FOLDER'
+"""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from python import CORE, package_with
+from run import HERE, RADDLE, machine
+
+CODECS = ("zstd", "lz4", "zlib")
+BATCH = 100
+# The level of deflate, behind shuffle, of both writers.
+GZIP = 4
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, help="folder on the file system to write to (default: temporary)")
+    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
+    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
+    parser.add_argument("--one", nargs=4, metavar=("TASK", "PROGRAM", "INPUT", "OUTPUT"), help="for the runs themselves")
+    options = parser.parse_args()
+    if options.one:
+        return one(*options.one)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+    report = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
+        folder = Path(temporary)
+        environment = {**os.environ, "PYTHONPATH": str(package_with(options.core, folder))}
+        for task, path, programs in tasks(folder, environment):
+            report["tasks"][task] = measure(task, path, programs, options.rounds, environment, folder)
+    shown = table(report)
+    print(shown)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
+        (options.out / "README.md").write_text(shown)
+    return 0
+
+
+def tasks(folder, environment):
+    """Each task with its input and the programs that do it, the one to compare with first."""
+    for codec in CODECS:
+        path = folder / f"{codec}.root"
+        run("make", "uproot", codec, path, environment)
+        for columns in ("flat", "jagged"):
+            yield f"read {columns} columns, {codec}", path, ("uproot", "raddle, 1 thread", "raddle, 2 threads")
+    for products, events in ((21, 10_000), (1000, 1000)):
+        path = folder / f"{products}.pds"
+        run("make", "stream", f"{products}x{events}", path, environment)
+        programs = ["h5py", *(f"{layout}, {threads}" for layout in ("pds", "product", "event", "batch")
+                              for threads in ("1 thread", "2 threads"))]
+        yield f"write {events:,} events of {products:,} products", path, tuple(programs)
+
+
+def run(task, program, source, output, environment):
+    command = [sys.executable, HERE / "events.py", "--one", task, program, str(source), str(output)]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if told.returncode:
+        sys.exit(f"{task}: {program} failed:\n{told.stderr}")
+    return json.loads(told.stdout.splitlines()[-1])
+
+
+def measure(task, path, programs, rounds, environment, folder):
+    """Times of all programs, after what they give was compared."""
+    output = folder / "output"
+    kind = task if task.startswith("read") else "write"
+    digests = {}
+    for program in programs:
+        digests[program] = run(f"check {kind}", program, path, output, environment)["digest"]
+    if len(set(digests.values())) != 1:
+        sys.exit(f"{task}: the programs differ: {digests}")
+    runs = {program: [] for program in programs}
+    for turn in range(rounds):
+        for program in programs[turn % len(programs) :] + programs[: turn % len(programs)]:
+            runs[program].append(run(kind, program, path, output, environment))
+            print(f"{task}: {program}: {runs[program][-1]['elapsed_s']:.3f} s", flush=True)
+    return {"runs": runs}
+
+
+def one(task, program, source, output):
+    """A run: makes an input, times a task, or digests what it gives."""
+    checks = task.startswith("check ")
+    task = task.removeprefix("check ")
+    if task == "make":
+        told = make_tree(source, output) if program == "uproot" else make_stream(source, output)
+    elif task == "write":
+        told = write(program, source, output, checks)
+    else:
+        told = read(task, program, source, checks)
+    print(json.dumps(told))
+    return 0
+
+
+def make_tree(codec, path):
+    """10 flat and 10 jagged columns of 1,000,000 events, in baskets of 100,000: values as detectors give them, few bits each."""
+    import awkward as ak
+    import numpy as np
+    import uproot
+
+    compression = {"zstd": uproot.ZSTD(5), "lz4": uproot.LZ4(4), "zlib": uproot.ZLIB(1)}[codec]
+    random = np.random.default_rng(7)
+    kinds = {f"flat{number}": "f4" if number % 2 else "i4" for number in range(10)}
+    kinds |= {f"jagged{number}": "var * float32" for number in range(10)}
+    with uproot.recreate(path, compression=compression) as file:
+        file.mktree("Events", kinds)
+        for _ in range(10):
+            entries = 100_000
+            counts = random.poisson(3, entries)
+            batch = {}
+            for number in range(10):
+                values = random.normal(50, 20, entries)
+                batch[f"flat{number}"] = np.round(values, 1).astype("f4") if number % 2 else values.astype("i4")
+                content = np.round(random.exponential(30, counts.sum()), 1).astype("f4")
+                batch[f"jagged{number}"] = ak.unflatten(content, counts)
+            file["Events"].extend(batch)
+    return {}
+
+
+def make_stream(size, path):
+    """Blobs of random products, as a stream."""
+    import awkward as ak
+    import numpy as np
+    import raddle
+
+    products, events = map(int, size.split("x"))
+    random = np.random.default_rng(3)
+    arrays = {}
+    for number in range(products):
+        counts = (random.exponential(286, events).astype(np.int64) + 3) // 4 * 4
+        content = random.integers(0, 50, counts.sum(), np.uint8)
+        characters = ak.with_parameter(ak.Array(content), "__array__", "byte")
+        arrays[f"product{number}"] = ak.with_parameter(ak.unflatten(characters, counts), "__array__", "bytestring")
+    classes = dict.fromkeys(arrays, "vector<unsigned char>")
+    raddle.events.write(path, arrays, classes=classes, layout="pds", codec="none", progress=False)
+    return {}
+
+
+def read(task, program, path, checks):
+    import hashlib
+
+    import awkward as ak
+    import numpy as np
+
+    kind = task.split()[1]
+    names = [f"{kind}{number}" for number in range(10)]
+    start_s = time.perf_counter()
+    if program == "uproot":
+        import uproot
+
+        start_s = time.perf_counter()
+        with uproot.open(path) as file:
+            array = file["Events"].arrays(names)
+    else:
+        import raddle
+
+        start_s = time.perf_counter()
+        array = raddle.events.open(path, tree="Events", jobs=int(program.split()[1])).arrays(names)
+    elapsed_s = time.perf_counter() - start_s
+    told = {"elapsed_s": elapsed_s, "len_bytes": array.nbytes}
+    if checks:
+        digest = hashlib.blake2b()
+        for name in names:
+            column = array[name]
+            digest.update(np.ascontiguousarray(ak.to_numpy(ak.flatten(column, axis=None))).tobytes())
+            digest.update(np.ascontiguousarray(ak.to_numpy(ak.num(column)) if column.ndim > 1 else [len(column)]).tobytes())
+        told["digest"] = digest.hexdigest()
+    return told
+
+
+def write(program, source, output, checks):
+    import hashlib
+
+    import awkward as ak
+    import numpy as np
+
+    Path(output).unlink(missing_ok=True)
+    if program == "h5py":
+        elapsed_s = write_with_h5py(source, output)
+        layout = "product"
+    else:
+        layout, threads = program.split(", ")
+        command = [RADDLE, "events", "convert", source, "-o", output, "--layout", layout, "-c", f"gzip:{GZIP}", "--codec", "zstd:3",
+                   "--batch", str(BATCH), "-j", threads.split()[0], "-q", "--report", f"{output}.json"]
+        start_s = time.perf_counter()
+        subprocess.run(command, check=True)
+        elapsed_s = time.perf_counter() - start_s
+    told = {"elapsed_s": elapsed_s, "len_bytes": Path(output).stat().st_size}
+    if program != "h5py":
+        report = json.loads(Path(f"{output}.json").read_text())
+        told |= {name: report[name] for name in ("read_s", "prepare_s", "encode_s", "commit_s")}
+        told["run_s"] = report["elapsed_s"]
+    if checks:
+        import h5py
+        import raddle
+
+        digest = hashlib.blake2b()
+        if program == "h5py":
+            with h5py.File(output) as file:
+                for name in sorted(name for name in file if not name.endswith("_sz")):
+                    ends = np.cumsum(file[f"{name}_sz"][()])
+                    digest.update(f"{name} {list(ends)}".encode() + file[name][()].tobytes())
+        else:
+            events = raddle.events.open(output, raw=True)
+            for name in sorted(events):
+                blobs = events[name]
+                ends = np.cumsum(ak.to_numpy(ak.num(ak.without_parameters(blobs))))
+                digest.update(f"{name} {list(ends)}".encode() + ak.to_numpy(ak.flatten(ak.without_parameters(blobs))).tobytes())
+        told["digest"] = digest.hexdigest()
+    return told
+
+
+def write_with_h5py(source, output):
+    """As the framework's product layout is written: for each batch and product its bytes and their lengths."""
+    import awkward as ak
+    import h5py
+    import numpy as np
+    import raddle
+
+    events = raddle.events.open(source, raw=True)
+    columns = {}
+    for name in events:
+        layout = ak.to_packed(ak.without_parameters(events[name])).layout
+        columns[name] = (np.asarray(layout.offsets), np.asarray(layout.content.data))
+    start_s = time.perf_counter()
+    filters = {"shuffle": True, "compression": "gzip", "compression_opts": GZIP, "maxshape": (None,), "chunks": (1 << 20,)}
+    with h5py.File(output, "w") as file:
+        made = {}
+        for name in columns:
+            lengths = {**filters, "chunks": (1 << 17,)}
+            made[name] = (file.create_dataset(name, (0,), "u1", **filters), file.create_dataset(f"{name}_sz", (0,), "u8", **lengths))
+        for first in range(0, events.num_entries, BATCH):
+            end = min(first + BATCH, events.num_entries)
+            for name, (offsets, content) in columns.items():
+                data, sizes = made[name]
+                begin, until = offsets[first], offsets[end]
+                data.resize((until,))
+                data[begin:until] = content[begin:until]
+                sizes.resize((end,))
+                sizes[first:end] = np.diff(offsets[first : end + 1])
+    with open(output, "rb") as written:
+        os.fsync(written.fileno())
+    return time.perf_counter() - start_s
+
+
+def table(report):
+    lines = [f"# Events, {report['date']}", "",
+             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; programs in turn, warm "
+             "cache, what they give compared first; ratios are medians over rounds.", "",
+             "| task | program | s | MB | faster than the first |", "|---|---|---|---|---|"]
+    for task, found in report["tasks"].items():
+        first = next(iter(found["runs"].values()))
+        for program, runs in found["runs"].items():
+            times = [run["elapsed_s"] for run in runs]
+            ratio = statistics.median(other["elapsed_s"] / run["elapsed_s"] for other, run in zip(first, runs, strict=True))
+            lines.append(f"| {task} | {program} | {statistics.median(times):.3f} | {runs[0]['len_bytes'] / 1e6:.1f} | {ratio:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
