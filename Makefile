@@ -54,6 +54,7 @@ test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
 	$(MAKE) test-python
 	$(MAKE) test-mpi
 

@@ -66,6 +66,14 @@ pub enum Command {
         #[command(subcommand)]
         command: command::events::EventsCommand,
     },
+    /// Measure HDF5 on this machine: which settings take how long, and what can be told
+    Bench(command::bench::BenchArgs),
+    /// Find the settings of HDF5 that help on this machine, and write them into a profile
+    Tune(command::tune::TuneArgs),
+    /// Start a program with settings of HDF5 that make it faster, without changing the program
+    Apply(command::apply::ApplyArgs),
+    /// Make a page with figures of what runs did, from their --report files
+    Report(command::report::ReportArgs),
     /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
@@ -89,6 +97,10 @@ impl Command {
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
             Self::Events { .. } => "events",
+            Self::Bench(_) => "bench",
+            Self::Tune(_) => "tune",
+            Self::Apply(_) => "apply",
+            Self::Report(_) => "report",
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
@@ -103,5 +115,10 @@ impl Command {
             Self::Events { command } => command.is_for_ranks(),
             _ => false,
         }
+    }
+
+    /// Whether every rank does it for itself: it becomes another program, which joins the others in its own way.
+    pub fn is_each_rank_s(&self) -> bool {
+        matches!(self, Self::Apply(_))
     }
 }

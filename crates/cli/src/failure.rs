@@ -11,6 +11,7 @@ use raddle_idx::IdxError;
 use raddle_idx::compression::BlockFault;
 use raddle_merge::error::MergeError;
 use raddle_merge::join::DifferenceKind;
+use raddle_tune::TuneError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -228,6 +229,36 @@ impl Failure {
             EventsError::NoSuch { kind: "tree", .. } => failure.hint("name one of them with --tree"),
             EventsError::Bad { place, .. } if place.branch.is_some() => {
                 failure.hint("leave out what cannot be read with --skip-bad, or with --products")
+            }
+            _ => failure,
+        }
+    }
+
+    /// Something could not be measured, or a profile not be used.
+    pub fn of_tune(error: &TuneError) -> Self {
+        // A worker is another process: of its errors there are only words.
+        let is_full = |message: &str| message.contains("No space left");
+        let exit = match error {
+            TuneError::NoSuchWorkload { .. } => Exit::Usage,
+            TuneError::Io { operation: "reading the profile" | "reading the workload", .. } => Exit::InputRefused,
+            TuneError::Io { .. } | TuneError::NoSpace { .. } => Exit::Output,
+            TuneError::Run { message } if is_full(message) => Exit::Output,
+            TuneError::Cancelled => Exit::Interrupted,
+            TuneError::Answer { .. } | TuneError::NothingToCompare => Exit::Internal,
+            _ => Exit::InputRefused,
+        };
+        let failure = Self::new(exit, &error.to_string());
+        match error {
+            TuneError::NoSpace { folder, needed_len_bytes, free_len_bytes } => {
+                let (needed, free) = (quantity::size(*needed_len_bytes), quantity::size(*free_len_bytes));
+                let what = format!("{}: {free} are free, runs may take {needed}", folder.display());
+                Self::new(exit, &what).hint("name a folder with more space with --scratch, or a smaller --scale")
+            }
+            TuneError::Run { message } if is_full(message) => {
+                failure.hint("name a folder with more space with --scratch, or a smaller --scale")
+            }
+            TuneError::Io { operation: "making a scratch folder" | "asking for free space", .. } => {
+                failure.hint("name a folder that can be written with --scratch")
             }
             _ => failure,
         }

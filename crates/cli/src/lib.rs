@@ -14,6 +14,7 @@ pub mod failure;
 pub mod machine;
 pub mod options;
 pub mod progress;
+pub mod rasterise;
 pub mod render;
 pub mod run;
 pub mod signals;

@@ -8,6 +8,7 @@ use crate::signals::AbortIsMemory;
 use crate::team::{Team, tell_once};
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
+use raddle_tune::worker::{self, WORKER_ARGUMENT};
 use std::ffi::OsString;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
@@ -15,6 +16,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
+    }
+    if arguments.get(1).is_some_and(|first| first == WORKER_ARGUMENT) {
+        return serve_worker();
     }
     let abort = AbortIsMemory::watch();
     std::panic::set_hook(Box::new(move |panic| {
@@ -54,6 +58,12 @@ fn serve_reader() -> Exit {
     child::serve().map_or(Exit::Internal, |()| Exit::Done)
 }
 
+/// Does one measured run for the process that started this one.
+fn serve_worker() -> Exit {
+    // The parent tells of it: a worker that gives no answer has its words on standard error.
+    worker::serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
+}
+
 fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
     let out = &mut anstream::stdout();
     match command {
@@ -66,6 +76,10 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
         Command::Keys { command } => command::keys::run(&command),
         Command::Idx { command } => command::idx::run(&command, team),
         Command::Events { command } => command::events::run(&command, team),
+        Command::Bench(arguments) => command::bench::run(&arguments),
+        Command::Tune(arguments) => command::tune::run(&arguments),
+        Command::Apply(arguments) => command::apply::run(&arguments),
+        Command::Report(arguments) => command::report::run(&arguments),
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),

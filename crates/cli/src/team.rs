@@ -68,6 +68,9 @@ impl Team {
     /// If there are several, and this raddle or the command is for one process.
     pub fn gather(command: &Command) -> Result<Self, Failure> {
         let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
+        if command.is_each_rank_s() {
+            return Ok(Self::alone());
+        }
         if !command.is_for_ranks() {
             return if launched.has_others() { Err(one_process(command, &launched)) } else { Ok(Self::alone()) };
         }

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
+use crate::options::running::{RunningArgs, TellingArgs};
 use crate::progress::Progress;
 use crate::signals::{self, Received};
 use crate::team::Team;
@@ -24,6 +24,14 @@ impl Watching {
     /// # Errors
     /// If the log cannot be created or signals cannot be watched.
     pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
+        Self::start_telling(&arguments.telling, command)
+    }
+
+    /// The same for a command without the other options of [`RunningArgs`].
+    ///
+    /// # Errors
+    /// As [`Watching::start`].
+    pub fn start_telling(arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
         Self::with(Progress::start(arguments, command)?)
     }
 

@@ -29,6 +29,7 @@ pub mod owners;
 pub mod parallel;
 pub mod plan;
 pub mod progress;
+pub mod random;
 pub mod read_back;
 pub mod regroup;
 pub mod report;

@@ -29,11 +29,13 @@ pub enum Stage {
     Commit,
     /// Reading the output back.
     Verify,
+    /// Runs that are measured.
+    Measure,
 }
 
 impl Stage {
     /// All stages, in the order of a run.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Scan,
         Self::Plan,
         Self::Create,
@@ -45,6 +47,7 @@ impl Stage {
         Self::Place,
         Self::Commit,
         Self::Verify,
+        Self::Measure,
     ];
 
     /// Lower-case name, as in reports.
@@ -61,6 +64,7 @@ impl Stage {
             Self::Place => "place",
             Self::Commit => "commit",
             Self::Verify => "verify",
+            Self::Measure => "measure",
         }
     }
 }

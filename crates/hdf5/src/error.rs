@@ -123,6 +123,14 @@ pub enum Hdf5Error {
         /// Innermost message of libhdf5's error stack.
         detail: String,
     },
+    /// A library that was to be loaded cannot be used.
+    #[error("{}: cannot be used as libhdf5: {why}", library.display())]
+    Unusable {
+        /// The library, as the user named it.
+        library: PathBuf,
+        /// What the loader or the library says.
+        why: String,
+    },
     /// An object cannot be written as asked for.
     #[error("{}: {object} cannot be written: {what}", path.display())]
     NotWritable {

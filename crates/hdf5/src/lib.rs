@@ -6,6 +6,7 @@
 
 pub mod bulk;
 pub mod child;
+pub mod chosen;
 pub mod dimensions;
 pub mod error;
 pub mod ffi;

@@ -162,7 +162,7 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
             Err(MergeError::Repeated { repeated, .. })
                 if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
             {
-                if !arguments.running.quiet {
+                if !arguments.running.telling.quiet {
                     print(&format!("{}: has the rows of all inputs\n", escape::path(&arguments.file)))?;
                 }
                 return Ok(Exit::Done);
@@ -198,7 +198,7 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
     }
     let done = append(plan, held, watch).map_err(Stopped::Merge)?;
     arguments.running.write_report(&done).map_err(Stopped::Told)?;
-    if !arguments.running.quiet {
+    if !arguments.running.telling.quiet {
         print(&report::appended(&arguments.file, &done)).map_err(Stopped::Told)?;
     }
     Ok(())

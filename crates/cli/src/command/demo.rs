@@ -214,5 +214,5 @@ fn comparison(report: &MergeReport, compress: Compression, looped: Option<&h5py:
 
 /// Prints a step of the demo (not with `--quiet`).
 fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Failure> {
-    if arguments.running.quiet { Ok(()) } else { print(text) }
+    if arguments.running.telling.quiet { Ok(()) } else { print(text) }
 }

@@ -20,12 +20,13 @@ use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::Io;
 use raddle_merge::check_output;
+use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::MergePlan;
-use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::prediction::{Prediction, QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
 use std::path::PathBuf;
 
 /// Options of `raddle merge`.
@@ -98,7 +99,11 @@ impl MergeArgs {
         self.output.apply(&mut options);
         self.stripes.apply(&mut options);
         self.schema.apply(&mut options)?;
-        self.layout.apply(&mut options);
+        self.layout.apply(&mut options)?;
+        if self.part.is_some() {
+            // Parts know nothing of each other's places; a profile that is shared with other merges may say otherwise.
+            options.align = None;
+        }
         if !self.keys.is_empty() {
             options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
         }
@@ -133,6 +138,14 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     arguments.running.apply_among(team, &mut options);
     let how = How { dry_run: arguments.output.dry_run, part: arguments.part, io: &arguments.io };
     merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
+}
+
+/// What a merge did, beside what its plan had foretold.
+#[derive(serde::Serialize)]
+struct Foretold<'a> {
+    #[serde(flatten)]
+    report: &'a MergeReport,
+    prediction: Option<Prediction>,
 }
 
 /// How a merge is carried out.
@@ -206,21 +219,21 @@ pub(super) fn merge(
             if predicted.grows() {
                 watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
             }
-            Ok(())
+            Ok(Some(predicted))
         };
-        team.agree("predict the output", if team.leads() { tell() } else { Ok(()) })?;
+        let predicted = team.agree("predict the output", if team.leads() { tell() } else { Ok(None) })?;
         if let Some(part) = how.part {
             let done = merge_part(plan, part, watch).map_err(failed)?;
             running.write_report(&done)?;
-            if !running.quiet {
+            if !running.telling.quiet {
                 print(&report::part(&done))?;
             }
             return Ok(exit);
         }
         let done = raddle_merge::merge_through(&plan, watch, team.ranks(), io).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
-        running.write_report(&done)?;
-        if !running.quiet {
+        running.write_report(&Foretold { report: &done, prediction: predicted })?;
+        if !running.telling.quiet {
             let made = keys::made(&plan.made);
             let made = if made.is_empty() { made } else { format!("  {made}\n") };
             print(&(report::merged(&done) + &made))?;

@@ -2,6 +2,8 @@
 //! [`crate::render`]; what is done is done by the crates below.
 
 pub mod append;
+pub mod apply;
+pub mod bench;
 pub mod completions;
 pub mod demo;
 pub mod events;
@@ -12,7 +14,9 @@ pub mod man;
 pub mod merge;
 pub mod plan;
 pub mod rechunk;
+pub mod report;
 mod simulate;
+pub mod tune;
 pub mod verify;
 
 use std::io::Write;

@@ -68,8 +68,8 @@ impl PlanArgs {
     pub fn options(&self) -> Result<MergeOptions, Failure> {
         let mut options = MergeOptions::new("");
         self.schema.apply(&mut options)?;
-        self.layout.apply(&mut options);
         self.stripes.apply(&mut options);
+        self.layout.apply(&mut options)?;
         self.placing.apply(&mut options);
         self.running.apply(&mut options);
         Ok(options)

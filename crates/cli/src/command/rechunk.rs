@@ -40,7 +40,7 @@ pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
     arguments.stripes.apply(&mut options);
-    arguments.layout.apply(&mut options);
+    arguments.layout.apply(&mut options)?;
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
     let how = How { dry_run: arguments.output.dry_run, part: None, io: &arguments.io };

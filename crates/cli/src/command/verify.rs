@@ -96,7 +96,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         arguments.running.write_report(&verified)?;
         if arguments.json {
             print(&crate::render::json(&verified))?;
-        } else if !arguments.running.quiet || !verified.mismatches.is_empty() {
+        } else if !arguments.running.telling.quiet || !verified.mismatches.is_empty() {
             print(&if has_inputs { report::verified(&verified) } else { report::checked(&verified) })?;
         }
         Ok(if verified.mismatches.is_empty() { Exit::Done } else { Exit::Mismatch })

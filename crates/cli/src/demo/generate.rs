@@ -3,12 +3,12 @@
 //! The same workload and seed give the same bytes for any number of threads. Memory is bounded: workers wait when
 //! they are [`WINDOW_PIECES`] pieces ahead of the writer. Invariant: a file appears under its name once it is whole.
 
-use super::random::Random;
 use super::values::{FileKeys, Law, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, Column, GZIP_LEVEL, Table, Workload};
 use anyhow::{Context, Result};
 use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
 use raddle_core::cancel::CancelToken;
+use raddle_core::random::Random;
 use raddle_hdf5::stock::{StockDatasetSpec, StockFile};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

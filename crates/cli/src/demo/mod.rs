@@ -3,6 +3,5 @@
 pub mod generate;
 pub mod h5py;
 pub mod probe;
-mod random;
 mod values;
 pub mod workload;

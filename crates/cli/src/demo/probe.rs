@@ -2,10 +2,10 @@
 //!
 //! Not a benchmark: one run. It counts processor time, so that other work on the machine hardly shows.
 
-use super::random::Random;
 use super::values::{FileKeys, Law, PARTICLES, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, GZIP_LEVEL};
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
+use raddle_core::random::Random;
 use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::stock::Element;
 use raddle_merge::options::Compress;

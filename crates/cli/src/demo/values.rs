@@ -4,7 +4,7 @@
 //! (at the inputs' 128 rows a column compresses to about three quarters of that). The tests of [`super::generate`]
 //! hold the mix to these. Values depend on seed, file, table and column only, never on threads.
 
-use super::random::Random;
+use raddle_core::random::Random;
 use raddle_hdf5::stock::Element;
 
 /// Rows of one table in one file: which event each belongs to.

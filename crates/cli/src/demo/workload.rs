@@ -4,8 +4,8 @@
 //! 84 % of the datasets empty, chunks of 128 rows at gzip level 6, maps that hold nine tenths of the raw bytes and a
 //! tenth of the stored ones). Plain data: nothing here writes or draws values.
 
-use super::random::Random;
 use super::values::{Law, PARTICLES};
+use raddle_core::random::Random;
 use raddle_hdf5::stock::Element;
 
 /// Rows per chunk of every dataset, as NOvA's files have.

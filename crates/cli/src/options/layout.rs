@@ -1,9 +1,14 @@
 //! How the output is laid out: chunks, compression, format version.
 
+use super::profile::ProfileChoice;
+use crate::failure::Failure;
 use raddle_hdf5::write::Compat as Format;
+use raddle_merge::alignment::Align;
 use raddle_merge::layout::LayoutPolicy;
 use raddle_merge::options::{Compress, MergeOptions};
+use raddle_tune::knob::{Knob, Settings, Value};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Options that decide chunk shapes, compression and format.
@@ -27,21 +32,36 @@ pub struct LayoutArgs {
     #[arg(long)]
     pub extendible: bool,
 
-    /// Compression: fast, balanced, small, gzip:0-9, keep (as the inputs have it) or none
+    /// Compression: fast, balanced, small, gzip:0-9, keep (as the inputs have it) or none [default: balanced]
     ///
     /// fast, balanced, small and gzip:N all write deflate streams that every HDF5 reads; they differ in the effort
     /// spent. keep takes the filters of the inputs.
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
-    pub compress: Compression,
+    #[arg(short = 'c', long, value_name = "HOW")]
+    pub compress: Option<Compression>,
 
-    /// Oldest HDF5 library that must be able to read the output
-    #[arg(long, value_name = "VERSION", value_enum, default_value_t = Compat::V18)]
-    pub compat: Compat,
+    /// Oldest HDF5 library that must be able to read the output [default: 1.8]
+    #[arg(long, value_name = "VERSION", value_enum)]
+    pub compat: Option<Compat>,
+
+    /// Take what no option says from a profile of raddle tune; auto: the newest for this machine and file system
+    ///
+    /// The chunk shape (for datasets of as many dimensions), the level of gzip, the format version and the alignment, as
+    /// far as the profile has them.
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<ProfileChoice>,
 }
 
 impl LayoutArgs {
-    /// Writes these options into those of a merge.
-    pub fn apply(&self, options: &mut MergeOptions) {
+    /// Writes these options into those of a merge, whose output and stripes are there already.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
+        if let Some(profile) = &self.profile {
+            let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let profile = profile.read(folder.unwrap_or(Path::new(".")))?;
+            apply_profile(&profile.values(true), options);
+        }
         options.layout = match self.layout {
             Use::Events => LayoutPolicy::Events,
             Use::Scan => LayoutPolicy::Scan,
@@ -49,17 +69,45 @@ impl LayoutArgs {
             Use::Cloud => LayoutPolicy::Cloud,
             Use::Keep => LayoutPolicy::Keep,
         };
-        options.chunk = self.chunk.as_ref().map(|chunk| match chunk {
-            Chunk::Rows(rows) => vec![*rows],
-            Chunk::Shape(shape) => shape.clone(),
-        });
+        if let Some(chunk) = &self.chunk {
+            options.chunk = Some(match chunk {
+                Chunk::Rows(rows) => vec![*rows],
+                Chunk::Shape(shape) => shape.clone(),
+            });
+        }
         options.extendible = self.extendible;
-        self.compress.apply(options);
-        options.compat = match self.compat {
-            Compat::V18 => Format::V18,
-            Compat::V110 => Format::V110,
-            Compat::Latest => Format::Latest,
+        if let Some(compress) = self.compress {
+            compress.apply(options);
+        }
+        if let Some(compat) = self.compat {
+            options.compat = match compat {
+                Compat::V18 => Format::V18,
+                Compat::V110 => Format::V110,
+                Compat::Latest => Format::Latest,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Writes what was measured to help into the options of a merge.
+fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
+    if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
+        options.chunk = Some(shape.clone());
+    }
+    if let Some(level) = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok()) {
+        options.compress = Compress::Gzip(level);
+    }
+    if let Some(Value::Text(bound)) = settings.get(Knob::Libver) {
+        options.compat = match bound.as_str() {
+            "v18" => Format::V18,
+            "v110" => Format::V110,
+            _ => Format::Latest,
         };
+    }
+    // Stripes that were asked for are the user's.
+    if let (None, Some(len_bytes)) = (options.align, settings.whole(Knob::Alignment)) {
+        options.align = Some(Align::Stripes(len_bytes));
     }
 }
 
@@ -214,6 +262,34 @@ mod tests {
         for text in ["", "128", "1MiB", "0rows", "128x", "x", "0x4", "-1x4", "rows", "big"] {
             assert_eq!(text.parse::<Chunk>(), Err(ChunkError(text.to_owned())), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_profile_says_what_no_option_says() {
+        #[derive(clap::Parser)]
+        struct Words {
+            #[command(flatten)]
+            layout: LayoutArgs,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        let example = include_str!("../../../tune/examples/profile.toml");
+        let more = "[layout.gzip]\nvalue = 4\nratio = 0.5\ninterval = [0.4, 0.6]\nblocks = 5\nmetric = \"wall_s\"\ninflation = 1.0\n";
+        let aligned = more.replace("layout.gzip", "settings.alignment").replace("value = 4", "value = 1048576");
+        std::fs::write(&path, format!("{example}\n{more}\n{aligned}")).unwrap();
+        let options = |words: &[&str], align| {
+            let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
+            let Words { layout } = <Words as clap::Parser>::parse_from(words);
+            let mut options = MergeOptions { align, ..MergeOptions::new("out.h5") };
+            layout.apply(&mut options).unwrap();
+            options
+        };
+        let found = options(&[], None);
+        assert_eq!((found.chunk, found.compress), (Some(vec![11, 360, 32]), Compress::Gzip(4)));
+        assert_eq!((found.align, found.compat), (Some(Align::Stripes(1 << 20)), Format::V18));
+        let found = options(&["-c", "balanced", "--chunk", "10rows", "--compat", "1.10"], Some(Align::Auto));
+        assert_eq!((found.chunk, found.compress), (Some(vec![10]), Compress::Balanced));
+        assert_eq!((found.align, found.compat), (Some(Align::Auto), Format::V110));
     }
 
     #[test]

@@ -21,6 +21,19 @@ pub struct RunningArgs {
     #[arg(long, value_name = "SIZE", env = "RADDLE_MEMORY", hide_env_values = true)]
     pub memory: Option<Size>,
 
+    /// What is said.
+    #[command(flatten)]
+    pub telling: TellingArgs,
+
+    /// Who reads what raddle itself does not know
+    #[command(flatten)]
+    pub reader: ReaderArgs,
+}
+
+/// What a run says while it runs, and where.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub struct TellingArgs {
     /// Progress bars; auto: bars on a terminal, one line per stage elsewhere
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub progress: When,
@@ -40,10 +53,6 @@ pub struct RunningArgs {
     /// Write a report of the run to FILE as JSON: times, bytes, memory, predictions against what happened
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-
-    /// Who reads what raddle itself does not know
-    #[command(flatten)]
-    pub reader: ReaderArgs,
 }
 
 impl RunningArgs {
@@ -69,9 +78,31 @@ impl RunningArgs {
     /// # Errors
     /// If the file cannot be written.
     pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
-        let Some(path) = &self.report else { return Ok(()) };
-        std::fs::write(path, crate::render::json(report)).map_err(|cause| Failure::writing(path, &cause))
+        self.telling.write_report(report)
     }
+}
+
+impl TellingArgs {
+    /// Writes `report` to the file that `--report` names, if it does.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let invocation: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let report =
+            Reported { program: concat!("raddle ", env!("CARGO_PKG_VERSION")), invocation: &invocation, report };
+        std::fs::write(path, crate::render::json(&report)).map_err(|cause| Failure::writing(path, &cause))
+    }
+}
+
+/// A report with what it takes to make it again.
+#[derive(Serialize)]
+struct Reported<'a, T> {
+    program: &'static str,
+    invocation: &'a [String],
+    #[serde(flatten)]
+    report: &'a T,
 }
 
 /// When to show something.

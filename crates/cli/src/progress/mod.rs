@@ -8,7 +8,7 @@ mod json_log;
 mod lines;
 
 use crate::failure::Failure;
-use crate::options::running::{RunningArgs, When};
+use crate::options::running::{TellingArgs, When};
 use crate::render::{escape, quantity};
 use raddle_core::progress::{Event, Observer, Severity, Stage};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl Progress {
     ///
     /// # Errors
     /// If the log cannot be created.
-    pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
+    pub fn start(arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
         let terminal = std::io::stderr().is_terminal();
         let display: Box<dyn Display> = match arguments.progress {
             _ if arguments.quiet => Box::new(lines::Silent::quiet()),
@@ -176,6 +176,7 @@ fn item_noun(stage: Stage) -> &'static str {
         Stage::Scan => "file",
         Stage::Keys => "table",
         Stage::Plan | Stage::Create | Stage::Commit | Stage::Verify => "dataset",
+        Stage::Measure => "run",
         _ => "tile",
     }
 }

@@ -1,19 +1,21 @@
 //! Results as text: values in, lines out. Nothing here reads files or decides anything.
 
+pub mod apply;
 pub mod differences;
-pub mod escape;
 pub mod events;
 pub mod histogram;
 pub mod idx;
 pub mod inspection;
 pub mod keys;
+pub mod measurement;
 pub mod picture;
 pub mod plan;
-pub mod quantity;
 pub mod references;
 pub mod report;
 pub mod simulation;
 pub mod table;
+
+pub use raddle_report::{escape, quantity};
 
 /// `value` as indented JSON with a final newline.
 pub fn json(value: &impl serde::Serialize) -> String {

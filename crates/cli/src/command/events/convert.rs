@@ -81,7 +81,7 @@ pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
         let written = arguments.convert(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
             running.write_report(&written)?;
-            if !running.quiet {
+            if !running.telling.quiet {
                 print(&events::written(&written))?;
             }
         }

@@ -66,7 +66,7 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
         if team.leads() {
             let Some(written) = written else { return Ok(Exit::Done) };
             running.write_report(&written)?;
-            if !running.quiet {
+            if !running.telling.quiet {
                 print(&events::written(&written))?;
             }
         }

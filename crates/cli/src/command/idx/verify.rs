@@ -85,7 +85,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         arguments.running.write_report(&outcome)?;
         if arguments.json {
             print(&crate::render::json(&outcome))?;
-        } else if !arguments.running.quiet || !outcome.is_good() {
+        } else if !arguments.running.telling.quiet || !outcome.is_good() {
             print(&idx::verified(&arguments.input, &outcome))?;
         }
         Ok(if outcome.is_good() { Exit::Done } else { Exit::Mismatch })

@@ -73,7 +73,7 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
 
 fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport]) -> Result<(), Failure> {
     arguments.running.write_report(&reports)?;
-    if arguments.running.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
+    if arguments.running.telling.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
 }
 
 /// The rows that rank number `rank` of `ranks` reads.

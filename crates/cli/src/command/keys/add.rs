@@ -83,7 +83,7 @@ pub(super) fn rewrite(
         if let Some(written) = &written {
             running.write_report(written)?;
         }
-        if !running.quiet {
+        if !running.telling.quiet {
             print(&keys::added(file, &plan, written.as_ref()))?;
         }
         Ok(Exit::Done)

@@ -47,7 +47,7 @@ pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
         arguments.running.write_report(&report)?;
         if arguments.json {
             print(&crate::render::json(&report))?;
-        } else if !arguments.running.quiet || !report.faults.is_empty() {
+        } else if !arguments.running.telling.quiet || !report.faults.is_empty() {
             print(&keys::checked(&report))?;
         }
         Ok(if report.faults.is_empty() { Exit::Done } else { Exit::Mismatch })

@@ -1,0 +1,263 @@
+//! `raddle apply`: starts a program with settings of HDF5 that it knows nothing of, or says them as source code.
+
+use super::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::profile::newest;
+use crate::options::setting::Setting;
+use crate::options::size::Size;
+use crate::render::apply;
+use raddle_inject::emit::{Language, source};
+use raddle_inject::install::{Objects, default_folder};
+use raddle_inject::plan::{ApplyPlan, Wishes};
+use raddle_inject::program::{Program, Route, find};
+use raddle_inject::{InjectError, patch};
+use raddle_mpi::launcher;
+use raddle_tune::knob::Knob;
+use raddle_tune::profile::Profile;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+/// Options of `raddle apply`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ApplyArgs {
+    /// Settings that `raddle tune` found [default: the newest for this machine and file system]
+    profile: Option<PathBuf>,
+
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// Set NAME to VALUE, for example alignment=1MiB; goes before the profile
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    set: Vec<Setting>,
+
+    /// Set NAME also where the program has chosen a value of its own
+    #[arg(long = "override", value_name = "NAME", value_parser = knob)]
+    forced: Vec<Knob>,
+
+    /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size_or_none)]
+    auto_cache: u64,
+
+    /// Apply also what changes the contents of files: chunks, filters, format, pages
+    #[arg(long)]
+    allow_layout: bool,
+
+    /// Make metadata calls collective in MPI programs; hangs those whose ranks open different objects
+    #[arg(long)]
+    collective_metadata: bool,
+
+    /// Give FOLDER the stripes of the profile before the program starts (Lustre's `lfs setstripe`)
+    #[arg(long, value_name = "FOLDER")]
+    stripe: Vec<PathBuf>,
+
+    /// Write a line per file (what was set, kept, refused) to FILE, `-` for standard error, `none` for nowhere
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    log: PathBuf,
+
+    /// Folder for the objects that the program is given; on a cluster, one that all hosts see
+    #[arg(long, value_name = "FOLDER", env = "RADDLE_APPLY_FOLDER", hide_env_values = true)]
+    folder: Option<PathBuf>,
+
+    /// Say how the program would be reached and what would be set; start nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Print the settings as source code, or as variables for a shell, and start nothing
+    #[arg(long, value_name = "FORM", value_enum, conflicts_with = "dry_run")]
+    emit: Option<Form>,
+
+    /// HDF5's source, for --emit hdf5-patch
+    #[arg(long, value_name = "FOLDER", required_if_eq("emit", "hdf5-patch"))]
+    hdf5_source: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle apply -- python3 analysis.py                     chunk caches sized to each dataset, nothing else
+  raddle apply mine.toml -- ./simulation input.nml        what `raddle tune` found
+  mpirun -n 4 raddle apply mine.toml -- ./simulation      every rank; on any number of hosts
+  raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
+  raddle apply mine.toml --emit h5py                      the same settings, to be put into a script
+
+The program is unchanged and need not know of raddle. What it chose itself is kept, unless
+--override says otherwise.";
+
+/// A form of `--emit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// A C function that makes a file access property list
+    C,
+    /// Arguments of h5py.File
+    H5py,
+    /// Calls of Python's netCDF4, with those of C beside
+    Netcdf,
+    /// Variables of the environment, for a shell: eval "$(raddle apply … --emit env)"
+    Env,
+    /// A patch of HDF5's source that makes the settings its defaults
+    #[value(name = "hdf5-patch")]
+    Patch,
+}
+
+fn knob(text: &str) -> Result<Knob, String> {
+    let found = Knob::ALL.into_iter().find(|knob| knob.name() == text);
+    found.ok_or_else(|| format!("known names are {}", Knob::ALL.map(Knob::name).join(", ")))
+}
+
+fn size_or_none(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string()) }
+}
+
+impl ApplyArgs {
+    /// What the user wants, and the file that the profile is from, if there is one.
+    fn wishes(&self) -> Result<(Wishes, Option<PathBuf>), Failure> {
+        let (path, profile) = match &self.profile {
+            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
+            // Settings by hand are all that is wanted.
+            None if !self.set.is_empty() => (None, None),
+            None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
+        };
+        let mut wishes = Wishes {
+            allow_layout: self.allow_layout,
+            allow_collective_metadata: self.collective_metadata,
+            auto_chunk_cache_bytes: self.auto_cache,
+            log: Some(self.log.clone()).filter(|log| log != Path::new("none")),
+            ..Wishes::default()
+        };
+        if let Some(profile) = &profile {
+            wishes.add(profile);
+        }
+        wishes.settings.0.extend(self.set.iter().map(|setting| (setting.knob, setting.value.clone())));
+        wishes.forced.extend(&self.forced);
+        if let Some(log) = wishes.log.as_mut().filter(|log| *log != Path::new("-")) {
+            // The program may change its folder.
+            *log = std::path::absolute(&*log).map_err(|cause| Failure::writing(&self.log, &cause))?;
+        }
+        Ok((wishes, path))
+    }
+
+    fn objects(&self) -> Result<Objects, Failure> {
+        let folder = self.folder.clone().map_or_else(default_folder, Ok).map_err(|error| of_inject(&error))?;
+        Objects::within(&folder).map_err(|error| of_inject(&error))
+    }
+}
+
+/// Starts the program; returns only if it did not.
+pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
+    let (wishes, profile) = arguments.wishes()?;
+    if let Some(form) = arguments.emit {
+        return emit(arguments, &wishes, form);
+    }
+    if arguments.command.is_empty() {
+        return Err(
+            Failure::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py")
+        );
+    }
+    let program = find(&arguments.command).map_err(|error| of_inject(&error))?;
+    let objects = arguments.objects()?;
+    let plan = ApplyPlan::new(&wishes, &program, &objects, |name| std::env::var_os(name));
+    if arguments.dry_run {
+        print(&apply::text(&program, &plan, profile.as_deref(), wishes.auto_chunk_cache_bytes))?;
+        return Ok(Exit::Done);
+    }
+    install(&objects, &plan)?;
+    let leads = launcher::launched().is_none_or(|launched| launched.is_first());
+    if leads {
+        if wishes.log.is_some() {
+            apply::notes(&program, &plan).iter().for_each(|note| anstream::eprintln!("raddle apply: {note}"));
+        }
+        arguments.stripe.iter().try_for_each(|folder| set_stripes(&plan, folder))?;
+    }
+    let mut command = std::process::Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]).envs(plan.environment.iter().map(|(name, value)| (name, value)));
+    // In place of this process: same number, same parent, same signals, its own exit code.
+    let cause = command.exec();
+    Err(Failure::usage(&format!("{}: cannot be started: {cause}", arguments.command[0].to_string_lossy())))
+}
+
+fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Failure> {
+    objects.install().map_err(|error| of_inject(&error))?;
+    if plan.hints.is_empty() { Ok(()) } else { objects.install_hints(&plan.hints).map_err(|error| of_inject(&error)) }
+}
+
+/// What a folder cannot be given is said, and no reason not to start.
+fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
+    let Some(command) = plan.stripe_command(folder) else {
+        return Err(Failure::usage("--stripe: the settings have no stripes")
+            .hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
+    };
+    let done = std::process::Command::new(&command[0]).args(&command[1..]).output();
+    let refused = match done {
+        Err(cause) => Some(format!("lfs cannot be run: {cause}")),
+        Ok(done) if !done.status.success() => Some(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
+        Ok(_) => None,
+    };
+    let folder = crate::render::escape::path(folder);
+    match refused {
+        Some(reason) => {
+            anstream::eprintln!("raddle apply: {folder}: refused stripes ({})", crate::render::escape::text(&reason))
+        }
+        None => anstream::eprintln!("raddle apply: {folder}: set {}", plan.stripes),
+    }
+    Ok(())
+}
+
+fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Failure> {
+    let text = match form {
+        Form::C => source(&wishes.settings, Language::C),
+        Form::H5py => source(&wishes.settings, Language::H5py),
+        Form::Netcdf => source(&wishes.settings, Language::Netcdf),
+        Form::Env => {
+            let objects = arguments.objects()?;
+            // Whatever the shell starts later.
+            let any = Route::Preload { libraries: Vec::new() };
+            let any = Program { path: PathBuf::new(), through: Vec::new(), has_mpi: true, route: any };
+            let program = if arguments.command.is_empty() {
+                any
+            } else {
+                find(&arguments.command).map_err(|error| of_inject(&error))?
+            };
+            let plan = ApplyPlan::new(wishes, &program, &objects, |name| std::env::var_os(name));
+            install(&objects, &plan)?;
+            apply::exports(&plan)
+        }
+        Form::Patch => {
+            for knob in patch::left_out(&wishes.settings) {
+                anstream::eprintln!("note: {knob} is no default that the source holds in one place; left out");
+            }
+            let source = arguments.hdf5_source.as_deref().unwrap_or(Path::new("."));
+            patch::patch(&wishes.settings, source).map_err(|error| of_inject(&error))?
+        }
+    };
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn of_inject(error: &InjectError) -> Failure {
+    let failure = |exit| Failure::new(exit, &error.to_string());
+    match error {
+        InjectError::Separator { .. } | InjectError::NoFolder => {
+            failure(Exit::Usage).hint("name a folder: --folder FOLDER")
+        }
+        InjectError::NoProgram { .. } | InjectError::System => failure(Exit::Usage),
+        InjectError::Io { operation: "writing" | "making the folder", .. } => {
+            failure(Exit::Output).hint("name a folder that can be written: --folder FOLDER")
+        }
+        _ => failure(Exit::InputRefused),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_inject::plan::AUTO_CHUNK_CACHE_BYTES;
+
+    #[test]
+    fn the_default_of_the_cache_is_the_plan_s() {
+        assert_eq!(size_or_none("256MiB"), Ok(AUTO_CHUNK_CACHE_BYTES));
+        assert_eq!(size_or_none("0"), Ok(0));
+    }
+}

@@ -1,0 +1,62 @@
+//! `raddle bench`: measures what a workload compares, and says what can be said.
+
+use super::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::measuring::MeasuringArgs;
+use crate::options::running::TellingArgs;
+use crate::render::{self, measurement};
+use crate::watching::Watching;
+use raddle_tune::workload::{Scale, Workload, preset_names};
+
+/// Options of `raddle bench`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// What to measure: a workload of raddle's (see --list), or a TOML file
+    #[arg(default_value = "tables")]
+    workload: String,
+
+    /// List the workloads that raddle has, with their experiments
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+
+    /// Print it as JSON, every run included
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    telling: TellingArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle bench --list                                          what can be measured
+  raddle bench occam-2005 --only chunk-gzip --scale tiny       one experiment, in seconds
+  raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
+  raddle bench tables --hdf5 libhdf5_serial.so.103             another HDF5 than raddle's own
+
+Every run is a process of its own. Runs come in blocks in which every setting is measured once, in
+drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less
+time. Where runs differ too much among themselves, the verdict is: cannot tell.";
+
+/// Measures.
+pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
+    if arguments.list {
+        let all = preset_names().into_iter().map(|name| Workload::named(name, Scale::Small));
+        let all = all.collect::<Result<Vec<_>, _>>().map_err(|error| Failure::of_tune(&error))?;
+        print(&measurement::workloads(&all))?;
+        return Ok(Exit::Done);
+    }
+    let workload = arguments.measuring.workload(&arguments.workload)?;
+    let watching = Watching::start_telling(&arguments.telling, "bench")?;
+    watching.conclude(|watch| {
+        let done = arguments.measuring.measure(&workload, None, &watching, watch)?;
+        arguments.telling.write_report(&done)?;
+        print(&if arguments.json { render::json(&done) } else { measurement::text(&done) })?;
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,157 @@
+//! What is measured, where, how long, and with which HDF5.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{escape, quantity};
+use crate::watching::Watching;
+use raddle_core::progress::Watch;
+use raddle_tune::campaign::{Bench, Conditions};
+use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
+use raddle_tune::runner::{Scratch, Workers};
+use raddle_tune::search::Limits;
+use raddle_tune::statistics::{LEAST_BLOCKS, StopRule};
+use raddle_tune::workload::{self, Workload};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Options of commands that measure HDF5.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Measuring")]
+pub struct MeasuringArgs {
+    /// How large runs are: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers)
+    #[arg(long, value_name = "SCALE", value_enum, default_value_t = Scale::Small)]
+    scale: Scale,
+
+    /// Measure only this experiment of the workload; can be given several times
+    #[arg(long, value_name = "EXPERIMENT")]
+    only: Vec<String>,
+
+    /// The libhdf5 to measure, 1.10 or later: a path, or a name that the system's loader finds [default: raddle's own]
+    #[arg(long, value_name = "LIBRARY")]
+    hdf5: Option<PathBuf>,
+
+    /// Folder for the files of runs, which are removed: what is measured is its file system
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    scratch: PathBuf,
+
+    /// Count waiting for the disk as well
+    #[arg(long)]
+    sync: bool,
+
+    /// Most seconds for all of it; what there is no time for is told to be open [default: 600, at full scale none]
+    #[arg(long, value_name = "SECONDS")]
+    time: Option<u64>,
+
+    /// Most times that a setting is measured; below 5 nothing can be told
+    #[arg(long, value_name = "N", default_value_t = most_blocks())]
+    blocks: NonZeroUsize,
+
+    /// Decides on the order of runs and on values
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// How large runs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scale {
+    /// A few megabytes: to see that it works
+    Tiny,
+    /// Tens of megabytes: a workstation, minutes
+    Small,
+    /// As in the papers
+    Full,
+}
+
+fn most_blocks() -> NonZeroUsize {
+    NonZeroUsize::new(StopRule::default().most_blocks).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Time for all of it where none is given.
+const DEFAULT_TIME: Duration = Duration::from_secs(600);
+
+/// Slower than this no run is: then it hangs.
+const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
+/// Time that the shortest run is given.
+const LEAST_LIMIT: Duration = Duration::from_secs(300);
+
+impl MeasuringArgs {
+    /// The workload of this name, as far as it is to be measured.
+    ///
+    /// # Errors
+    /// If there is none, or none of its experiments is asked for.
+    pub fn workload(&self, name: &str) -> Result<Workload, Failure> {
+        let scale = match self.scale {
+            Scale::Tiny => workload::Scale::Tiny,
+            Scale::Small => workload::Scale::Small,
+            Scale::Full => workload::Scale::Full,
+        };
+        let mut workload = Workload::named(name, scale).map_err(|error| Failure::of_tune(&error))?;
+        let names: Vec<String> = workload.experiments.iter().map(|experiment| experiment.name.clone()).collect();
+        if let Some(unknown) = self.only.iter().find(|only| !names.contains(only)) {
+            return Err(Failure::usage(&format!("--only {unknown}: {name} has no such experiment"))
+                .hint(&format!("it has {}", names.join(", "))));
+        }
+        if !self.only.is_empty() {
+            let source = names[workload.profile_from].clone();
+            workload.experiments.retain(|experiment| self.only.contains(&experiment.name));
+            let place = workload.experiments.iter().position(|experiment| experiment.name == source);
+            // Of those that are left, the first one.
+            workload.profile_from = place.unwrap_or(0);
+        }
+        Ok(workload)
+    }
+
+    /// Measures; with `limits`, searches as well. Tells of each experiment that is done.
+    ///
+    /// # Errors
+    /// If the files have no place, runs fail, or all of it is stopped.
+    pub fn measure(
+        &self,
+        workload: &Workload,
+        limits: Option<&Limits>,
+        watching: &Watching,
+        watch: &Watch<'_>,
+    ) -> Result<Measurement, Failure> {
+        let failed = |error| Failure::of_tune(&error);
+        let scratch = Scratch::in_folder(&self.scratch, needed_len_bytes(workload)).map_err(failed)?;
+        let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(LEAST_LIMIT);
+        let workers = Workers::own(longest).map_err(failed)?;
+        let bench = Bench { executor: &workers, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
+        let conditions = Conditions { library: self.library()?, ..self.conditions() };
+        let mut tell = |done: &MeasuredExperiment| {
+            let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
+            watching.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
+        };
+        measure(workload, limits, &conditions, &bench, &mut tell).map_err(failed)
+    }
+
+    fn conditions(&self) -> Conditions {
+        let time = match (self.time, self.scale) {
+            (Some(time), _) => Some(Duration::from_secs(time)),
+            (None, Scale::Full) => None,
+            (None, _) => Some(DEFAULT_TIME),
+        };
+        let most_blocks = self.blocks.get();
+        Conditions {
+            library: None,
+            seed: self.seed,
+            syncs: self.sync,
+            rule: StopRule { least_blocks: LEAST_BLOCKS.min(most_blocks), most_blocks, ..StopRule::default() },
+            // A moment that no clock has is no bound.
+            deadline: time.and_then(|time| Instant::now().checked_add(time)),
+        }
+    }
+
+    /// The library as workers find it: they are started in the same folder, but a name without a slash is the loader's.
+    fn library(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(library) = &self.hdf5 else { return Ok(None) };
+        if library.is_dir() {
+            let what = format!("--hdf5 {}: a folder; name the library in it", library.display());
+            return Err(Failure::new(Exit::Usage, &what));
+        }
+        let is_file = library.is_file();
+        let path = if is_file { std::path::absolute(library) } else { Ok(library.clone()) };
+        path.map(Some).map_err(|cause| Failure::usage(&format!("--hdf5 {}: {cause}", library.display())))
+    }
+}

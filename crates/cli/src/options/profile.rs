@@ -1,0 +1,56 @@
+//! Which profile of `raddle tune` is meant.
+
+use crate::failure::Failure;
+use raddle_tune::TuneError;
+use raddle_tune::fingerprint::{FileSystem, Machine};
+use raddle_tune::profile::{Profile, own_folder};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A profile that the user names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProfileChoice {
+    /// The newest of the user's that was measured on this machine and file system.
+    Newest,
+    /// The one in a file.
+    File(PathBuf),
+}
+
+impl FromStr for ProfileChoice {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "auto" { Self::Newest } else { Self::File(text.into()) })
+    }
+}
+
+impl ProfileChoice {
+    /// The profile, for files in `folder`.
+    ///
+    /// # Errors
+    /// If there is none, or it is none.
+    pub fn read(&self, folder: &Path) -> Result<Profile, Failure> {
+        let found = match self {
+            Self::File(path) => Profile::read(path),
+            Self::Newest => match newest(folder) {
+                Ok(Some((_, profile))) => Ok(profile),
+                Ok(None) => {
+                    return Err(Failure::usage("--profile auto: none was measured on this machine and file system")
+                        .hint("measure one with raddle tune, or name a file"));
+                }
+                Err(error) => Err(error),
+            },
+        };
+        found.map_err(|error| Failure::of_tune(&error))
+    }
+}
+
+/// The user's newest profile for this machine and the file system of `folder`, with its path.
+///
+/// # Errors
+/// If the folder is not there, or profiles cannot be listed.
+pub fn newest(folder: &Path) -> Result<Option<(PathBuf, Profile)>, TuneError> {
+    let Some(profiles) = own_folder() else { return Ok(None) };
+    Profile::find(&profiles, &Machine::here(), &FileSystem::of_folder(folder)?)
+}

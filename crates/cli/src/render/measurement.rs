@@ -1,0 +1,147 @@
+//! What was measured of HDF5, as tables of verdicts.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_tune::campaign::{Fault, Finding, Findings};
+use raddle_tune::measurement::{MeasuredExperiment, Measurement};
+use raddle_tune::profile::{Evidence, Metric, Profile};
+use raddle_tune::statistics::Verdict;
+use raddle_tune::workload::Workload;
+use std::path::Path;
+
+/// The workloads and their experiments.
+pub fn workloads(all: &[Workload]) -> String {
+    let mut text = String::new();
+    for workload in all {
+        text.push_str(&format!("{}: {}\n", workload.name, workload.title));
+        let mut columns = Columns::new(&[("experiment", Align::Left), ("", Align::Left), ("settings", Align::Right)]);
+        for experiment in &workload.experiments {
+            let count = experiment.candidates().len() - 1;
+            columns.row(&[experiment.name.clone(), experiment.title.clone(), count.to_string()]);
+        }
+        text.push_str(&columns.render());
+        text.push('\n');
+    }
+    text
+}
+
+/// Where it was measured, and a table for each experiment.
+pub fn text(done: &Measurement) -> String {
+    let head = format!(
+        "{} at {}, HDF5 {} ({}), {} on {}\n",
+        escape::text(&done.workload),
+        done.scale.name(),
+        escape::text(&done.hdf5.version),
+        escape::text(&done.hdf5.library),
+        escape::text(&done.file_system.kind),
+        escape::text(&done.machine.processor),
+    );
+    done.experiments.iter().fold(head, |text, experiment| text + "\n" + &of_experiment(experiment))
+}
+
+fn of_experiment(experiment: &MeasuredExperiment) -> String {
+    let sweep = &experiment.search.sweep;
+    let mut text = format!("{}: {}\n", escape::text(&experiment.name), escape::text(&experiment.title));
+    if let Some(paper) = &experiment.paper {
+        text.push_str(&format!("  paper: {}\n", escape::text(paper)));
+    }
+    text.push_str(&notes(sweep));
+    let what = if sweep.metric == Metric::CpuS { "cpu time" } else { "time" };
+    let mut columns = Columns::new(&[
+        ("setting", Align::Left),
+        (what, Align::Right),
+        ("calls", Align::Right),
+        ("file", Align::Right),
+        ("ratio", Align::Right),
+        ("95 % interval", Align::Right),
+        ("runs", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    sweep.arms.iter().for_each(|finding| columns.row(&cells(finding, sweep.metric)));
+    text.push_str(&columns.render());
+    for Finding { arm, .. } in &sweep.arms {
+        let name = escape::text(&arm.candidate.name);
+        match &arm.fault {
+            Some(Fault::NotApplicable(why)) => {
+                text.push_str(&format!("  {name} was left out: {}\n", escape::text(why)))
+            }
+            Some(Fault::Failed(why)) => text.push_str(&format!("  {name} failed: {}\n", escape::text(why))),
+            None => {}
+        }
+    }
+    text
+}
+
+/// What must be known to read the table.
+fn notes(findings: &Findings) -> String {
+    let mut text = String::new();
+    if findings.metric == Metric::CpuS {
+        let variation = 100.0 * findings.wall_variation;
+        text.push_str(&format!(
+            "  elapsed times of equal runs vary by {variation:.0} %: processor times are compared\n"
+        ));
+    }
+    if let Some(sentinel) = findings.sentinel.filter(|_| findings.is_noise) {
+        let ratio = sentinel.ratio;
+        text.push_str(&format!(
+            "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told\n"
+        ));
+    }
+    text
+}
+
+fn cells(finding: &Finding, metric: Metric) -> [String; 8] {
+    let none = || "-".to_owned();
+    let of_medians = finding.medians.map(|medians| {
+        let time_s = if metric == Metric::CpuS { medians.cpu_s } else { medians.wall_s };
+        let calls =
+            medians.read_calls.zip(medians.write_calls).map(|(read, write)| quantity::count((read + write) as u64));
+        (quantity::seconds(time_s), calls, quantity::size(medians.file_len_bytes as u64))
+    });
+    let (time, calls, file) =
+        of_medians.map_or((None, None, None), |(time, calls, file)| (Some(time), calls, Some(file)));
+    let runs = finding.arm.runs.iter().flatten().count();
+    let verdict = finding.verdict.filter(|_| finding.arm.fault.is_none()).map(Verdict::words);
+    [
+        escape::text(&finding.arm.candidate.name).into_owned(),
+        time.unwrap_or_else(none),
+        calls.unwrap_or_else(none),
+        file.unwrap_or_else(none),
+        finding.estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
+        finding.estimate.map_or_else(none, |estimate| interval(estimate.interval)),
+        runs.to_string(),
+        verdict.unwrap_or("-").to_owned(),
+    ]
+}
+
+fn interval([low, high]: [f64; 2]) -> String {
+    format!("{low:.2} to {high:.2}")
+}
+
+/// What became of the search.
+pub fn profile(profile: Option<&Profile>, path: &Path) -> String {
+    let Some(profile) = profile else {
+        return "\nNo setting was found to help within the limits: no profile is written.\n".to_owned();
+    };
+    let all =
+        profile.settings.iter().map(|found| (found, "")).chain(profile.layout.iter().map(|found| (found, "layout")));
+    let mut columns = Columns::new(&[
+        ("profile", Align::Left),
+        ("ratio", Align::Right),
+        ("95 % interval", Align::Right),
+        ("runs", Align::Right),
+        ("file", Align::Right),
+        ("", Align::Left),
+    ]);
+    let cells = |name: String, evidence: &Evidence, kind: &str| {
+        let Evidence { ratio, interval: bounds, blocks, inflation, .. } = *evidence;
+        [name, format!("{ratio:.2}"), interval(bounds), blocks.to_string(), format!("{inflation:.2}x"), kind.to_owned()]
+    };
+    for ((knob, measured), kind) in all {
+        columns.row(&cells(knob.assignment(&measured.value), &measured.evidence, kind));
+    }
+    if let Some(together) = &profile.together {
+        columns.row(&cells("together, on other values".to_owned(), together, ""));
+    }
+    format!("\n{}written to {}\n", columns.render(), escape::path(path))
+}

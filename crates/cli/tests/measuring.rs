@@ -1,0 +1,194 @@
+//! `raddle bench` and `raddle tune`: what they find where the effect is large, what they leave behind, how they stop.
+
+use assert_cmd::Command;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Rows that are written one by one: without a chunk cache, eight times over.
+const WORKLOAD: &str = r#"
+name = "rows"
+title = "A test"
+[[experiment]]
+name = "rows"
+title = "Single rows"
+kernel = { kind = "occam", levels = 11, rows = 64, longitudes = 360, rows_per_write = 1 }
+base = { gzip = 1, chunk = [11, 8, 90], chunk_cache = 0 }
+knobs = { chunk_cache = [8388608] }
+"#;
+
+/// `raddle`, in `folder`, whose profiles are there too.
+fn raddle(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("raddle").unwrap();
+    command.current_dir(folder).env("NO_COLOR", "1").env("XDG_CONFIG_HOME", folder.join("config")).args(arguments);
+    command
+}
+
+/// Exit code, standard output, standard error.
+fn outcome(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = raddle(folder, arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn with_workload() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rows.toml"), WORKLOAD).unwrap();
+    folder
+}
+
+#[test]
+fn what_helps_becomes_a_profile_that_apply_takes() {
+    let folder = with_workload();
+    let (code, told, stderr) =
+        outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "-q", "--report", "run.json"]);
+    assert_eq!(code, 0, "{told}{stderr}");
+    assert!(told.contains("chunk_cache=8MiB") && told.contains("written to mine.toml"), "{told}");
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+    let arm = &report["experiments"][0]["proof"]["arms"][1];
+    assert_eq!(arm["verdict"], "better");
+    assert!(arm["estimate"]["ratio"].as_f64().unwrap() < 0.8, "{arm}");
+    // Settings are read back from the file.
+    assert_eq!(arm["arm"]["runs"][0]["found"]["chunk_cache"], 8 << 20);
+    assert_eq!(names(folder.path()), ["mine.toml", "rows.toml", "run.json"]);
+
+    let (code, shown, _) = outcome(folder.path(), &["apply", "mine.toml", "--dry-run", "--", "true"]);
+    assert!(code == 0 && shown.contains("chunk_cache=8388608"), "{shown}");
+    let (code, _, stderr) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "-q"]);
+    assert!(code == 5 && stderr.contains("--force"), "{stderr}");
+
+    // Among the user's profiles it is found by machine and file system.
+    let (code, told, _) = outcome(folder.path(), &["tune", "rows.toml", "-q"]);
+    assert!(code == 0 && told.contains("profiles/rows.toml"), "{told}");
+    let (code, shown, _) = outcome(folder.path(), &["apply", "--dry-run", "--", "true"]);
+    assert!(code == 0 && shown.contains("chunk_cache=8388608"), "{shown}");
+}
+
+#[test]
+fn where_nothing_can_be_told_nothing_is_written() {
+    let folder = with_workload();
+    let few = ["tune", "rows.toml", "-o", "mine.toml", "--blocks", "1", "--json", "--progress", "never"];
+    let (code, told, stderr) = outcome(folder.path(), &few);
+    assert_eq!(code, 0, "{told}{stderr}");
+    let done: Value = serde_json::from_str(&told).unwrap();
+    let arms = done["experiments"][0]["sweep"]["arms"].as_array().unwrap();
+    assert_eq!((arms.len(), &arms[1]["verdict"], &arms[1]["estimate"]), (2, &"cannot_tell".into(), &Value::Null));
+    let (_, told, _) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "--time", "0", "-q"]);
+    assert!(told.contains("no profile is written"), "{told}");
+    assert_eq!(names(folder.path()), ["rows.toml"]);
+}
+
+#[test]
+fn limits_keep_a_setting_out() {
+    let folder = with_workload();
+    let (code, told, _) = outcome(
+        folder.path(),
+        &["tune", "rows.toml", "-o", "mine.toml", "--max-memory", "1MiB", "--blocks", "5", "-q"],
+    );
+    assert!(code == 0 && told.contains("better") && told.contains("no profile is written"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_said() {
+    let folder = with_workload();
+    for (arguments, code, words) in [
+        (&["bench", "rows.toml", "--scratch", "absent"][..], 5, "--scratch"),
+        (&["bench", "rows.toml", "--scratch", "/proc"], 5, "--scratch"),
+        (&["bench", "rows.toml", "--hdf5", "rows.toml"], 3, "cannot be used as libhdf5"),
+        (&["bench", "rows.toml", "--hdf5", "."], 2, "a folder"),
+        (&["bench", "rows.toml", "--only", "columns"], 2, "it has rows"),
+        (&["bench", "absent.toml"], 2, "occam-2005"),
+        (&["tune", "rows.toml", "-o", "absent/mine.toml"], 5, "absent/mine.toml"),
+        (&["plan", ".", "--profile", "rows.toml"], 3, "not a profile"),
+        (&["plan", ".", "--profile", "auto"], 2, "raddle tune"),
+    ] {
+        let (found, _, stderr) = outcome(folder.path(), arguments);
+        assert_eq!(found, code, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
+    }
+    std::fs::write(folder.path().join("bad.toml"), WORKLOAD.replace("gzip = 1", "gzip = 11")).unwrap();
+    let (code, _, stderr) = outcome(folder.path(), &["bench", "bad.toml"]);
+    assert!(code == 3 && stderr.contains("gzip cannot be 11"), "{stderr}");
+    assert_eq!(names(folder.path()), ["bad.toml", "rows.toml"]);
+}
+
+#[test]
+fn a_signal_stops_it_and_what_a_kill_leaves_the_next_one_removes() {
+    let folder = with_workload();
+    let start = || {
+        let executable = assert_cmd::cargo::cargo_bin("raddle");
+        let mut command = std::process::Command::new(executable);
+        command
+            .current_dir(folder.path())
+            .args(["bench", "occam-2005", "-q"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let began = Instant::now();
+        while names(folder.path()).len() < 2 {
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not begin");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child
+    };
+    let mut child = start();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names(folder.path()), ["rows.toml"]);
+    let mut child = start();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(names(folder.path()).len(), 2);
+    // Its last worker may end a little later.
+    let began = Instant::now();
+    while names(folder.path()).len() > 1 && began.elapsed() < Duration::from_secs(60) {
+        assert_eq!(outcome(folder.path(), &["bench", "rows.toml", "--blocks", "1", "-q"]).0, 0);
+    }
+    assert_eq!(names(folder.path()), ["rows.toml"]);
+}
+
+#[test]
+fn a_disk_that_gets_full_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, size) = (folder.path().join("disk"), "size=90m");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted =
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", size, "raddle-test"]).arg(&disk).output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        return println!("skipped: a file system cannot be mounted here");
+    }
+    // 16 datasets of 1 MiB, each at a multiple of 16 MiB: 240 MiB.
+    let workload = |base: &str, knob: &str| {
+        format!(
+            "name = \"full\"\ntitle = \"A test\"\n[[experiment]]\nname = \"one\"\ntitle = \"One\"\n\
+             kernel = {{ kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 1048576, blocks = 1, datasets = 16 }}\n\
+             base = {{ {base} }}\nknobs = {{ {knob} }}\n"
+        )
+    };
+    std::fs::write(folder.path().join("arm.toml"), workload("", "alignment = [16777216]")).unwrap();
+    std::fs::write(folder.path().join("base.toml"), workload("alignment = 16777216", "sieve = [1048576]")).unwrap();
+    let bench = |name: &str| outcome(folder.path(), &["bench", name, "--scratch", "disk", "--blocks", "1", "-q"]);
+    let (arm, base) = (bench("arm.toml"), bench("base.toml"));
+    let left = names(&disk);
+    let _ = std::process::Command::new("umount").arg(&disk).status();
+    // tmpfs keeps holes, so that alignment alone may not fill it.
+    if arm.1.contains("failed") {
+        assert!(arm.0 == 0 && arm.1.contains("No space left"), "{arm:?}");
+        assert!(base.0 == 5 && base.2.contains("No space left") && base.2.contains("--scratch"), "{base:?}");
+    }
+    assert!(left.is_empty(), "{left:?}");
+    // 57 TiB, more than nearly every disk has.
+    let huge = WORKLOAD.replace("rows = 64", "rows = 1000000000");
+    std::fs::write(folder.path().join("huge.toml"), huge).unwrap();
+    let (code, _, stderr) = outcome(folder.path(), &["bench", "huge.toml", "--time", "0", "-q"]);
+    assert!(code == 5 && stderr.contains("are free, runs may take"), "{stderr}");
+}

@@ -1,0 +1,282 @@
+//! Settings of files and datasets as plain values, and how they get into and out of property lists.
+//!
+//! `None` leaves a setting as the library has it. Invariant: what [`FileSettings::of_list`] and
+//! [`DatasetSettings::of_list`] give is what the library holds, not what it was asked for.
+
+use super::functions::Id;
+use super::{Chosen, Held, Mdc};
+use crate::error::Result;
+use std::ffi::{c_int, c_uint};
+use std::ptr::null_mut;
+
+/// The chunk cache of each open dataset.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ChunkCache {
+    /// Bytes.
+    pub len_bytes: Option<u64>,
+    /// Slots of its hash table.
+    pub slots: Option<u64>,
+    /// Preemption policy, from 0 to 1.
+    pub preemption: Option<f64>,
+}
+
+/// Settings of a file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FileSettings {
+    /// Objects of the first number of bytes or more begin at a multiple of the second.
+    pub alignment: Option<(u64, u64)>,
+    /// Bytes of a block of metadata.
+    pub meta_block_len_bytes: Option<u64>,
+    /// Bytes of a block of small raw data.
+    pub small_data_block_len_bytes: Option<u64>,
+    /// Bytes of the sieve buffer.
+    pub sieve_len_bytes: Option<u64>,
+    /// Chunk cache.
+    pub chunk_cache: ChunkCache,
+    /// Initial bytes of the metadata cache.
+    pub metadata_cache_len_bytes: Option<u64>,
+    /// Whether metadata stays in its cache until the file is closed.
+    pub defers_flush: Option<bool>,
+    /// Bounds of the format, numbers of `H5F_libver_t`.
+    pub versions: Option<(i32, i32)>,
+    /// Bytes of the page buffer.
+    pub page_buffer_len_bytes: Option<u64>,
+    /// Bytes of a page of a paged file.
+    pub page_len_bytes: Option<u64>,
+}
+
+/// Settings of a dataset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatasetSettings {
+    /// Elements of a chunk along each dimension; contiguous without.
+    pub chunk: Option<Vec<u64>>,
+    /// Level of deflate.
+    pub gzip: Option<u32>,
+    /// Pixels per block of szip with the nearest-neighbour mask.
+    pub szip: Option<u32>,
+    /// Bytes of elements are regrouped before compression.
+    pub shuffle: bool,
+    /// Checksums of chunks.
+    pub fletcher32: bool,
+    /// Space is never filled.
+    pub no_fill: bool,
+    /// Values lie in the object header.
+    pub compact: bool,
+}
+
+/// `H5F_FSPACE_STRATEGY_PAGE`, `H5D_COMPACT`, `H5D_CHUNKED`, `H5D_FILL_TIME_NEVER` and `H5_SZIP_NN_OPTION_MASK`.
+const STRATEGY_PAGE: c_int = 1;
+const LAYOUT_COMPACT: c_int = 0;
+const LAYOUT_CHUNKED: c_int = 2;
+const FILL_NEVER: c_int = 1;
+const SZIP_NEAREST_NEIGHBOUR: c_uint = 32;
+
+/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32` and `_SZIP`.
+const DEFLATE: c_int = 1;
+const SHUFFLE: c_int = 2;
+const FLETCHER32: c_int = 3;
+const SZIP: c_int = 4;
+
+/// Most dimensions of a dataspace: `H5S_MAX_RANK`.
+const MOST_DIMENSIONS: usize = 32;
+
+fn host(len_bytes: u64) -> usize {
+    usize::try_from(len_bytes).unwrap_or(usize::MAX)
+}
+
+impl FileSettings {
+    /// Lists for creating and for opening a file.
+    pub(super) fn lists<'a>(&self, chosen: &'a Chosen) -> Result<[Held<'a>; 2]> {
+        let f = &chosen.functions;
+        let (creation, access) =
+            (chosen.list(chosen.variables.file_creation)?, chosen.list(chosen.variables.file_access)?);
+        let (create, list) = (creation.id, access.id);
+        // SAFETY: all calls here have live property lists of the class that the function is for, and pointers to values
+        // that outlive the call.
+        unsafe {
+            if let Some((threshold, alignment)) = self.alignment {
+                chosen.status("H5Pset_alignment", (f.H5Pset_alignment)(list, threshold, alignment))?;
+            }
+            if let Some(len_bytes) = self.meta_block_len_bytes {
+                chosen.status("H5Pset_meta_block_size", (f.H5Pset_meta_block_size)(list, len_bytes))?;
+            }
+            if let Some(len_bytes) = self.small_data_block_len_bytes {
+                chosen.status("H5Pset_small_data_block_size", (f.H5Pset_small_data_block_size)(list, len_bytes))?;
+            }
+            if let Some(len_bytes) = self.sieve_len_bytes {
+                chosen.status("H5Pset_sieve_buf_size", (f.H5Pset_sieve_buf_size)(list, host(len_bytes)))?;
+            }
+            if self.chunk_cache != ChunkCache::default() {
+                let (mut objects, mut slots, mut len_bytes, mut preemption) = (0, 0, 0, 0.0);
+                let got =
+                    (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut len_bytes, &raw mut preemption);
+                chosen.status("H5Pget_cache", got)?;
+                let ChunkCache { len_bytes: asked_len_bytes, slots: asked_slots, preemption: asked } = self.chunk_cache;
+                let (slots, len_bytes) = (asked_slots.map_or(slots, host), asked_len_bytes.map_or(len_bytes, host));
+                let set = (f.H5Pset_cache)(list, objects, slots, len_bytes, asked.unwrap_or(preemption));
+                chosen.status("H5Pset_cache", set)?;
+            }
+            if self.metadata_cache_len_bytes.is_some() || self.defers_flush == Some(true) {
+                let mut config = Mdc::of_this_version();
+                chosen.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
+                config.start_with(self.metadata_cache_len_bytes.map(host), self.defers_flush == Some(true));
+                chosen.status("H5Pset_mdc_config", (f.H5Pset_mdc_config)(list, &raw mut config))?;
+            }
+            if let Some((low, high)) = self.versions {
+                chosen.status("H5Pset_libver_bounds", (f.H5Pset_libver_bounds)(list, low, high))?;
+            }
+            if let Some(len_bytes) = self.page_buffer_len_bytes {
+                chosen.status("H5Pset_page_buffer_size", (f.H5Pset_page_buffer_size)(list, host(len_bytes), 0, 0))?;
+            }
+            if let Some(len_bytes) = self.page_len_bytes {
+                let set = (f.H5Pset_file_space_strategy)(create, STRATEGY_PAGE, false, 1);
+                chosen.status("H5Pset_file_space_strategy", set)?;
+                chosen.status("H5Pset_file_space_page_size", (f.H5Pset_file_space_page_size)(create, len_bytes))?;
+            }
+        }
+        Ok([creation, access])
+    }
+
+    /// What a file that is open was opened with.
+    pub(super) fn of_file(chosen: &Chosen, file: Id) -> Result<Self> {
+        let f = &chosen.functions;
+        // SAFETY: the file is open.
+        let access = chosen.held("H5Fget_access_plist", unsafe { (f.H5Fget_access_plist)(file) })?;
+        // SAFETY: as above.
+        let creation = chosen.held("H5Fget_create_plist", unsafe { (f.H5Fget_create_plist)(file) })?;
+        let (mut threshold, mut alignment, mut meta, mut small, mut page) = (0, 0, 0, 0, 0);
+        let (mut sieve, mut slots, mut cache, mut page_buffer) = (0, 0, 0, 0);
+        let (mut objects, mut preemption, mut low, mut high) = (0, 0.0, 0, 0);
+        let (mut least_meta, mut least_raw) = (0, 0);
+        let mut config = Mdc::of_this_version();
+        let list = access.id;
+        // SAFETY: live property lists of the classes that these functions are for, and pointers to variables.
+        unsafe {
+            let got = (f.H5Pget_alignment)(list, &raw mut threshold, &raw mut alignment);
+            chosen.status("H5Pget_alignment", got)?;
+            chosen.status("H5Pget_meta_block_size", (f.H5Pget_meta_block_size)(list, &raw mut meta))?;
+            chosen.status("H5Pget_small_data_block_size", (f.H5Pget_small_data_block_size)(list, &raw mut small))?;
+            chosen.status("H5Pget_sieve_buf_size", (f.H5Pget_sieve_buf_size)(list, &raw mut sieve))?;
+            let got = (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut cache, &raw mut preemption);
+            chosen.status("H5Pget_cache", got)?;
+            chosen.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
+            chosen.status("H5Pget_libver_bounds", (f.H5Pget_libver_bounds)(list, &raw mut low, &raw mut high))?;
+            let got = (f.H5Pget_page_buffer_size)(list, &raw mut page_buffer, &raw mut least_meta, &raw mut least_raw);
+            chosen.status("H5Pget_page_buffer_size", got)?;
+            chosen
+                .status("H5Pget_file_space_page_size", (f.H5Pget_file_space_page_size)(creation.id, &raw mut page))?;
+        }
+        let cache =
+            ChunkCache { len_bytes: Some(cache as u64), slots: Some(slots as u64), preemption: Some(preemption) };
+        Ok(Self {
+            alignment: Some((threshold, alignment)),
+            meta_block_len_bytes: Some(meta),
+            small_data_block_len_bytes: Some(small),
+            sieve_len_bytes: Some(sieve as u64),
+            chunk_cache: cache,
+            metadata_cache_len_bytes: Some(config.initial_len_bytes() as u64),
+            defers_flush: Some(!config.evicts()),
+            versions: Some((low, high)),
+            page_buffer_len_bytes: Some(page_buffer as u64),
+            page_len_bytes: Some(page),
+        })
+    }
+}
+
+impl DatasetSettings {
+    /// A list for creating a dataset.
+    pub(super) fn list<'a>(&self, chosen: &'a Chosen) -> Result<Held<'a>> {
+        let f = &chosen.functions;
+        let creation = chosen.list(chosen.variables.dataset_creation)?;
+        let list = creation.id;
+        // SAFETY: a live list for creating datasets; the shape has as many numbers as it is said to have.
+        unsafe {
+            if let Some(shape) = &self.chunk {
+                let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
+                chosen.status("H5Pset_chunk", (f.H5Pset_chunk)(list, rank, shape.as_ptr()))?;
+            }
+            if self.shuffle {
+                chosen.status("H5Pset_shuffle", (f.H5Pset_shuffle)(list))?;
+            }
+            if let Some(level) = self.gzip {
+                chosen.status("H5Pset_deflate", (f.H5Pset_deflate)(list, level))?;
+            }
+            if let Some(pixels) = self.szip {
+                chosen.status("H5Pset_szip", (f.H5Pset_szip)(list, SZIP_NEAREST_NEIGHBOUR, pixels))?;
+            }
+            if self.fletcher32 {
+                chosen.status("H5Pset_fletcher32", (f.H5Pset_fletcher32)(list))?;
+            }
+            if self.no_fill {
+                chosen.status("H5Pset_fill_time", (f.H5Pset_fill_time)(list, FILL_NEVER))?;
+            }
+            if self.compact {
+                chosen.status("H5Pset_layout", (f.H5Pset_layout)(list, LAYOUT_COMPACT))?;
+            }
+        }
+        Ok(creation)
+    }
+
+    /// What a dataset that is open was created with.
+    pub(super) fn of_dataset(chosen: &Chosen, dataset: Id) -> Result<Self> {
+        let f = &chosen.functions;
+        // SAFETY: the dataset is open.
+        let creation = chosen.held("H5Dget_create_plist", unsafe { (f.H5Dget_create_plist)(dataset) })?;
+        let list = creation.id;
+        let mut found = Self::default();
+        let mut fill_time = 0;
+        // SAFETY: a live list of the class that these functions are for, and pointers to variables; of the shape and of a
+        // filter's values the library sets at most as many as it is told.
+        unsafe {
+            let layout = (f.H5Pget_layout)(list);
+            found.compact = layout == LAYOUT_COMPACT;
+            if layout == LAYOUT_CHUNKED {
+                let mut shape = [0; MOST_DIMENSIONS];
+                let rank = (f.H5Pget_chunk)(list, MOST_DIMENSIONS as c_int, shape.as_mut_ptr());
+                chosen.status("H5Pget_chunk", rank)?;
+                found.chunk = Some(shape[..usize::try_from(rank).unwrap_or(0).min(MOST_DIMENSIONS)].to_vec());
+            }
+            chosen.status("H5Pget_fill_time", (f.H5Pget_fill_time)(list, &raw mut fill_time))?;
+            let filters = chosen.status("H5Pget_nfilters", (f.H5Pget_nfilters)(list))?;
+            for place in 0..c_uint::try_from(filters).unwrap_or(0) {
+                let (mut flags, mut values, mut config) = (0, [0; 8], 0);
+                let mut count = values.len();
+                let filter = (f.H5Pget_filter2)(
+                    list,
+                    place,
+                    &raw mut flags,
+                    &raw mut count,
+                    values.as_mut_ptr(),
+                    0,
+                    null_mut(),
+                    &raw mut config,
+                );
+                match chosen.status("H5Pget_filter2", filter)? {
+                    DEFLATE => found.gzip = Some(values[0]),
+                    SHUFFLE => found.shuffle = true,
+                    FLETCHER32 => found.fletcher32 = true,
+                    SZIP => found.szip = Some(values[1]),
+                    _ => {}
+                }
+            }
+        }
+        found.no_fill = fill_time == FILL_NEVER;
+        Ok(found)
+    }
+}
+
+/// A list for transfers with a conversion buffer of this length, which the library allocates.
+pub(super) fn transfer(chosen: &Chosen, buffer_len_bytes: Option<u64>) -> Result<Held<'_>> {
+    let list = chosen.list(chosen.variables.transfer)?;
+    if let Some(len_bytes) = buffer_len_bytes {
+        let own = null_mut();
+        // SAFETY: a live list for transfers; without buffers of the caller the library makes its own.
+        let set = unsafe { (chosen.functions.H5Pset_buffer)(list.id, host(len_bytes), own, own) };
+        chosen.status("H5Pset_buffer", set)?;
+    }
+    Ok(list)
+}
+
+/// Filters by which the library may be asked: number and name.
+pub(super) const FILTERS: [(c_int, &str); 4] =
+    [(DEFLATE, "gzip"), (SHUFFLE, "shuffle"), (FLETCHER32, "fletcher32"), (SZIP, "szip")];

@@ -1,0 +1,179 @@
+/* Dataset creation and access lists: layout where the user allows it, and the chunk cache. */
+#include "lists.h"
+#include "settings.h"
+
+#include <stdlib.h>
+
+dataset_counts counted;
+
+/* Slots per chunk of a sweep, which HDF5's documentation advises, and the most: 8 bytes each, per open dataset. */
+#define SLOTS_PER_CHUNK 100
+#define MOST_SLOTS 200003
+
+static int filter_at(const hdf5 *library, hid_t list, int wanted) {
+    int count = library->H5Pget_nfilters(list);
+    for (int at = 0; at < count; at++) {
+        unsigned flags, values[8], configuration;
+        size_t value_count = 8;
+        char name[8];
+        if (library->H5Pget_filter2(list, (unsigned)at, &flags, &value_count, values, sizeof name, name, &configuration) == wanted)
+            return at;
+    }
+    return -1;
+}
+
+/* Elements along each dimension, from 256x16; 0 if the text is no shape. */
+static int shape_of(const char *text, hsize_t *shape) {
+    for (int rank = 0; rank < MOST_DIMENSIONS;) {
+        char *end;
+        shape[rank] = strtoull(text, &end, 10);
+        if (end == text || !shape[rank]) return 0;
+        rank++;
+        if (*end != 'x') return *end && *end != ';' ? 0 : rank;
+        text = end + 1;
+    }
+    return 0;
+}
+
+/* Chunks for a dataset that the program left contiguous. */
+static bool set_chunk(const hdf5 *library, hid_t list, hid_t space) {
+    const char *text = setting("chunk");
+    hsize_t shape[MOST_DIMENSIONS], now[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
+    if (!text || library->H5Pget_layout(list) != H5D_CONTIGUOUS || library->H5Pget_external_count(list) > 0) return false;
+    int rank = shape_of(text, shape);
+    if (!rank || library->H5Sget_simple_extent_dims(space, NULL, NULL) != rank) return false;
+    library->H5Sget_simple_extent_dims(space, now, most);
+    /* HDF5 refuses chunks that are longer than a fixed extent. */
+    for (int at = 0; at < rank; at++)
+        if (shape[at] > now[at]) return false;
+    return library->H5Pset_chunk(list, rank, shape) >= 0;
+}
+
+static bool set_compact(const hdf5 *library, hid_t list, hid_t type, hid_t space) {
+    unsigned long long most = setting_number("compact", 0), bytes = library->H5Tget_size(type);
+    hsize_t now[MOST_DIMENSIONS], limit[MOST_DIMENSIONS];
+    if (!most || library->H5Pget_layout(list) != H5D_CONTIGUOUS || library->H5Pget_external_count(list) > 0) return false;
+    int rank = library->H5Sget_simple_extent_dims(space, NULL, NULL);
+    if (rank < 0 || rank > MOST_DIMENSIONS) return false;
+    if (rank) library->H5Sget_simple_extent_dims(space, now, limit);
+    for (int at = 0; at < rank; at++) {
+        if (now[at] != limit[at] || (now[at] && bytes > most / now[at])) return false;
+        bytes *= now[at];
+    }
+    return bytes && bytes <= most && library->H5Pset_layout(list, H5D_COMPACT) >= 0;
+}
+
+static bool set_filters(const hdf5 *library, hid_t list) {
+    bool changed = false;
+    int gzip = filter_at(library, list, H5Z_FILTER_DEFLATE), count = library->H5Pget_nfilters(list);
+    if (setting("gzip")) {
+        unsigned level = (unsigned)setting_number("gzip", 0);
+        if (gzip >= 0 && level) changed |= library->H5Pmodify_filter(list, H5Z_FILTER_DEFLATE, 1, 1, &level) >= 0;
+        else if (gzip >= 0 && is_forced("gzip")) changed |= library->H5Premove_filter(list, H5Z_FILTER_DEFLATE) >= 0;
+        else if (gzip < 0 && level && !count) {
+            /* Before the compressor, or it does nothing. */
+            if (setting_number("shuffle", 0)) library->H5Pset_shuffle(list);
+            changed |= library->H5Pset_deflate(list, level) >= 0;
+        }
+    }
+    if (setting_number("fletcher32", 0) && filter_at(library, list, H5Z_FILTER_FLETCHER32) < 0)
+        changed |= library->H5Pset_fletcher32(list) >= 0;
+    return changed;
+}
+
+hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space) {
+    if (!setting("chunk") && !setting("compact") && !setting("gzip") && !setting("fletcher32") && !setting("no_fill")) return own;
+    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_creation)) : library->H5Pcopy(own);
+    if (list < 0) return own;
+    bool changed = set_compact(library, list, type, space);
+    changed |= set_chunk(library, list, space);
+    if (library->H5Pget_layout(list) == H5D_CHUNKED) changed |= set_filters(library, list);
+    int fill_time = H5D_FILL_TIME_IFSET;
+    if (setting_number("no_fill", 0) && library->H5Pget_fill_time(list, &fill_time) >= 0 && fill_time == H5D_FILL_TIME_IFSET)
+        changed |= library->H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0;
+    if (changed) {
+        __atomic_fetch_add(&counted.layouts, 1, __ATOMIC_RELAXED);
+        return list;
+    }
+    library->H5Pclose(list);
+    return own;
+}
+
+/* The largest sweep within `most_bytes`, in chunks: a sweep goes along one axis, all chunks of the others are open at once.
+ * A program that writes row by row touches every chunk of a row again and again until it is full; with a cache of less than
+ * those, each is written and read once per row. Which axis it is cannot be known before the first access, and a cache is a
+ * bound, not memory taken: so the axis with the most chunks that fit. */
+static hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes) {
+    hsize_t most = most_bytes / chunk_bytes, best = 1;
+    for (int along = 0; along < rank; along++) {
+        hsize_t chunks = 1;
+        for (int at = 0; at < rank && chunks <= most; at++) {
+            hsize_t count = extent[at] ? (extent[at] - 1) / chunk[at] + 1 : 1;
+            if (at == along) continue;
+            chunks = count > most / chunks ? most + 1 : chunks * count;
+        }
+        if (chunks <= most && chunks > best) best = chunks;
+    }
+    return best;
+}
+
+static size_t prime_from(size_t number) {
+    for (number |= 1;; number += 2) {
+        size_t divisor = 3;
+        while (divisor * divisor <= number && number % divisor) divisor += 2;
+        if (divisor * divisor > number) return number;
+    }
+}
+
+/* Bytes of chunk cache that a dataset of this file has if its list says nothing. */
+static size_t cache_of_file(const hdf5 *library, hid_t within) {
+    int ignored;
+    size_t slots, bytes = 0;
+    double preemption;
+    hid_t file = library->H5Iget_file_id(within), list = file < 0 ? -1 : library->H5Fget_access_plist(file);
+    if (list >= 0) {
+        library->H5Pget_cache(list, &ignored, &slots, &bytes, &preemption);
+        library->H5Pclose(list);
+    }
+    if (file >= 0) library->H5Fclose(file);
+    return bytes;
+}
+
+/* What every HDF5 gives by default at least; asking the file takes longer than most of the rest. */
+#define LEAST_DEFAULT_BYTES (1u << 20)
+
+hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within) {
+    unsigned long long most_bytes = setting_number("auto_chunk_cache", 0);
+    hsize_t chunk[MOST_DIMENSIONS], extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
+    if (!most_bytes || creation == H5P_DEFAULT || library->H5Pget_layout(creation) != H5D_CHUNKED) return own;
+    int rank = library->H5Pget_chunk(creation, MOST_DIMENSIONS, chunk);
+    if (rank < 1 || rank > MOST_DIMENSIONS || library->H5Sget_simple_extent_dims(space, NULL, NULL) != rank) return own;
+    library->H5Sget_simple_extent_dims(space, extent, most);
+    hsize_t chunk_bytes = library->H5Tget_size(type);
+    for (int at = 0; at < rank; at++) {
+        if (!chunk_bytes || chunk[at] > most_bytes / chunk_bytes) return own;
+        chunk_bytes *= chunk[at];
+    }
+    hsize_t chunks = sweep_chunks(extent, chunk, rank, chunk_bytes, most_bytes);
+    size_t wanted = (size_t)(chunks * chunk_bytes);
+    if (wanted <= LEAST_DEFAULT_BYTES || wanted <= cache_of_file(library, within)) return own;
+    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_access)) : library->H5Pcopy(own);
+    if (list < 0) return own;
+    /* A new list answers (size_t)-1: as the file's. */
+    hid_t fresh = library->H5Pcreate(class_id(library->dataset_access));
+    size_t slots, bytes, usual_slots, usual_bytes;
+    double preemption, usual_preemption;
+    library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
+    library->H5Pget_chunk_cache(fresh, &usual_slots, &usual_bytes, &usual_preemption);
+    library->H5Pclose(fresh);
+    bool is_own = bytes != usual_bytes || slots != usual_slots;
+    size_t slot_count = chunks > MOST_SLOTS / SLOTS_PER_CHUNK ? MOST_SLOTS : prime_from((size_t)chunks * SLOTS_PER_CHUNK);
+    if ((is_own && !is_forced("auto_chunk_cache")) ||
+        library->H5Pset_chunk_cache(list, slot_count, wanted, preemption) < 0) {
+        library->H5Pclose(list);
+        return own;
+    }
+    __atomic_fetch_add(&counted.caches, 1, __ATOMIC_RELAXED);
+    if (counted.largest_cache_bytes < wanted) counted.largest_cache_bytes = wanted;
+    return list;
+}

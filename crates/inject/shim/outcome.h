@@ -1,0 +1,11 @@
+#ifndef RADDLE_OUTCOME_H
+#define RADDLE_OUTCOME_H
+
+#include "lists.h"
+
+/* Each adds a word or two to what is said of a file. */
+void say_set(outcome *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void say_kept(outcome *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void say_refused(outcome *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,127 @@
+//! The little of an ELF file that decides how a program is reached: whether the dynamic linker starts it, and whether an
+//! HDF5 is inside.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A script: the words after `#!`.
+    Script(Vec<String>),
+    /// An executable of this system.
+    Executable(Executable),
+    /// Anything else.
+    Other,
+}
+
+/// An executable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Executable {
+    /// The dynamic linker starts it, and preloads.
+    pub is_dynamic: bool,
+    /// Of another machine or word size than this command, whose object would not fit.
+    pub is_foreign: bool,
+}
+
+const PT_INTERP: u32 = 3;
+
+/// Looks at the beginning of the file at `path`.
+pub(crate) fn look(path: &Path) -> std::io::Result<Kind> {
+    let mut head = Vec::new();
+    // Headers lie at the beginning: 64 KiB is room for a thousand program headers.
+    File::open(path)?.take(64 << 10).read_to_end(&mut head)?;
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        return Ok(Kind::Script(String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()));
+    }
+    if !head.starts_with(b"\x7fELF") {
+        return Ok(Kind::Other);
+    }
+    let own = std::fs::read("/proc/self/exe").ok();
+    let machine = |bytes: &[u8]| bytes.get(18..20).map(<[u8]>::to_vec);
+    let is_foreign = head.get(4..6) != Some(&[2, 1]) || own.is_some_and(|own| machine(&own) != machine(&head));
+    let is_dynamic = !is_foreign && has_interpreter(&head).unwrap_or(false);
+    Ok(Kind::Executable(Executable { is_dynamic, is_foreign }))
+}
+
+/// Whether a program header of a 64-bit little-endian file names a dynamic linker.
+fn has_interpreter(head: &[u8]) -> Option<bool> {
+    let number = |at: usize, len: usize| -> Option<u64> {
+        let bytes = head.get(at..at.checked_add(len)?)?;
+        Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    let (table, size, count) = (number(32, 8)? as usize, number(54, 2)? as usize, number(56, 2)? as usize);
+    for header in 0..count {
+        if number(table.checked_add(header * size)?, 4)? == u64::from(PT_INTERP) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// What tells of an HDF5 in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Inside {
+    /// Its version, from the text that every libhdf5 holds.
+    pub version: Option<String>,
+    /// It asks the environment for a driver: HDF5 1.13 or later.
+    pub takes_drivers: bool,
+}
+
+/// Searches the file at `path` for the texts of a libhdf5.
+pub(crate) fn hdf5_inside(path: &Path) -> std::io::Result<Inside> {
+    let bytes = std::fs::read(path)?;
+    let mut inside = Inside::default();
+    for (at, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'H') {
+        let rest = &bytes[at..];
+        inside.takes_drivers |= rest.starts_with(b"HDF5_DRIVER\0");
+        if let Some(version) = rest.strip_prefix(b"HDF5 library version: ")
+            && version.first().is_some_and(u8::is_ascii_digit)
+        {
+            let digits = version.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
+            inside.version = Some(digits.map(|&byte| char::from(byte)).collect());
+        }
+    }
+    Ok(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_programs_and_texts_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "#! /usr/bin/env python3 -u\nprint()\n").unwrap();
+        let words = ["/usr/bin/env", "python3", "-u"].map(str::to_owned).to_vec();
+        assert_eq!(look(&path).unwrap(), Kind::Script(words));
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(look(&path).unwrap(), Kind::Other);
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(look(&own).unwrap(), Kind::Executable(Executable { is_dynamic: true, is_foreign: false }));
+    }
+
+    #[test]
+    fn headers_that_end_early_or_lie_are_not_dynamic() {
+        let mut head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        head.truncate(4096);
+        for length in 0..200 {
+            // No panic is all that is asked.
+            let _ = has_interpreter(&head[..length]);
+        }
+        head[32..40].fill(0xff);
+        assert_eq!(has_interpreter(&head), None);
+    }
+
+    #[test]
+    fn a_library_is_found_by_its_texts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"..HDF5 library version: %d.%d\0HDF5 library version: 1.14.6\0HDF5_DRIVER\0").unwrap();
+        let inside = hdf5_inside(&path).unwrap();
+        assert_eq!(inside, Inside { version: Some("1.14.6".to_owned()), takes_drivers: true });
+    }
+}

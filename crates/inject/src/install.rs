@@ -1,0 +1,124 @@
+//! The embedded objects, put where programs find them.
+//!
+//! They stay there, in a folder named by their content: a program that was started outlives the command, and on a cluster
+//! the folder is one that all hosts see. Invariant: what lies there under that name has that content, or is replaced as a
+//! whole.
+
+use crate::error::{InjectError, Result};
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply.so"));
+const DRIVER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply_driver.so"));
+
+/// Where the objects lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Objects {
+    /// The object to preload.
+    pub shim: PathBuf,
+    /// The folder with the driver and nothing else: HDF5 opens every object in it.
+    pub drivers: PathBuf,
+    folder: PathBuf,
+}
+
+/// The folder for objects if none is given.
+///
+/// # Errors
+/// If the environment names none.
+pub fn default_folder() -> Result<PathBuf> {
+    let of = |variable: &str, below: &str| {
+        std::env::var_os(variable)
+            .filter(|value| Path::new(value).is_absolute())
+            .map(|value| PathBuf::from(value).join(below))
+    };
+    of("XDG_CACHE_HOME", "raddle").or_else(|| of("HOME", ".cache/raddle")).ok_or(InjectError::NoFolder)
+}
+
+impl Objects {
+    /// Where the objects lie in `folder`, whether they do or not.
+    ///
+    /// # Errors
+    /// If nothing can be preloaded from there, or on this system.
+    pub fn within(folder: &Path) -> Result<Self> {
+        if SHIM.is_empty() {
+            return Err(InjectError::System);
+        }
+        let io = |source| InjectError::Io { path: folder.to_path_buf(), operation: "finding the folder", source };
+        let folder = std::path::absolute(folder).map_err(io)?;
+        if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n;".contains(byte)) {
+            return Err(InjectError::Separator { folder });
+        }
+        let folder = folder.join(format!("apply-{:016x}", hash(&(SHIM, DRIVER))));
+        Ok(Self { shim: folder.join("preload/libraddle_apply.so"), drivers: folder.join("drivers"), folder })
+    }
+
+    /// Puts them there.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn install(&self) -> Result<()> {
+        place(&self.shim, SHIM)?;
+        place(&self.drivers.join("libraddle_apply_driver.so"), DRIVER)
+    }
+
+    /// Where `text`, hints of MPI-IO, lies.
+    pub fn hints(&self, text: &str) -> PathBuf {
+        self.folder.join(format!("hints-{:016x}", hash(&text)))
+    }
+
+    /// Puts hints of MPI-IO there.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn install_hints(&self, text: &str) -> Result<()> {
+        place(&self.hints(text), text.as_bytes())
+    }
+}
+
+fn hash(content: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// `path` with `content`; as a whole, for another process may read it meanwhile.
+fn place(path: &Path, content: &[u8]) -> Result<()> {
+    if std::fs::read(path).is_ok_and(|found| found == content) {
+        return Ok(());
+    }
+    let failed = |operation| move |source| InjectError::Io { path: path.to_path_buf(), operation, source };
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).map_err(failed("making the folder"))?;
+    let mut temporary = OsString::from(path.as_os_str());
+    temporary.push(format!(".{}", std::process::id()));
+    let written = std::fs::File::create(&temporary).and_then(|mut file| file.write_all(content));
+    let placed = written.and_then(|()| std::fs::rename(&temporary, path));
+    placed.inspect_err(|_| drop(std::fs::remove_file(&temporary))).map_err(failed("writing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_placed_and_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::within(folder.path()).unwrap();
+        objects.install().unwrap();
+        assert_eq!(std::fs::read(&objects.shim).unwrap(), SHIM);
+        std::fs::write(&objects.shim, "damaged").unwrap();
+        objects.install().unwrap();
+        assert_eq!(std::fs::read(&objects.shim).unwrap(), SHIM);
+        assert_eq!(std::fs::read_dir(&objects.drivers).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(objects.shim.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_that_the_linker_would_split_are_refused() {
+        for name in ["/tmp/with blank", "/tmp/a:b"] {
+            assert!(matches!(Objects::within(Path::new(name)), Err(InjectError::Separator { .. })), "{name}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What a program will be told: the settings that reach it, those that do not and why, and its environment.
+
+use crate::install::Objects;
+use crate::program::{Program, Route};
+use raddle_tune::knob::{Knob, Place, Settings, Value};
+use raddle_tune::profile::Profile;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The environment variable with the settings, read by both objects.
+pub const SETTINGS_VARIABLE: &str = "RADDLE_APPLY";
+/// The environment variable that names the log: a path, or `-` for standard error.
+pub const LOG_VARIABLE: &str = "RADDLE_APPLY_LOG";
+/// The driver's name, as its C source has it.
+const DRIVER: &str = "raddle_apply";
+/// Where HDF5 looks for plugins if nothing is said; what is said takes its place.
+const DEFAULT_PLUGINS: &str = "/usr/local/hdf5/lib/plugin";
+
+/// Most bytes of chunk cache that a dataset is given by itself. A cache is a bound: what a program does not touch it does not
+/// take. Sweeps that were met need 3 MiB (an ocean model's rows) to some 100 MiB (wide images).
+pub const AUTO_CHUNK_CACHE_BYTES: u64 = 256 << 20;
+
+/// What the user wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wishes {
+    /// Settings.
+    pub settings: Settings,
+    /// Those that are set also where the program has chosen a value of its own.
+    pub forced: BTreeSet<Knob>,
+    /// Settings that change what files hold are applied too.
+    pub allow_layout: bool,
+    /// Metadata calls become collective, which hangs programs whose ranks open different objects.
+    pub allow_collective_metadata: bool,
+    /// Each dataset's chunk cache holds one sweep, up to this many bytes; 0 for not.
+    pub auto_chunk_cache_bytes: u64,
+    /// Where a line per file goes: a file, `-` for standard error; nowhere if absent.
+    pub log: Option<PathBuf>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            forced: BTreeSet::new(),
+            allow_layout: false,
+            allow_collective_metadata: false,
+            auto_chunk_cache_bytes: AUTO_CHUNK_CACHE_BYTES,
+            log: Some("-".into()),
+        }
+    }
+}
+
+impl Wishes {
+    /// Adds what `profile` found to help.
+    pub fn add(&mut self, profile: &Profile) {
+        for (knob, measured) in profile.settings.iter().chain(&profile.layout) {
+            self.settings.0.insert(*knob, measured.value.clone());
+            if measured.force {
+                self.forced.insert(*knob);
+            }
+        }
+    }
+}
+
+/// A setting that is not applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftOut {
+    /// The setting.
+    pub knob: Knob,
+    /// The value that it does not get.
+    pub value: Value,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// What is done for a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplyPlan {
+    /// Settings that HDF5 is given.
+    pub applied: Settings,
+    /// Hints for MPI-IO, a line each; empty if there are none.
+    pub hints: String,
+    /// Stripes of the output's folder.
+    pub stripes: Settings,
+    /// The others.
+    pub left_out: Vec<LeftOut>,
+    /// Variables that the program's environment gets.
+    pub environment: Vec<(&'static str, OsString)>,
+}
+
+impl ApplyPlan {
+    /// What `wishes` come to for `program`, with the objects where `objects` says. `inherited` is the environment.
+    pub fn new(
+        wishes: &Wishes,
+        program: &Program,
+        objects: &Objects,
+        inherited: impl Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let mut plan = Self {
+            applied: Settings::default(),
+            hints: String::new(),
+            stripes: Settings::default(),
+            left_out: Vec::new(),
+            environment: Vec::new(),
+        };
+        for (&knob, value) in &wishes.settings.0 {
+            match reason_against(knob, wishes, program) {
+                Some(reason) => plan.left_out.push(LeftOut { knob, value: value.clone(), reason }),
+                None if knob.place() == Place::MpiHints => plan.hints.push_str(&hint(knob, value)),
+                None if knob.place() == Place::Folder => drop(plan.stripes.0.insert(knob, value.clone())),
+                None => drop(plan.applied.0.insert(knob, value.clone())),
+            }
+        }
+        plan.set_environment(wishes, program, objects, inherited);
+        plan
+    }
+
+    fn set_environment(
+        &mut self,
+        wishes: &Wishes,
+        program: &Program,
+        objects: &Objects,
+        inherited: impl Fn(&str) -> Option<OsString>,
+    ) {
+        // What the shim sizes by itself it need not be told.
+        let auto = match program.route {
+            Route::Preload { .. } => wishes.auto_chunk_cache_bytes,
+            _ => 0,
+        };
+        let mut text = encode(&self.applied, &wishes.forced);
+        if auto > 0 {
+            text.push_str(&format!("{}auto_chunk_cache={auto}", if text.is_empty() { "" } else { ";" }));
+        }
+        match program.route {
+            _ if text.is_empty() => {}
+            Route::Preload { .. } => {
+                let preload = joined(objects.shim.as_os_str(), inherited("LD_PRELOAD").as_deref());
+                self.environment.push(("LD_PRELOAD", preload));
+            }
+            Route::Driver { .. } => {
+                self.environment.push(("HDF5_DRIVER", DRIVER.into()));
+                let others = inherited("HDF5_PLUGIN_PATH").unwrap_or_else(|| DEFAULT_PLUGINS.into());
+                self.environment.push(("HDF5_PLUGIN_PATH", joined(objects.drivers.as_os_str(), Some(&others))));
+            }
+            Route::None { .. } => text.clear(),
+        }
+        if !text.is_empty() {
+            self.environment.push((SETTINGS_VARIABLE, text.into()));
+            if let Some(log) = &wishes.log {
+                self.environment.push((LOG_VARIABLE, log.clone().into()));
+            }
+        }
+        if !self.hints.is_empty() {
+            self.environment.push(("ROMIO_HINTS", objects.hints(&self.hints).into()));
+            // Open MPI has another MPI-IO of its own, which reads no hints from files.
+            if inherited("OMPI_MCA_io").is_none() {
+                self.environment.push(("OMPI_MCA_io", "^ompio".into()));
+            }
+        }
+    }
+
+    /// The command that gives `folder` its stripes; `None` if there is nothing to give.
+    pub fn stripe_command(&self, folder: &Path) -> Option<Vec<OsString>> {
+        let options = [(Knob::StripeCount, "-c"), (Knob::StripeSize, "-S")];
+        let given = options.iter().filter_map(|(knob, option)| Some((*option, self.stripes.whole(*knob)?)));
+        let options: Vec<OsString> =
+            given.flat_map(|(option, value)| [option.into(), value.to_string().into()]).collect();
+        if options.is_empty() {
+            return None;
+        }
+        Some(["lfs", "setstripe"].map(OsString::from).into_iter().chain(options).chain([folder.into()]).collect())
+    }
+}
+
+/// Why `knob` is not applied to `program`, if it is not.
+fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'static str> {
+    if knob.changes_layout() && !wishes.allow_layout {
+        return Some("it changes what files hold: --allow-layout applies it");
+    }
+    if knob == Knob::CollectiveMetadata && !wishes.allow_collective_metadata {
+        return Some("it hangs programs whose ranks open different objects: --collective-metadata applies it");
+    }
+    match knob.place() {
+        Place::MpiHints if !program.has_mpi => return Some("the program uses no MPI"),
+        Place::MpiHints | Place::Folder => return None,
+        Place::Transfer => return Some("a program's transfers are not touched"),
+        _ => {}
+    }
+    if knob == Knob::Szip {
+        return Some("szip is not put into other programs' datasets");
+    }
+    let is_placement = matches!(knob, Knob::Alignment | Knob::AlignmentThreshold | Knob::MetaBlock);
+    match program.route {
+        Route::Preload { .. } => None,
+        Route::Driver { .. } if is_placement => None,
+        Route::Driver { .. } => Some("HDF5 is inside of the program, where only placement can be set"),
+        Route::None { .. } => Some("the program cannot be reached"),
+    }
+}
+
+/// Settings as both objects read them: `NAME=VALUE` with `;` between them, `!` before a forced one.
+fn encode(settings: &Settings, forced: &BTreeSet<Knob>) -> String {
+    let pair = |(knob, value): (&Knob, &Value)| {
+        let mark = if forced.contains(knob) { "!" } else { "" };
+        let value = match value {
+            Value::Flag(flag) => u8::from(*flag).to_string(),
+            value => value.to_string(),
+        };
+        format!("{mark}{knob}={value}")
+    };
+    settings.0.iter().map(pair).collect::<Vec<_>>().join(";")
+}
+
+/// A hint as ROMIO reads it from a file.
+fn hint(knob: Knob, value: &Value) -> String {
+    match knob {
+        Knob::CollectiveBuffering => format!("romio_cb_write {value}\nromio_cb_read {value}\n"),
+        knob => format!("{knob} {value}\n"),
+    }
+}
+
+fn joined(first: &OsStr, others: Option<&OsStr>) -> OsString {
+    let mut text = first.to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        text.push(":");
+        text.push(others);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(route: Route, has_mpi: bool) -> Program {
+        Program { path: "/bin/program".into(), through: Vec::new(), has_mpi, route }
+    }
+
+    fn preload() -> Route {
+        Route::Preload { libraries: Vec::new() }
+    }
+
+    fn variable<'a>(plan: &'a ApplyPlan, name: &str) -> Option<&'a str> {
+        plan.environment.iter().find(|(variable, _)| *variable == name).and_then(|(_, value)| value.to_str())
+    }
+
+    fn wishes() -> Wishes {
+        let settings = Settings::default()
+            .and(Knob::Alignment, Value::Whole(1 << 20))
+            .and(Knob::Sieve, Value::Whole(1 << 17))
+            .and(Knob::Gzip, Value::Whole(1))
+            .and(Knob::CollectiveMetadata, Value::Flag(true))
+            .and(Knob::CbNodes, Value::Whole(4))
+            .and(Knob::StripeCount, Value::Whole(8));
+        Wishes { settings, ..Wishes::default() }
+    }
+
+    #[test]
+    fn what_changes_files_or_may_hang_is_left_out_unless_asked_for() {
+        let objects = Objects::within(Path::new("/objects")).unwrap();
+        let plan = ApplyPlan::new(&wishes(), &program(preload(), true), &objects, |_| None);
+        assert_eq!(variable(&plan, "RADDLE_APPLY"), Some("alignment=1048576;sieve=131072;auto_chunk_cache=268435456"));
+        let left: Vec<Knob> = plan.left_out.iter().map(|left| left.knob).collect();
+        assert_eq!(left, [Knob::CollectiveMetadata, Knob::Gzip]);
+        let mut allowed = wishes();
+        (allowed.allow_layout, allowed.allow_collective_metadata, allowed.auto_chunk_cache_bytes) = (true, true, 0);
+        allowed.forced.insert(Knob::Alignment);
+        let plan = ApplyPlan::new(&allowed, &program(preload(), true), &objects, |_| None);
+        let told = "!alignment=1048576;sieve=131072;collective_metadata=1;gzip=1";
+        assert_eq!(variable(&plan, "RADDLE_APPLY"), Some(told));
+        assert!(plan.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_program_with_hdf5_inside_gets_the_driver_and_placement_only() {
+        let objects = Objects::within(Path::new("/objects")).unwrap();
+        let route = Route::Driver { version: Some("2.0.0".to_owned()) };
+        let plan = ApplyPlan::new(&wishes(), &program(route, false), &objects, |_| None);
+        assert_eq!(variable(&plan, "RADDLE_APPLY"), Some("alignment=1048576"));
+        assert_eq!(variable(&plan, "LD_PRELOAD"), None);
+        assert_eq!(variable(&plan, "HDF5_DRIVER"), Some("raddle_apply"));
+        assert!(variable(&plan, "HDF5_PLUGIN_PATH").unwrap().ends_with("/drivers:/usr/local/hdf5/lib/plugin"));
+        assert_eq!(plan.hints, "");
+    }
+
+    #[test]
+    fn what_the_environment_has_is_kept() {
+        let objects = Objects::within(Path::new("/objects")).unwrap();
+        let has = |name: &str| (name == "LD_PRELOAD" || name == "OMPI_MCA_io").then(|| "own.so".into());
+        let plan = ApplyPlan::new(&wishes(), &program(preload(), true), &objects, has);
+        assert!(variable(&plan, "LD_PRELOAD").unwrap().ends_with("libraddle_apply.so:own.so"));
+        assert_eq!(variable(&plan, "OMPI_MCA_io"), None);
+        assert_eq!(plan.hints, "cb_nodes 4\n");
+        assert!(variable(&plan, "ROMIO_HINTS").unwrap().contains("/hints-"));
+    }
+
+    #[test]
+    fn stripes_are_a_command_of_lustre() {
+        let objects = Objects::within(Path::new("/objects")).unwrap();
+        let plan = ApplyPlan::new(&wishes(), &program(preload(), false), &objects, |_| None);
+        let command = plan.stripe_command(Path::new("/scratch")).unwrap();
+        assert_eq!(command, ["lfs", "setstripe", "-c", "8", "/scratch"]);
+    }
+}

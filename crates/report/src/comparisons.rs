@@ -1,0 +1,278 @@
+//! The figures of what was measured of HDF5, in the papers' forms: sweeps with intervals, box plots of rates, distributions of
+//! times, sorted speed-ups.
+
+use crate::measured::{Experiment, Findings, Measurement};
+use crate::quantity;
+use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
+
+/// Where names end and axes begin.
+const LEFT: f64 = 160.0;
+/// Height of an arm's row.
+const ROW: f64 = 18.0;
+/// Arms whose distribution is drawn, the default among them.
+const MOST_CURVES: usize = 6;
+/// Bars of a list.
+const MOST_BARS: usize = 60;
+/// Half of what is called no effect.
+const MARGIN: f64 = 0.05;
+
+/// Colours and words of verdicts.
+const VERDICTS: [(&str, &str, &str); 4] = [
+    ("better", "better", "#229944"),
+    ("worse", "worse", "#cc3311"),
+    ("no_effect", "no effect", "#4477aa"),
+    ("cannot_tell", "cannot tell", "#888888"),
+];
+
+/// A verdict in words.
+pub fn words(verdict: Option<&str>) -> &'static str {
+    VERDICTS.iter().find(|(name, ..)| Some(*name) == verdict).map_or("-", |(_, words, _)| words)
+}
+
+fn colour(verdict: Option<&str>) -> &'static str {
+    VERDICTS.iter().find(|(name, ..)| Some(*name) == verdict).map_or("#888888", |(.., colour)| colour)
+}
+
+/// All figures of an experiment; `place` makes their names differ from those of others.
+pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
+    let all = [sweep(experiment), boxes(experiment), distribution(experiment)];
+    all.into_iter()
+        .flatten()
+        .map(|mut figure| {
+            figure.name = format!("{}-{}", place + 1, figure.name);
+            figure
+        })
+        .collect()
+}
+
+/// All figures of a measurement.
+pub fn all(done: &Measurement) -> Vec<Figure> {
+    let of_experiments = done.experiments.iter().enumerate().flat_map(|(place, one)| of_experiment(one, place));
+    speed_ups(done).into_iter().chain(of_experiments).collect()
+}
+
+/// A scale from `low` to `high` on the logarithm, to the right of the names.
+struct Axis {
+    low: f64,
+    high: f64,
+    right: f64,
+}
+
+impl Axis {
+    fn of(values: impl Iterator<Item = f64>, right: f64) -> Self {
+        let (low, high) = values.fold((f64::MAX, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        // A little room at both ends, and a length for a single value.
+        Self { low: low / 1.08, high: high * 1.08, right }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        LEFT + (value / self.low).ln() / (self.high / self.low).ln() * (self.right - LEFT)
+    }
+
+    /// Numbers for its foot: the roundest of which there are a few.
+    fn ticks(&self) -> Vec<f64> {
+        const DIGITS: [&[f64]; 4] = [
+            &[1.0],
+            &[1.0, 2.0, 5.0],
+            &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+            &[1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0],
+        ];
+        let exponents = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let of = |digits: &[f64]| -> Vec<f64> {
+            let all = exponents.clone().flat_map(|e| digits.iter().map(move |digit| digit * 10_f64.powi(e)));
+            all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
+        };
+        let all = DIGITS.map(of);
+        // From six on they would touch.
+        let some = all.iter().find(|ticks| (3..6).contains(&ticks.len()));
+        some.or(all.iter().rev().find(|ticks| (1..6).contains(&ticks.len()))).cloned().unwrap_or_default()
+    }
+}
+
+/// A number without zeros at its end.
+fn plain(number: f64) -> String {
+    format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Each setting's ratio to the default, with its interval.
+pub fn sweep(experiment: &Experiment) -> Option<Figure> {
+    let findings = &experiment.sweep;
+    let known: Vec<_> = findings
+        .arms
+        .iter()
+        .filter_map(|finding| Some((finding, finding.estimate.filter(|estimate| estimate.is_fit())?)))
+        .collect();
+    if known.is_empty() {
+        return None;
+    }
+    let caption = format!(
+        "{} of each setting as a ratio to the default, left of 1 is less, with 95 % intervals. Between the thin lines it is no effect.{}",
+        if findings.metric == "cpu_s" { "Processor time" } else { "Time" },
+        experiment.paper.as_ref().map(|paper| format!(" The paper: {paper}.")).unwrap_or_default()
+    );
+    let mut figure = Figure::new("sweep", "Settings against the default", caption);
+    let bounds = known.iter().flat_map(|(_, estimate)| [estimate.ratio, estimate.interval[0], estimate.interval[1]]);
+    let axis = Axis::of(bounds.chain([1.0 - 2.0 * MARGIN, 1.0 + 2.0 * MARGIN]), WIDTH - 44.0);
+    let foot = known.len() as f64 * ROW + 4.0;
+    for value in [1.0 - MARGIN, 1.0, 1.0 + MARGIN] {
+        figure.line([axis.at(value), 0.0, axis.at(value), foot]);
+    }
+    for (at, (finding, estimate)) in known.iter().enumerate() {
+        let y = at as f64 * ROW + ROW / 2.0;
+        let (name, verdict) = (&finding.arm.candidate.name, finding.verdict.as_deref());
+        let [low, high] = estimate.interval;
+        let what = format!("{name}: {:.2} ({low:.2} to {high:.2}), {}", estimate.ratio, words(verdict));
+        figure.text(LEFT - 8.0, y + 4.0, Anchor::End, LEFT - 8.0, name);
+        figure.stroke(&[[axis.at(low), y], [axis.at(high), y]], 2.0, colour(verdict), &what);
+        figure.rectangle([axis.at(estimate.ratio) - 4.0, y - 4.0, 8.0, 8.0], colour(verdict), &what);
+        figure.text(WIDTH, y + 4.0, Anchor::End, 44.0, &format!("{:.2}", estimate.ratio));
+    }
+    figure.line([LEFT, foot, axis.right, foot]);
+    for tick in axis.ticks() {
+        figure.text(axis.at(tick), foot + 14.0, Anchor::Middle, 40.0, &plain(tick));
+    }
+    let used =
+        VERDICTS.iter().filter(|(name, ..)| known.iter().any(|(finding, _)| finding.verdict.as_deref() == Some(name)));
+    figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());
+    Some(figure)
+}
+
+/// The value below which a share of sorted values lies, between its neighbours.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+/// Rates of the runs of each setting: the middle half as a box, the median in it, lines to the extremes.
+pub fn boxes(experiment: &Experiment) -> Option<Figure> {
+    let findings = &experiment.sweep;
+    let rates = |finding| {
+        let len_bytes =
+            |finding: &crate::measured::Finding| finding.arm.runs.iter().flatten().next().map(|run| run.len_bytes);
+        let len_bytes = len_bytes(finding).unwrap_or(0) as f64;
+        let mut rates: Vec<f64> = findings.times(finding).iter().map(|time| len_bytes / time).collect();
+        rates.sort_by(f64::total_cmp);
+        rates
+    };
+    let known: Vec<(&str, Vec<f64>)> =
+        findings.arms.iter().map(|finding| (finding.arm.candidate.name.as_str(), rates(finding))).collect();
+    let known: Vec<_> = known.into_iter().filter(|(_, rates)| rates.first().is_some_and(|rate| *rate > 0.0)).collect();
+    if known.is_empty() {
+        return None;
+    }
+    let caption =
+        "Bytes of values per second in the runs of each setting: extremes, the middle half, the median.".to_owned();
+    let mut figure = Figure::new("rates", "Rates", caption);
+    let axis = Axis::of(known.iter().flat_map(|(_, rates)| rates.iter().copied()), WIDTH - 70.0);
+    for (at, (name, rates)) in known.iter().enumerate() {
+        let y = at as f64 * ROW + ROW / 2.0;
+        let [least, low, median, high, most] = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(rates, share));
+        let told = quantity::rate(median as u64, 1.0);
+        let what = format!("{name}: median {told} of {}", quantity::counted(rates.len() as u64, "run"));
+        let colour = COLOURS[usize::from(at > 0) * 5];
+        figure.text(LEFT - 8.0, y + 4.0, Anchor::End, LEFT - 8.0, name);
+        figure.stroke(&[[axis.at(least), y], [axis.at(most), y]], 1.0, colour, &what);
+        figure.rectangle([axis.at(low), y - 5.0, (axis.at(high) - axis.at(low)).max(1.0), 10.0], colour, &what);
+        figure.stroke(&[[axis.at(median), y - 6.0], [axis.at(median), y + 6.0]], 2.0, "currentColor", &what);
+        figure.text(WIDTH, y + 4.0, Anchor::End, 76.0, &told);
+    }
+    Some(figure)
+}
+
+/// Shares of runs that took at most so long, for the default and the settings that differ most from it.
+pub fn distribution(experiment: &Experiment) -> Option<Figure> {
+    const HEIGHT: f64 = 150.0;
+    // Room for shares at the side.
+    const SIDE: f64 = 46.0;
+    let findings = &experiment.sweep;
+    let curves = curves(findings);
+    if curves.len() < 2 {
+        return None;
+    }
+    let caption =
+        "Share of runs that took at most so long: the default, and the settings that differ most from it.".to_owned();
+    let mut figure = Figure::new("times", "Distribution of times", caption);
+    let all = || curves.iter().flat_map(|(_, times)| times.iter().copied());
+    let axis = Axis::of(all(), WIDTH);
+    // All of the width: there are no names at its side.
+    let x = |time: f64| SIDE + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - SIDE - 4.0);
+    for share in [0.0, 0.5, 1.0] {
+        let y = 8.0 + HEIGHT * (1.0 - share);
+        figure.line([SIDE, y, WIDTH, y]);
+        figure.text(SIDE - 6.0, y + 4.0, Anchor::End, SIDE, &format!("{:.0} %", 100.0 * share));
+    }
+    for (place, (name, times)) in curves.iter().enumerate() {
+        let share = |count: usize| 8.0 + HEIGHT * (1.0 - count as f64 / times.len() as f64);
+        let steps = times.iter().enumerate().flat_map(|(at, time)| [[x(*time), share(at)], [x(*time), share(at + 1)]]);
+        figure.stroke(&steps.collect::<Vec<_>>(), 1.5, COLOURS[place % COLOURS.len()], name);
+    }
+    for tick in axis.ticks() {
+        figure.text(x(tick), HEIGHT + 26.0, Anchor::Middle, 60.0, &format!("{} s", plain(tick)));
+    }
+    let entries: Vec<(String, &str)> = curves
+        .iter()
+        .enumerate()
+        .map(|(place, (name, _))| ((*name).to_owned(), COLOURS[place % COLOURS.len()]))
+        .collect();
+    figure.legend(&entries);
+    Some(figure)
+}
+
+/// The default's times and those of the arms whose ratios are farthest from 1.
+fn curves(findings: &Findings) -> Vec<(&str, Vec<f64>)> {
+    let Some((default, others)) = findings.arms.split_first() else { return Vec::new() };
+    let distance = |finding: &&crate::measured::Finding| {
+        finding.estimate.filter(|estimate| estimate.is_fit()).map_or(0.0, |estimate| estimate.ratio.ln().abs())
+    };
+    let mut others: Vec<_> = others.iter().collect();
+    others.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let chosen = std::iter::once(default).chain(others.into_iter().take(MOST_CURVES - 1));
+    let curves = chosen.map(|finding| (finding.arm.candidate.name.as_str(), findings.times(finding)));
+    curves.filter(|(_, times)| !times.is_empty()).collect()
+}
+
+/// How many times faster than its default each setting of all experiments is, sorted.
+pub fn speed_ups(done: &Measurement) -> Option<Figure> {
+    let mut bars: Vec<(String, f64, Option<&str>)> = Vec::new();
+    for experiment in &done.experiments {
+        for finding in &experiment.sweep.arms {
+            let Some(estimate) = finding.estimate.filter(|estimate| estimate.is_fit()) else { continue };
+            let name = format!("{}: {}", experiment.name, finding.arm.candidate.name);
+            bars.push((name, 1.0 / estimate.ratio, finding.verdict.as_deref()));
+        }
+    }
+    if bars.len() < 2 {
+        return None;
+    }
+    bars.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let count = bars.len();
+    if count > MOST_BARS {
+        bars = (0..MOST_BARS).map(|at| bars[at * (count - 1) / (MOST_BARS - 1)].clone()).collect();
+    }
+    const HEIGHT: f64 = 160.0;
+    let caption = format!(
+        "Speed-up of {} over their defaults, sorted, on a logarithmic scale: up is faster, down is slower.",
+        quantity::counted(count as u64, "setting")
+    );
+    let mut figure = Figure::new("speed-ups", "Sorted speed-ups", caption);
+    let largest = bars.iter().map(|(_, ratio, _)| ratio.ln().abs()).fold(0.1, f64::max);
+    let middle = 16.0 + HEIGHT / 2.0;
+    let width = WIDTH / bars.len() as f64;
+    for (at, (name, ratio, verdict)) in bars.iter().enumerate() {
+        let height = ratio.ln() / largest * HEIGHT / 2.0;
+        let y = middle - height.max(0.0);
+        let what = format!("{name}: {ratio:.2} times, {}", words(*verdict));
+        let wide = (width - 1.0).max(0.5);
+        figure.rectangle([at as f64 * width, y, wide, height.abs().max(1.0)], colour(*verdict), &what);
+    }
+    figure.line([0.0, middle, WIDTH, middle]);
+    for (x, anchor, (_, ratio, _)) in [(0.0, Anchor::Start, &bars[0]), (WIDTH, Anchor::End, &bars[bars.len() - 1])] {
+        let y = if *ratio < 1.0 { HEIGHT + 30.0 } else { 12.0 };
+        let digits = if *ratio < 10.0 { 2 } else { 1 };
+        figure.text(x, y, anchor, 100.0, &format!("{ratio:.digits$} times"));
+    }
+    let used = VERDICTS.iter().filter(|(name, ..)| bars.iter().any(|(.., verdict)| *verdict == Some(name)));
+    figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());
+    Some(figure)
+}

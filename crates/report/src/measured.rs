@@ -1,0 +1,228 @@
+//! What was measured of HDF5, as `--report` of `bench` and `tune` tells of it.
+//!
+//! What a report does not have is absent here, as in [`crate::run`].
+
+use crate::error::{ReportError, Result};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A workload that was measured.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Measurement {
+    /// Program and version.
+    pub program: Option<String>,
+    /// The command line.
+    pub invocation: Vec<String>,
+    /// Name of the workload.
+    pub workload: String,
+    /// One line on it.
+    pub title: String,
+    /// Its scale.
+    pub scale: String,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// What was written to.
+    pub file_system: FileSystem,
+    /// The HDF5 that was measured.
+    pub hdf5: Library,
+    /// Elapsed seconds.
+    pub elapsed_s: Option<f64>,
+    /// Experiments.
+    pub experiments: Vec<Experiment>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Processor.
+    pub processor: String,
+    /// Cores.
+    pub cores: u64,
+    /// Operating system.
+    pub system: String,
+}
+
+/// A file system.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct FileSystem {
+    /// Its kind.
+    pub kind: String,
+}
+
+/// A libhdf5.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Library {
+    /// Version.
+    pub version: String,
+    /// File, or `bundled`.
+    pub library: String,
+}
+
+/// An experiment.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Experiment {
+    /// Name.
+    pub name: String,
+    /// One line on it.
+    pub title: String,
+    /// What a paper found.
+    pub paper: Option<String>,
+    /// Each setting against the default.
+    pub sweep: Findings,
+    /// The winner of a search against the default, on other values.
+    pub proof: Option<Findings>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Findings {
+    /// What was compared: `wall_s` or `cpu_s`.
+    pub metric: String,
+    /// Variation of elapsed times of equal runs.
+    pub wall_variation: f64,
+    /// Whether equal runs differed so much that nothing can be told.
+    pub is_noise: bool,
+    /// The default, then what was compared with it.
+    pub arms: Vec<Finding>,
+}
+
+/// A setting and what was found of it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Finding {
+    /// What was run.
+    pub arm: Arm,
+    /// Ratio to the default; absent of the default, and where too little was run.
+    pub estimate: Option<Estimate>,
+    /// `better`, `worse`, `no_effect` or `cannot_tell`; absent of the default.
+    pub verdict: Option<String>,
+}
+
+/// What was run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Arm {
+    /// Its name.
+    pub candidate: Candidate,
+    /// One per block.
+    pub runs: Vec<Option<Outcome>>,
+    /// Why it was not run, or not any more.
+    pub fault: Option<Fault>,
+}
+
+/// Why something was not run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It is not to be had.
+    NotApplicable(String),
+    /// A run failed.
+    Failed(String),
+}
+
+/// A candidate.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Candidate {
+    /// What differs from the default.
+    pub name: String,
+}
+
+/// A ratio to the default.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct Estimate {
+    /// Median.
+    pub ratio: f64,
+    /// Bounds of its 95 % confidence interval.
+    pub interval: [f64; 2],
+}
+
+/// One run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Outcome {
+    /// Stages.
+    pub stages: Vec<StageTime>,
+    /// Bytes of values.
+    pub len_bytes: u64,
+    /// Length of the file.
+    pub file_len_bytes: u64,
+    /// Read and write calls.
+    pub calls: Option<Calls>,
+}
+
+/// A stage of a run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct StageTime {
+    /// Name.
+    pub stage: String,
+    /// Elapsed seconds.
+    pub wall_s: f64,
+    /// Processor seconds.
+    pub cpu_s: f64,
+}
+
+/// Calls of a run.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct Calls {
+    /// Reading.
+    pub read: u64,
+    /// Writing.
+    pub write: u64,
+}
+
+/// Whether `text` is a report of `bench` or `tune`, not of a run that has stages.
+pub fn is_measurement(text: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        experiments: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Kind>(text).is_ok_and(|kind| kind.experiments.is_some())
+}
+
+impl Measurement {
+    /// The report that `text` is; `path` is for messages.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+        let done: Self =
+            serde_json::from_slice(text).map_err(|source| ReportError::Json { path: path.to_path_buf(), source })?;
+        if done.experiments.iter().all(|experiment| experiment.sweep.arms.is_empty()) {
+            return Err(ReportError::NoStages { path: path.to_path_buf() });
+        }
+        Ok(done)
+    }
+}
+
+impl Findings {
+    /// Seconds of a run, of what was compared.
+    pub fn seconds(&self, outcome: &Outcome) -> f64 {
+        let of = |stage: &StageTime| if self.metric == "cpu_s" { stage.cpu_s } else { stage.wall_s };
+        outcome.stages.iter().map(of).sum()
+    }
+
+    /// Sorted seconds of the runs of an arm, those that can be drawn.
+    pub fn times(&self, finding: &Finding) -> Vec<f64> {
+        let times = finding.arm.runs.iter().flatten().map(|outcome| self.seconds(outcome));
+        let mut times: Vec<f64> = times.filter(|time| time.is_finite() && *time > 0.0).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+}
+
+impl Estimate {
+    /// Whether it is a ratio that can be drawn.
+    pub fn is_fit(&self) -> bool {
+        [self.ratio, self.interval[0], self.interval[1]].iter().all(|value| value.is_finite() && *value > 0.0)
+    }
+}

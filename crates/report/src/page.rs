@@ -1,0 +1,323 @@
+//! The page: one file, no script, no network, light and dark, for phones and paper.
+
+use crate::comparisons;
+use crate::figures;
+use crate::measured::Measurement;
+use crate::quantity;
+use crate::run::{File, Run, Stage};
+use crate::svg::{Figure, html};
+use crate::verdicts;
+use std::collections::BTreeMap;
+
+const STYLE: &str = include_str!("page.css");
+
+/// What is shown of a report.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// What it is called: the report's file name.
+    pub name: String,
+    /// What it tells of.
+    pub subject: Subject,
+}
+
+/// What a report tells of.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A run of merge, idx, events or another command.
+    Run(Box<ShownRun>),
+    /// What bench or tune measured.
+    Measurement(Box<Measurement>),
+}
+
+/// A run and the file that it wrote.
+#[derive(Debug, Clone, Default)]
+pub struct ShownRun {
+    /// The run.
+    pub run: Run,
+    /// The file, if it could be looked at.
+    pub file: Option<File>,
+    /// Why the file could not be looked at, if that was tried.
+    pub file_missing: Option<String>,
+}
+
+impl Subject {
+    /// Its subcommand, for example `merge`.
+    fn command(&self) -> Option<&str> {
+        self.invocation().get(1).map(String::as_str)
+    }
+
+    fn invocation(&self) -> &[String] {
+        match self {
+            Self::Run(shown) => &shown.run.invocation,
+            Self::Measurement(done) => &done.invocation,
+        }
+    }
+
+    fn program(&self) -> Option<&str> {
+        match self {
+            Self::Run(shown) => shown.run.program.as_deref(),
+            Self::Measurement(done) => done.program.as_deref(),
+        }
+    }
+
+    /// All figures.
+    pub fn figures(&self) -> Vec<Figure> {
+        match self {
+            Self::Run(shown) => figures::all(&shown.run, shown.file.as_ref()),
+            Self::Measurement(done) => comparisons::all(done),
+        }
+    }
+}
+
+/// The page that shows `all`.
+pub fn page(all: &[Shown]) -> String {
+    let title = match all {
+        [one] => format!("raddle {}", one.subject.command().unwrap_or("run")),
+        several => format!("{} raddle runs", several.len()),
+    };
+    let sections: String = all.iter().map(|shown| section(shown, all.len() > 1)).collect();
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{sections}</main>\n</body>\n</html>\n",
+        title = html(&title)
+    )
+}
+
+fn section(shown: &Shown, has_others: bool) -> String {
+    let subject = &shown.subject;
+    let mut text = String::new();
+    if has_others {
+        text.push_str(&format!("<h2>{}</h2>\n", html(&shown.name)));
+    }
+    text.push_str(&match subject {
+        Subject::Run(shown) => of_run(shown),
+        Subject::Measurement(done) => verdicts::section(done),
+    });
+    if !subject.invocation().is_empty() {
+        text.push_str(&format!("<h3>To repeat it</h3>\n<pre>{}</pre>\n", html(&command_line(subject.invocation()))));
+    }
+    if let Some(program) = subject.program() {
+        text.push_str(&format!("<p class=\"soft\">{}</p>\n", html(program)));
+    }
+    text
+}
+
+fn of_run(shown: &ShownRun) -> String {
+    let run = &shown.run;
+    let mut text = String::new();
+    if let Some(output) = &run.output {
+        text.push_str(&format!("<p>{}</p>\n", html(&output.to_string_lossy())));
+    }
+    text.push_str(&facts_of_run(run));
+    for figure in figures::all(run, shown.file.as_ref()) {
+        text.push_str(&figures::element(&figure));
+        if figure.name == "stages" {
+            text.push_str(&stage_table(run));
+            text.push_str(&predictions(run));
+        }
+    }
+    if let Some(reason) = &shown.file_missing {
+        text.push_str(&format!("<p class=\"soft\">Nothing is shown of the file: {}</p>\n", html(reason)));
+    }
+    text
+}
+
+/// The numbers that are looked for first.
+fn facts_of_run(run: &Run) -> String {
+    let size = |len_bytes: Option<u64>| len_bytes.map(quantity::size);
+    let rate =
+        run.input_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
+    facts(&[
+        ("time", run.elapsed_s.map(quantity::seconds)),
+        ("inputs", run.inputs.map(quantity::count)),
+        ("input", size(run.input_len_bytes)),
+        ("output", size(run.output_len_bytes)),
+        ("uncompressed", size(run.logical_len_bytes)),
+        ("input rate", rate),
+        ("datasets", run.datasets.map(quantity::count)),
+        ("metadata", size(run.metadata_len_bytes)),
+        ("threads", run.engine.jobs.map(quantity::count)),
+        ("peak memory", size(run.memory.peak_rss_bytes)),
+        ("buffers, at most", size(run.memory.budget_peak_bytes)),
+    ])
+}
+
+/// Names and values, those that are known.
+pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
+    let facts = facts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let items: String =
+        facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", html(value))).collect();
+    format!("<dl>{items}</dl>\n")
+}
+
+pub(crate) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
+    let head: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
+    let row = |cells: &Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!("<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n")
+}
+
+/// The stages of all ranks, in numbers.
+fn stage_table(run: &Run) -> String {
+    let mut sums: BTreeMap<usize, Stage> = BTreeMap::new();
+    let mut places: Vec<&str> = Vec::new();
+    for stage in run.all_stages() {
+        let place = places.iter().position(|name| *name == stage.stage).unwrap_or_else(|| {
+            places.push(&stage.stage);
+            places.len() - 1
+        });
+        let sum =
+            sums.entry(place).or_insert_with(|| Stage { wall_s: 0.0, cpu_s: 0.0, bytes: 0, calls: 0, ..stage.clone() });
+        sum.wall_s += stage.wall_s;
+        sum.cpu_s += stage.cpu_s;
+        sum.bytes = sum.bytes.saturating_add(stage.bytes);
+        sum.calls = sum.calls.saturating_add(stage.calls);
+    }
+    let row = |stage: &Stage| {
+        vec![
+            stage.stage.clone(),
+            quantity::seconds(stage.wall_s),
+            quantity::seconds(stage.cpu_s),
+            quantity::size(stage.bytes),
+            quantity::count(stage.calls),
+        ]
+    };
+    let rows: Vec<Vec<String>> = sums.values().map(row).collect();
+    table(&["stage", "time", "processor", "bytes", "calls"], &rows)
+}
+
+/// What was foretold, beside what happened.
+fn predictions(run: &Run) -> String {
+    let Some(prediction) = &run.prediction else { return String::new() };
+    let sizes = [
+        (
+            "chunks and values",
+            prediction.stored_len_bytes,
+            run.output_len_bytes.zip(run.metadata_len_bytes).map(|(all, part)| all.saturating_sub(part)),
+        ),
+        ("metadata", prediction.metadata_len_bytes, run.metadata_len_bytes),
+        ("memory of buffers", prediction.memory_len_bytes, run.memory.budget_peak_bytes),
+    ];
+    let ratio =
+        |predicted: f64, actual: f64| if actual > 0.0 { format!("{:.2}", predicted / actual) } else { "-".to_owned() };
+    let mut rows = Vec::new();
+    for (name, predicted, actual) in sizes {
+        if let (Some(predicted), Some(actual)) = (predicted, actual) {
+            let ratio = ratio(predicted as f64, actual as f64);
+            rows.push(vec![name.to_owned(), quantity::size(predicted), quantity::size(actual), ratio]);
+        }
+    }
+    if let (Some(predicted), Some(actual)) = (prediction.elapsed_s, run.engine.elapsed_s) {
+        rows.push(vec![
+            "execution".to_owned(),
+            quantity::seconds(predicted),
+            quantity::seconds(actual),
+            ratio(predicted, actual),
+        ]);
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("<h3>Foretold and found</h3>\n{}", table(&["", "foretold", "found", "ratio"], &rows))
+}
+
+/// The words of a command line, quoted for a shell where they need it.
+fn command_line(words: &[String]) -> String {
+    let is_plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+@%".contains(c));
+    let quoted =
+        |word: &String| if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn shown(text: &str) -> Shown {
+        let run = Run::parse(Path::new("run.json"), text.as_bytes()).unwrap();
+        let subject = Subject::Run(Box::new(ShownRun { run, ..ShownRun::default() }));
+        Shown { name: "run.json".to_owned(), subject }
+    }
+
+    const RUN: &str = r#"{"program": "raddle 1", "invocation": ["raddle", "merge", "a b.h5", "<x>"], "output": "o<&>.h5",
+        "input_len_bytes": 1000, "output_len_bytes": 900, "metadata_len_bytes": 100, "elapsed_s": 2.0,
+        "prediction": {"stored_len_bytes": 400, "metadata_len_bytes": 100},
+        "stages": [{"rank": 0, "stage": "scan", "wall_s": 1.0, "cpu_s": 0.5, "bytes": 10, "calls": 2}],
+        "engine": {"stages": [{"rank": 1, "stage": "scan", "wall_s": 1.0, "cpu_s": 0.5, "bytes": 10, "calls": 2}]}}"#;
+
+    #[test]
+    fn a_page_is_whole_and_asks_nothing_of_a_network() {
+        let page = page(&[shown(RUN)]);
+        for part in [
+            "<svg",
+            "Time by stage",
+            "Foretold and found",
+            "raddle merge &#39;a b.h5&#39; &#39;&lt;x&gt;&#39;",
+            "o&lt;&amp;&gt;.h5",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
+        // Both ranks together: 2 seconds, 20 bytes, 4 calls; predicted 400 of 800.
+        assert!(page.contains("<tr><td>scan</td><td>2.00 s</td><td>1.00 s</td><td>20 B</td><td>4</td></tr>"), "{page}");
+        assert!(page.contains("<td>400 B</td><td>800 B</td><td>0.50</td>"), "{page}");
+    }
+
+    #[test]
+    fn verdicts_and_figures_are_shown_of_what_was_measured() {
+        let run = |wall_s: f64| {
+            format!(
+                r#"{{"stages": [{{"stage": "write", "wall_s": {wall_s}, "cpu_s": 9}}], "len_bytes": 1000, "file_len_bytes": 2048, "calls": {{"read": 1, "write": 4}}}}"#
+            )
+        };
+        let arm = |name: &str, wall_s: f64, found: &str| {
+            let runs = [run(wall_s), run(wall_s * 2.0), "null".to_owned()].join(",");
+            format!(r#"{{"arm": {{"candidate": {{"name": "{name}"}}, "runs": [{runs}]}}, {found}}}"#)
+        };
+        let found = r#""estimate": {"ratio": 0.5, "interval": [0.4, 0.6]}, "verdict": "better""#;
+        let worse = r#""estimate": {"ratio": 4.0, "interval": [3.0, 5.0]}, "verdict": "worse""#;
+        let text = format!(
+            r#"{{"invocation": ["raddle", "tune"], "workload": "<mine>", "experiments": [{{"name": "one", "paper": "3 < 4 times", "sweep": {{"metric": "wall_s", "arms": [{}, {}, {}, {}]}}}}]}}"#,
+            arm("default", 1.0, r#""estimate": null"#),
+            arm("gzip=<1>", 0.5, found),
+            arm("gzip=9", 4.0, worse),
+            arm("szip=8", 0.0, r#""verdict": "cannot_tell", "estimate": {"ratio": 0, "interval": [0, 1]}"#)
+                .replace(r#"{"arm": {"#, r#"{"arm": {"fault": {"not_applicable": "no \"szip\""}, "#,),
+        );
+        let done = Measurement::parse(Path::new("tune.json"), text.as_bytes()).unwrap();
+        let page =
+            page(&[Shown { name: "tune.json".to_owned(), subject: Subject::Measurement(Box::new(done.clone())) }]);
+        for part in [
+            "<title>raddle tune</title>",
+            "&lt;mine&gt; at ",
+            "The paper: 3 &lt; 4 times",
+            "<td>gzip=&lt;1&gt;</td><td>better</td><td>0.50</td><td>0.40 to 0.60</td><td>2</td><td>1.00 s</td><td>5</td><td>2.00 KiB</td>",
+            "<td>szip=8</td><td>-</td><td>-</td>",
+            "szip=8 was left out: no &quot;szip&quot;",
+            "Sorted speed-ups",
+            "one: gzip=&lt;1&gt;: 2.00 times, better",
+            "default: median 750 B/s of 2 runs",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
+        let names: Vec<String> = comparisons::all(&done).into_iter().map(|figure| figure.name).collect();
+        assert_eq!(names, ["speed-ups", "1-sweep", "1-rates", "1-times"]);
+        assert!(Measurement::parse(Path::new("x"), b"{\"experiments\": []}").is_err());
+    }
+
+    #[test]
+    fn several_runs_have_names() {
+        let page = page(&[shown(RUN), shown(RUN)]);
+        assert_eq!(page.matches("<h2>run.json</h2>").count(), 2);
+        assert!(page.contains("<title>2 raddle runs</title>"));
+    }
+}

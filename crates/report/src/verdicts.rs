@@ -1,0 +1,82 @@
+//! The part of a page that shows what was measured of HDF5: verdicts in a table, and the figures behind them.
+
+use crate::comparisons::{self, words};
+use crate::figures::element;
+use crate::measured::{Experiment, Fault, Finding, Findings, Measurement};
+use crate::page::{facts, table};
+use crate::quantity;
+use crate::svg::html;
+
+/// All of a measurement.
+pub(crate) fn section(done: &Measurement) -> String {
+    let mut text = format!("<p>{}</p>\n", html(&done.title));
+    text.push_str(&facts(&[
+        ("workload", Some(format!("{} at {}", done.workload, done.scale))),
+        ("HDF5", Some(format!("{} ({})", done.hdf5.version, done.hdf5.library))),
+        ("time", done.elapsed_s.map(quantity::seconds)),
+        ("file system", Some(done.file_system.kind.clone())),
+        ("processor", Some(format!("{}, {}", done.machine.processor, quantity::counted(done.machine.cores, "core")))),
+        ("system", Some(done.machine.system.clone())),
+    ]));
+    text.extend(comparisons::speed_ups(done).as_ref().map(element));
+    for (place, experiment) in done.experiments.iter().enumerate() {
+        text.push_str(&format!("<h2>{}</h2>\n<p>{}</p>\n", html(&experiment.name), html(&experiment.title)));
+        text.push_str(&of_experiment(experiment));
+        comparisons::of_experiment(experiment, place).iter().for_each(|figure| text.push_str(&element(figure)));
+    }
+    text
+}
+
+fn of_experiment(experiment: &Experiment) -> String {
+    let sweep = &experiment.sweep;
+    let mut text = String::new();
+    text.extend(experiment.paper.as_ref().map(|paper| format!("<p class=\"soft\">The paper: {}</p>\n", html(paper))));
+    if sweep.is_noise {
+        text.push_str("<p>Two equal defaults differed: on this machine, then, nothing can be told.</p>\n");
+    }
+    if sweep.metric == "cpu_s" {
+        let variation = 100.0 * sweep.wall_variation;
+        text.push_str(&format!(
+            "<p class=\"soft\">Elapsed times of equal runs vary by {variation:.0} %: processor times are compared.</p>\n"
+        ));
+    }
+    text.push_str(&verdicts(sweep));
+    if let Some(proof) = &experiment.proof {
+        text.push_str(&format!("<h3>The winner once more, on other values</h3>\n{}", verdicts(proof)));
+    }
+    text
+}
+
+fn verdicts(findings: &Findings) -> String {
+    let time = if findings.metric == "cpu_s" { "cpu time" } else { "time" };
+    let titles = ["setting", "verdict", "ratio", "95 % interval", "runs", time, "calls", "file"];
+    let rows: Vec<Vec<String>> = findings.arms.iter().map(|finding| row(findings, finding)).collect();
+    let faults = findings.arms.iter().filter_map(|finding| {
+        let (what, why) = match finding.arm.fault.as_ref()? {
+            Fault::NotApplicable(why) => ("was left out", why),
+            Fault::Failed(why) => ("failed", why),
+        };
+        let name = html(&finding.arm.candidate.name);
+        Some(format!("<p class=\"soft\">{name} {what}: {}</p>\n", html(why)))
+    });
+    table(&titles, &rows) + &faults.collect::<String>()
+}
+
+fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
+    let times = findings.times(finding);
+    let none = || "-".to_owned();
+    let median = times.get(times.len() / 2).map(|time| quantity::seconds(*time));
+    let last = finding.arm.runs.iter().flatten().last();
+    let estimate = finding.estimate.filter(|estimate| estimate.is_fit());
+    vec![
+        finding.arm.candidate.name.clone(),
+        words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none())).to_owned(),
+        estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
+        estimate.map_or_else(none, |estimate| format!("{:.2} to {:.2}", estimate.interval[0], estimate.interval[1])),
+        times.len().to_string(),
+        median.unwrap_or_else(none),
+        last.and_then(|run| run.calls)
+            .map_or_else(none, |calls| quantity::count(calls.read.saturating_add(calls.write))),
+        last.map_or_else(none, |run| quantity::size(run.file_len_bytes)),
+    ]
+}

@@ -1,0 +1,180 @@
+//! What can go wrong with workloads, runs and profiles; every variant names the file or setting and what to do.
+
+use crate::knob::{Knob, Value};
+use std::path::PathBuf;
+
+/// Result of this crate.
+pub type Result<T, E = TuneError> = std::result::Result<T, E>;
+
+/// An error of measuring.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// The operating system refused.
+    #[error("{}: {operation} failed: {source}", path.display())]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// A profile or workload that is no TOML of this form.
+    #[error("{}: not a {what} of this version: {source}", path.display())]
+    Form {
+        /// File.
+        path: PathBuf,
+        /// `profile` or `workload`.
+        what: &'static str,
+        /// Cause, with line and column.
+        source: Box<toml::de::Error>,
+    },
+    /// A profile that a newer raddle wrote.
+    #[error("{}: a profile of form {found}, this raddle knows form {known}: use the raddle that wrote it, or a newer one", path.display())]
+    Newer {
+        /// File.
+        path: PathBuf,
+        /// Its form.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// A value that the setting cannot have.
+    #[error("{knob} cannot be {value}: it is {}", knob.kind())]
+    Value {
+        /// Setting.
+        knob: Knob,
+        /// Value.
+        value: Value,
+    },
+    /// A setting under a heading that is not its own.
+    #[error("{}: {knob} belongs under [{belongs}.{knob}]", path.display())]
+    Heading {
+        /// File.
+        path: PathBuf,
+        /// Setting.
+        knob: Knob,
+        /// Where it should be.
+        belongs: &'static str,
+    },
+    /// Not a version of HDF5.
+    #[error("{text:?} is no version of HDF5: give two numbers, for example 1.10")]
+    Reader {
+        /// What was given.
+        text: String,
+    },
+    /// A workload that contradicts itself.
+    #[error("{}: experiment {experiment}: {fault}", path.display())]
+    Workload {
+        /// File, or name of the preset.
+        path: PathBuf,
+        /// Experiment, or where it would stand.
+        experiment: String,
+        /// What is wrong.
+        fault: WorkloadFault,
+    },
+    /// Neither a preset nor a file.
+    #[error("{name}: no such workload: give a file, or one of {}", crate::workload::preset_names().join(", "))]
+    NoSuchWorkload {
+        /// What was given.
+        name: String,
+    },
+    /// A setting that this library, on this machine, does not have.
+    #[error("{knob} = {value} is not to be had: {why}")]
+    NotApplicable {
+        /// Setting.
+        knob: Knob,
+        /// Value.
+        value: Value,
+        /// Why.
+        why: Obstacle,
+    },
+    /// HDF5 refused.
+    #[error(transparent)]
+    Hdf5(#[from] raddle_hdf5::Hdf5Error),
+    /// A worker's answer or request that is none.
+    #[error("a worker said what makes no sense: {source}")]
+    Answer {
+        /// Cause.
+        source: serde_json::Error,
+    },
+    /// Too little free space for the files of runs.
+    #[error("{}: {free_len_bytes} bytes are free, runs may take {needed_len_bytes}: name another folder, or a smaller scale", folder.display())]
+    NoSpace {
+        /// Folder.
+        folder: PathBuf,
+        /// What runs may take.
+        needed_len_bytes: u64,
+        /// What is free.
+        free_len_bytes: u64,
+    },
+    /// An experiment without a default.
+    #[error("there is nothing to compare")]
+    NothingToCompare,
+    /// The user or the system asked to stop.
+    #[error("stopped before it was done")]
+    Cancelled,
+    /// A worker that could not do its run.
+    #[error("a run failed: {message}")]
+    Run {
+        /// What the worker said, or how it ended.
+        message: String,
+    },
+}
+
+/// What is wrong with a workload.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadFault {
+    /// There is no experiment at all.
+    #[error("a workload has at least one")]
+    None,
+    /// Two of one name.
+    #[error("there is another of this name")]
+    Twice,
+    /// Nothing is compared.
+    #[error("nothing is compared: give knobs or variants")]
+    NothingCompared,
+    /// The kernel cannot be understood.
+    #[error("its kernel: {0}")]
+    Kernel(Box<toml::de::Error>),
+    /// A number of the kernel is 0, or so large that nothing can be that long.
+    #[error("its kernel: {0} is 0 or too large")]
+    Size(&'static str),
+    /// A value of a setting.
+    #[error(transparent)]
+    Setting(Box<TuneError>),
+    /// A chunk for another number of dimensions.
+    #[error("chunk {shape:?} does not fit datasets of {dims:?}")]
+    Chunk {
+        /// Shape.
+        shape: Vec<u64>,
+        /// Extent.
+        dims: Vec<u64>,
+    },
+    /// The experiment that the profile is to come from is not there.
+    #[error("is to give the profile, and is not there")]
+    NoSource,
+}
+
+/// Why a setting is not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// Too old a library.
+    #[error("HDF5 {0} does not know it")]
+    Version(String),
+    /// Built without a filter.
+    #[error("HDF5 {0} was built without this filter")]
+    Filter(String),
+    /// Only for programs of several ranks.
+    #[error("it takes several ranks of MPI")]
+    Ranks,
+    /// Only on Lustre.
+    #[error("it takes a file system with stripes")]
+    Stripes,
+    /// Does not fit the datasets of the kernel.
+    #[error("it does not fit the datasets {0:?}")]
+    Dims(Vec<u64>),
+}

@@ -1,0 +1,120 @@
+//! Which machine and file system something was measured on, so that a profile is not taken to another by mistake.
+//!
+//! Invariant: nothing in it names a user, a host or a path.
+
+use crate::error::{Result, TuneError};
+use raddle_core::stripes;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Model of the processor, as the system names it.
+    pub processor: String,
+    /// Cores that the measuring process might use.
+    pub cores: u32,
+    /// Main memory.
+    pub memory_bytes: u64,
+    /// Operating system and its version.
+    pub system: String,
+}
+
+/// A file system, as seen from a folder in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// Its kind: `ext4`, `lustre`, `tmpfs`, or the number that the kernel gives.
+    pub kind: String,
+    /// Bytes of a block or, on a striped file system, of a stripe.
+    pub block_len_bytes: u64,
+    /// Stripes of the folder's files, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe_count: Option<u32>,
+}
+
+impl Machine {
+    /// The one that this process runs on.
+    pub fn here() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let (processors, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
+        let memory_kib =
+            field(&memory, "MemTotal").and_then(|total| total.strip_suffix("kB")?.trim().parse::<u64>().ok());
+        Self {
+            processor: field(&processors, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: std::thread::available_parallelism()
+                .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+            memory_bytes: memory_kib.unwrap_or(0).saturating_mul(1024),
+            system: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim()),
+        }
+    }
+
+    /// Whether what was measured on `self` may hold on `other`: same processor and number of cores. Memory and kernel
+    /// versions change without changing much.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.processor == other.processor && self.cores == other.cores
+    }
+}
+
+/// `f_type` of `statfs(2)` and the names of file systems.
+const KINDS: [(u64, &str); 18] = [
+    (0xEF53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683E, "btrfs"),
+    (0x2FC1_2FC1, "zfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x8584_58F6, "ramfs"),
+    (0x794C_7630, "overlay"),
+    (0x0BD0_0BD0, "lustre"),
+    (0x4750_4653, "gpfs"),
+    (0x1983_0326, "beegfs"),
+    (0x00C3_6400, "ceph"),
+    (0x6969, "nfs"),
+    (0x517B, "smb"),
+    (0xFE53_4D42, "smb2"),
+    (0xFF53_4D42, "cifs"),
+    (0x6573_5546, "fuse"),
+    (0x0102_1997, "9p"),
+    (0xF2F5_2010, "f2fs"),
+];
+
+impl FileSystem {
+    /// The one that holds `folder`.
+    ///
+    /// # Errors
+    /// If the folder is not there.
+    pub fn of_folder(folder: &Path) -> Result<Self> {
+        let failed =
+            |source| TuneError::Io { path: folder.to_path_buf(), operation: "asking for its file system", source };
+        // The type is an int on one platform and unsigned on another: the lower 32 bits are the number.
+        let number = rustix::fs::statfs(folder).map_err(|error| failed(error.into()))?.f_type as u64 & 0xFFFF_FFFF;
+        let stripes = stripes::of_folder(folder).map_err(failed)?;
+        let known = KINDS.iter().find(|(magic, _)| *magic == number);
+        Ok(Self {
+            kind: known.map_or_else(|| format!("{number:#x}"), |(_, name)| (*name).to_owned()),
+            block_len_bytes: stripes.len_bytes,
+            stripe_count: stripes.count,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_fingerprint() {
+        let here = Machine::here();
+        assert!(here.cores > 0 && !here.processor.is_empty());
+        assert!(here.is_like(&Machine { memory_bytes: 0, ..here.clone() }));
+        assert!(!here.is_like(&Machine { cores: here.cores + 1, ..here.clone() }));
+        let folder = tempfile::tempdir().unwrap();
+        let file_system = FileSystem::of_folder(folder.path()).unwrap();
+        assert!(file_system.block_len_bytes > 0 && !file_system.kind.is_empty());
+        let error = FileSystem::of_folder(&folder.path().join("absent")).unwrap_err().to_string();
+        assert!(error.contains("absent"), "{error}");
+    }
+}

@@ -1,0 +1,244 @@
+//! What a run does to a file: the shapes of work that programs are known for, with their sizes.
+//!
+//! Values only; `worker` carries them out. Invariant: a kernel that [`Kernel::check`] accepts writes
+//! [`Kernel::len_bytes`] bytes of values, whatever the settings.
+
+use crate::error::WorkloadFault;
+use serde::{Deserialize, Serialize};
+
+/// A shape of work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Kernel {
+    /// One dataset of levels x rows x longitudes, written some rows at a time over all levels, as the OCCAM conversion
+    /// program does (Allen and others 2005).
+    Occam {
+        /// Levels.
+        levels: u64,
+        /// Rows of latitude.
+        rows: u64,
+        /// Longitudes.
+        longitudes: u64,
+        /// Rows per write.
+        rows_per_write: u64,
+        /// Whether values have 8 bytes in memory and 4 in the file, and are converted.
+        #[serde(default)]
+        converts: bool,
+        /// Values.
+        #[serde(default)]
+        data: Data,
+    },
+    /// Many small datasets, each with attributes.
+    Many {
+        /// Datasets.
+        datasets: u64,
+        /// Elements of each, of 8 bytes.
+        elements: u64,
+        /// Attributes of each.
+        attributes: u64,
+        /// Whether what is timed is opening and reading all of them.
+        #[serde(default)]
+        reads: bool,
+    },
+    /// Blocks of a file one after the other, as IOR writes them.
+    Ior {
+        /// Through what.
+        api: Api,
+        /// Bytes of a write, a multiple of 8.
+        transfer_len_bytes: u64,
+        /// Writes per dataset.
+        blocks: u64,
+        /// Datasets; more than 1 only through HDF5.
+        #[serde(default = "one")]
+        datasets: u64,
+    },
+    /// Eight variables of all particles, each written at once, as VPIC-IO does.
+    Vpic {
+        /// Particles.
+        particles: u64,
+    },
+    /// The file of [`Kernel::Vpic`] read in parts, as BD-CATS-IO does.
+    Bdcats {
+        /// Particles.
+        particles: u64,
+        /// Parts of each variable.
+        parts: u64,
+    },
+    /// Boxes of unequal size, level by level, each written at its place in its level's dataset, as AMReX does.
+    Amrex {
+        /// Levels.
+        levels: u64,
+        /// Boxes per level.
+        boxes: u64,
+        /// Cells along the longest edge of a box.
+        longest_edge: u64,
+        /// Values per cell.
+        components: u64,
+    },
+    /// Tables to which every input adds its rows, as a merge in a loop over its inputs does.
+    Concat {
+        /// Inputs.
+        inputs: u64,
+        /// Tables.
+        datasets: u64,
+        /// Rows that an input adds to a table.
+        rows: u64,
+        /// Values of a row, of 4 bytes.
+        columns: u64,
+    },
+    /// Tables read by ranges of rows, as an analysis reads its share of a merged file.
+    Read {
+        /// Tables.
+        datasets: u64,
+        /// Rows of a table.
+        rows: u64,
+        /// Values of a row, of 4 bytes.
+        columns: u64,
+        /// Rows of a range.
+        rows_per_read: u64,
+        /// Whether ranges come in drawn order, not one after the other.
+        #[serde(default)]
+        shuffled: bool,
+    },
+}
+
+/// Interface of [`Kernel::Ior`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// `pwrite`.
+    Posix,
+    /// `H5Dwrite`.
+    Hdf5,
+}
+
+/// Made values: a smooth field with measuring noise and land.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Data {
+    /// Equally likely values of the noise, in thousandths: what a compressor cannot foretell, 3 bits with 8.
+    pub noise: u64,
+    /// Share of values that are 0, in runs.
+    pub zero_fraction: f64,
+}
+
+impl Default for Data {
+    /// Ocean temperatures with a third of land.
+    fn default() -> Self {
+        Self { noise: 8, zero_fraction: 0.33 }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Variables of a particle.
+pub const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
+
+/// Longest run that is believed: 16 TiB.
+const LONGEST_BYTES: u64 = 16 << 40;
+
+impl Kernel {
+    /// Name in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Occam { .. } => "occam",
+            Self::Many { .. } => "many",
+            Self::Ior { .. } => "ior",
+            Self::Vpic { .. } => "vpic",
+            Self::Bdcats { .. } => "bdcats",
+            Self::Amrex { .. } => "amrex",
+            Self::Concat { .. } => "concat",
+            Self::Read { .. } => "read",
+        }
+    }
+
+    /// Numbers that multiply to what is written, with names; the last is bytes.
+    fn factors(&self) -> Vec<(&'static str, u64)> {
+        match *self {
+            Self::Occam { levels, rows, longitudes, .. } => {
+                vec![("levels", levels), ("rows", rows), ("longitudes", longitudes), ("element", 4)]
+            }
+            Self::Many { datasets, elements, .. } => {
+                vec![("datasets", datasets), ("elements", elements), ("element", 8)]
+            }
+            Self::Ior { transfer_len_bytes, blocks, datasets, .. } => {
+                vec![("datasets", datasets), ("blocks", blocks), ("transfer_len_bytes", transfer_len_bytes)]
+            }
+            Self::Vpic { particles } | Self::Bdcats { particles, .. } => {
+                vec![("particles", particles), ("element", 32)]
+            }
+            // No box is larger than the longest edge says.
+            Self::Amrex { levels, boxes, longest_edge: edge, components } => vec![
+                ("levels", levels),
+                ("boxes", boxes),
+                ("longest_edge", edge),
+                ("longest_edge", edge),
+                ("longest_edge", edge),
+                ("components", components),
+                ("element", 8),
+            ],
+            Self::Concat { inputs, datasets, rows, columns } => {
+                vec![("inputs", inputs), ("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
+            }
+            Self::Read { datasets, rows, columns, .. } => {
+                vec![("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
+            }
+        }
+    }
+
+    /// Bytes of values that it writes, or at most writes.
+    pub fn len_bytes(&self) -> u64 {
+        self.factors().iter().fold(1, |product, (_, factor)| product.saturating_mul(*factor))
+    }
+
+    /// Extent of its datasets, where chunks may be asked for.
+    pub fn dims(&self) -> Vec<u64> {
+        match *self {
+            Self::Occam { levels, rows, longitudes, .. } => vec![levels, rows, longitudes],
+            Self::Many { elements, .. } => vec![elements],
+            Self::Ior { transfer_len_bytes, blocks, .. } => vec![(transfer_len_bytes / 8).saturating_mul(blocks)],
+            Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![particles],
+            Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
+            Self::Read { rows, columns, .. } => vec![rows, columns],
+            // Each level has its own.
+            Self::Amrex { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// If not, with the number that is wrong.
+    pub fn check(&self) -> Result<(), WorkloadFault> {
+        let mut product = 1_u64;
+        for (name, factor) in self.factors() {
+            product = product.saturating_mul(factor);
+            if factor == 0 || product > LONGEST_BYTES {
+                return Err(WorkloadFault::Size(name));
+            }
+        }
+        match *self {
+            Self::Occam { rows, rows_per_write, .. } if rows_per_write == 0 || rows % rows_per_write != 0 => {
+                Err(WorkloadFault::Size("rows_per_write, or no divisor of rows,"))
+            }
+            Self::Occam { data: Data { noise, zero_fraction }, .. }
+                if noise == 0 || noise > 1 << 20 || !(0.0..=1.0).contains(&zero_fraction) =>
+            {
+                Err(WorkloadFault::Size("data.noise or data.zero_fraction"))
+            }
+            Self::Read { rows, rows_per_read, .. } if rows_per_read == 0 || rows_per_read > rows => {
+                Err(WorkloadFault::Size("rows_per_read, or more than rows,"))
+            }
+            Self::Bdcats { parts, particles } if parts == 0 || parts > particles => Err(WorkloadFault::Size("parts")),
+            Self::Ior { transfer_len_bytes, .. } if transfer_len_bytes % 8 != 0 => {
+                Err(WorkloadFault::Size("transfer_len_bytes modulo 8"))
+            }
+            Self::Ior { api: Api::Posix, datasets, .. } if datasets != 1 => {
+                Err(WorkloadFault::Size("datasets of POSIX"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

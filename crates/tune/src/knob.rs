@@ -1,0 +1,472 @@
+//! The settings of HDF5 that are measured and applied: their names, where they are set, and what they do to files.
+//!
+//! Not for setting them (`raddle_hdf5::chosen` for a worker, `apply` for other programs). Invariant: a knob's name is the
+//! same in workloads, profiles and reports, and stays the same from version to version.
+
+use crate::error::{Result, TuneError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Knob {
+    /// `H5Pset_alignment`: objects of [`Knob::AlignmentThreshold`] bytes or more begin at a multiple of this.
+    Alignment,
+    /// The shortest object that is aligned; where only [`Knob::Alignment`] is set, [`ALIGNMENT_THRESHOLD_BYTES`].
+    AlignmentThreshold,
+    /// `H5Pset_meta_block_size`, in bytes.
+    MetaBlock,
+    /// `H5Pset_small_data_block_size`, in bytes.
+    SmallDataBlock,
+    /// `H5Pset_sieve_buf_size`, in bytes: for contiguous datasets only.
+    Sieve,
+    /// `H5Pset_cache` or `H5Pset_chunk_cache`: bytes per open dataset.
+    ChunkCache,
+    /// Slots of the chunk cache's hash table.
+    ChunkCacheSlots,
+    /// Preemption policy of the chunk cache, from 0 to 1.
+    ChunkCachePreemption,
+    /// `H5Pset_mdc_config`: initial bytes of the metadata cache.
+    MetadataCache,
+    /// `H5Pset_mdc_config` without evictions: metadata is written when the file is closed. Its memory grows.
+    DeferFlush,
+    /// `H5Pset_coll_metadata_write` and `H5Pset_all_coll_metadata_ops`; hangs programs whose ranks open different objects.
+    CollectiveMetadata,
+    /// `H5Pset_libver_bounds`: both bounds, `v18`, `v110`, `v112`, `v114` or `latest`.
+    Libver,
+    /// `H5Pset_page_buffer_size`, in bytes: for files with [`Knob::FilePage`] and one process.
+    PageBuffer,
+    /// `H5Pset_buffer`, in bytes: for values that are converted.
+    ConversionBuffer,
+    /// `cb_nodes` of ROMIO.
+    CbNodes,
+    /// `cb_buffer_size` of ROMIO, in bytes.
+    CbBufferSize,
+    /// `romio_cb_write` and `romio_cb_read`: `enable`, `disable` or `automatic`.
+    CollectiveBuffering,
+    /// Stripes of the output's folder on Lustre.
+    StripeCount,
+    /// Bytes of a stripe on Lustre.
+    StripeSize,
+    /// `H5Pset_file_space_page_size` with paged aggregation: bytes of a page.
+    FilePage,
+    /// `H5Pset_chunk`: elements along each dimension.
+    Chunk,
+    /// `H5Pset_deflate`, from 0 (no filter) to 9.
+    Gzip,
+    /// `H5Pset_szip` with the nearest-neighbour mask: pixels per block, 0 for none.
+    Szip,
+    /// `H5Pset_shuffle`.
+    Shuffle,
+    /// `H5Pset_fletcher32`.
+    Fletcher32,
+    /// `H5Pset_fill_time(NEVER)`: what is never written is whatever the disk holds.
+    NoFill,
+    /// `H5Pset_layout(COMPACT)` for datasets of at most this many bytes.
+    Compact,
+}
+
+/// The threshold of alignment where none is given: below it a file of small datasets would be mostly holes.
+pub const ALIGNMENT_THRESHOLD_BYTES: u64 = 64 << 10;
+
+/// Where a setting is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// File access property list.
+    FileAccess,
+    /// File creation property list.
+    FileCreation,
+    /// Dataset creation property list.
+    DatasetCreation,
+    /// Dataset transfer property list.
+    Transfer,
+    /// Hints of MPI-IO.
+    MpiHints,
+    /// The folder of the output.
+    Folder,
+}
+
+/// A value of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// On or off.
+    Flag(bool),
+    /// Bytes or a count.
+    Whole(u64),
+    /// A fraction.
+    Number(f64),
+    /// A name.
+    Text(String),
+    /// Elements along each dimension.
+    Shape(Vec<u64>),
+}
+
+/// What kind of value a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Value::Flag`].
+    Flag,
+    /// [`Value::Whole`], bytes.
+    Bytes,
+    /// [`Value::Whole`] up to this number.
+    Count(u64),
+    /// [`Value::Number`] from 0 to 1, or the whole numbers 0 and 1.
+    Fraction,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// [`Value::Shape`].
+    Shape,
+}
+
+impl Knob {
+    /// All of them.
+    pub const ALL: [Self; 27] = [
+        Self::Alignment,
+        Self::AlignmentThreshold,
+        Self::MetaBlock,
+        Self::SmallDataBlock,
+        Self::Sieve,
+        Self::ChunkCache,
+        Self::ChunkCacheSlots,
+        Self::ChunkCachePreemption,
+        Self::MetadataCache,
+        Self::DeferFlush,
+        Self::CollectiveMetadata,
+        Self::Libver,
+        Self::PageBuffer,
+        Self::ConversionBuffer,
+        Self::CbNodes,
+        Self::CbBufferSize,
+        Self::CollectiveBuffering,
+        Self::StripeCount,
+        Self::StripeSize,
+        Self::FilePage,
+        Self::Chunk,
+        Self::Gzip,
+        Self::Szip,
+        Self::Shuffle,
+        Self::Fletcher32,
+        Self::NoFill,
+        Self::Compact,
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Alignment => "alignment",
+            Self::AlignmentThreshold => "alignment_threshold",
+            Self::MetaBlock => "meta_block",
+            Self::SmallDataBlock => "small_data_block",
+            Self::Sieve => "sieve",
+            Self::ChunkCache => "chunk_cache",
+            Self::ChunkCacheSlots => "chunk_cache_slots",
+            Self::ChunkCachePreemption => "chunk_cache_preemption",
+            Self::MetadataCache => "metadata_cache",
+            Self::DeferFlush => "defer_flush",
+            Self::CollectiveMetadata => "collective_metadata",
+            Self::Libver => "libver",
+            Self::PageBuffer => "page_buffer",
+            Self::ConversionBuffer => "conversion_buffer",
+            Self::CbNodes => "cb_nodes",
+            Self::CbBufferSize => "cb_buffer_size",
+            Self::CollectiveBuffering => "collective_buffering",
+            Self::StripeCount => "stripe_count",
+            Self::StripeSize => "stripe_size",
+            Self::FilePage => "file_page",
+            Self::Chunk => "chunk",
+            Self::Gzip => "gzip",
+            Self::Szip => "szip",
+            Self::Shuffle => "shuffle",
+            Self::Fletcher32 => "fletcher32",
+            Self::NoFill => "no_fill",
+            Self::Compact => "compact",
+        }
+    }
+
+    /// Where it is set.
+    pub fn place(self) -> Place {
+        match self {
+            Self::ConversionBuffer => Place::Transfer,
+            Self::CbNodes | Self::CbBufferSize | Self::CollectiveBuffering => Place::MpiHints,
+            Self::StripeCount | Self::StripeSize => Place::Folder,
+            Self::FilePage => Place::FileCreation,
+            Self::Chunk | Self::Gzip | Self::Szip | Self::Shuffle | Self::Fletcher32 | Self::NoFill | Self::Compact => {
+                Place::DatasetCreation
+            }
+            _ => Place::FileAccess,
+        }
+    }
+
+    /// Whether it decides how values are laid out or filtered in the file, not only where and when they are written: such
+    /// settings are given to other programs only where the user allows it.
+    pub fn changes_layout(self) -> bool {
+        matches!(self.place(), Place::DatasetCreation | Place::FileCreation) || self == Self::Libver
+    }
+
+    /// What it takes.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::DeferFlush | Self::CollectiveMetadata | Self::Shuffle | Self::Fletcher32 | Self::NoFill => Kind::Flag,
+            Self::ChunkCachePreemption => Kind::Fraction,
+            Self::Libver => Kind::OneOf(&["v18", "v110", "v112", "v114", "latest"]),
+            Self::CollectiveBuffering => Kind::OneOf(&["enable", "disable", "automatic"]),
+            Self::Chunk => Kind::Shape,
+            Self::Gzip => Kind::Count(9),
+            Self::Szip => Kind::Count(32),
+            Self::ChunkCacheSlots | Self::CbNodes | Self::StripeCount => Kind::Count(1 << 32),
+            _ => Kind::Bytes,
+        }
+    }
+
+    /// The oldest HDF5 that reads a file made with this value; `None` for a setting that the file does not show, or that
+    /// all read.
+    pub fn readable_by(self, value: &Value) -> Option<Reader> {
+        match (self, value) {
+            (Self::FilePage, _) => Some(Reader(1, 10)),
+            (Self::Libver, Value::Text(bound)) => match bound.as_str() {
+                "v18" => None,
+                "v110" => Some(Reader(1, 10)),
+                "v112" => Some(Reader(1, 12)),
+                "v114" => Some(Reader(1, 14)),
+                // What the newest writes, only the newest reads: seen with chunk indexes of 2.x and readers of 1.10.
+                _ => Some(Reader(2, 0)),
+            },
+            _ => None,
+        }
+    }
+
+    /// `chunk_cache=64MiB`: the setting with its value, as people write it.
+    pub fn assignment(self, value: &Value) -> String {
+        let unit = |len_bytes: u64| match len_bytes {
+            0 => "0".to_owned(),
+            _ if len_bytes.is_multiple_of(1 << 20) => format!("{}MiB", len_bytes >> 20),
+            _ if len_bytes.is_multiple_of(1 << 10) => format!("{}KiB", len_bytes >> 10),
+            _ => len_bytes.to_string(),
+        };
+        match (self.kind(), value) {
+            (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", unit(*len_bytes)),
+            _ => format!("{self}={value}"),
+        }
+    }
+
+    /// Whether `value` is of its kind.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check(self, value: &Value) -> Result<()> {
+        let is_fit = match (self.kind(), value) {
+            (Kind::Flag, Value::Flag(_)) | (Kind::Bytes, Value::Whole(_)) => true,
+            (Kind::Count(most), Value::Whole(count)) => *count <= most,
+            (Kind::Fraction, Value::Number(number)) => (0.0..=1.0).contains(number),
+            (Kind::Fraction, Value::Whole(number)) => *number <= 1,
+            (Kind::OneOf(names), Value::Text(name)) => names.contains(&name.as_str()),
+            (Kind::Shape, Value::Shape(shape)) => !shape.is_empty() && shape.iter().all(|count| *count > 0),
+            _ => false,
+        };
+        if is_fit { Ok(()) } else { Err(TuneError::Value { knob: self, value: value.clone() }) }
+    }
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("true or false"),
+            Self::Bytes => f.write_str("a number of bytes"),
+            Self::Count(most) => write!(f, "a whole number up to {most}"),
+            Self::Fraction => f.write_str("a number from 0 to 1"),
+            Self::OneOf(names) => write!(f, "one of {}", names.join(", ")),
+            Self::Shape => f.write_str("a list of numbers above 0"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => f.write_str(if *flag { "on" } else { "off" }),
+            Self::Whole(whole) => write!(f, "{whole}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+            Self::Shape(shape) => f.write_str(&shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x")),
+        }
+    }
+}
+
+/// A version of HDF5 by which files are to be readable: `1.10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Reader(pub u32, pub u32);
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl std::str::FromStr for Reader {
+    type Err = TuneError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parsed =
+            text.split_once('.').and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
+        parsed.ok_or_else(|| TuneError::Reader { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for Reader {
+    type Error = TuneError;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Reader> for String {
+    fn from(reader: Reader) -> Self {
+        reader.to_string()
+    }
+}
+
+/// Values of settings; what is not in it stays as HDF5 has it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Settings(pub BTreeMap<Knob, Value>);
+
+impl Settings {
+    /// These and `others`, which win.
+    #[must_use]
+    pub fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.iter().map(|(knob, value)| (*knob, value.clone())));
+        all
+    }
+
+    /// The same with one more.
+    #[must_use]
+    pub fn and(mut self, knob: Knob, value: Value) -> Self {
+        self.0.insert(knob, value);
+        self
+    }
+
+    /// `alignment=1MiB gzip=4`: all of them as people write them; `default` for none.
+    pub fn words(&self) -> String {
+        let all: Vec<String> = self.0.iter().map(|(knob, value)| knob.assignment(value)).collect();
+        if all.is_empty() { "default".to_owned() } else { all.join(" ") }
+    }
+
+    /// A value.
+    pub fn get(&self, knob: Knob) -> Option<&Value> {
+        self.0.get(&knob)
+    }
+
+    /// A value in bytes or a count.
+    pub fn whole(&self, knob: Knob) -> Option<u64> {
+        match self.get(knob)? {
+            Value::Whole(whole) => Some(*whole),
+            _ => None,
+        }
+    }
+
+    /// A fraction.
+    pub fn number(&self, knob: Knob) -> Option<f64> {
+        match self.get(knob)? {
+            Value::Whole(whole) => Some(*whole as f64),
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Whether it is switched on.
+    pub fn is_on(&self, knob: Knob) -> bool {
+        self.get(knob) == Some(&Value::Flag(true))
+    }
+
+    /// The oldest HDF5 that reads files made with these; `None` if all do.
+    pub fn readable_by(&self) -> Option<Reader> {
+        self.0.iter().filter_map(|(knob, value)| knob.readable_by(value)).max()
+    }
+
+    /// Whether all values are of their kind.
+    ///
+    /// # Errors
+    /// For the first that is not.
+    pub fn check(&self) -> Result<()> {
+        self.0.iter().try_for_each(|(knob, value)| knob.check(value))
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("default");
+        }
+        for (place, (knob, value)) in self.0.iter().enumerate() {
+            write!(f, "{}{knob}={value}", if place > 0 { " " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_files_are_those_of_the_code() {
+        for knob in Knob::ALL {
+            let json = serde_json::to_string(&knob).unwrap();
+            assert_eq!(json, format!("\"{}\"", knob.name()));
+            assert_eq!(serde_json::from_str::<Knob>(&json).unwrap(), knob);
+        }
+        let distinct: std::collections::BTreeSet<Knob> = Knob::ALL.into();
+        assert_eq!(distinct.len(), Knob::ALL.len());
+    }
+
+    #[test]
+    fn values_of_another_kind_are_refused() {
+        assert!(Knob::Gzip.check(&Value::Whole(9)).is_ok());
+        assert!(Knob::Gzip.check(&Value::Whole(10)).is_err());
+        assert!(Knob::Chunk.check(&Value::Shape(vec![1, 0])).is_err());
+        assert!(Knob::ChunkCachePreemption.check(&Value::Number(f64::NAN)).is_err());
+        assert!(Knob::Libver.check(&Value::Text("v18".to_owned())).is_ok());
+        let error = Knob::Libver.check(&Value::Text("earliest".to_owned())).unwrap_err().to_string();
+        assert!(error.contains("libver") && error.contains("v110"), "{error}");
+    }
+
+    #[test]
+    fn bytes_are_written_as_people_do() {
+        let settings = Settings::default()
+            .and(Knob::Alignment, Value::Whole(3 << 20))
+            .and(Knob::Sieve, Value::Whole(65_536))
+            .and(Knob::MetaBlock, Value::Whole(1000))
+            .and(Knob::ChunkCache, Value::Whole(0))
+            .and(Knob::ChunkCacheSlots, Value::Whole(1024))
+            .and(Knob::Chunk, Value::Shape(vec![2, 3]));
+        let words = "alignment=3MiB meta_block=1000 sieve=64KiB chunk_cache=0 chunk_cache_slots=1024 chunk=2x3";
+        assert_eq!(settings.words(), words);
+        assert_eq!(Settings::default().words(), "default");
+    }
+
+    #[test]
+    fn the_oldest_reader_is_that_of_the_newest_feature() {
+        let old = Settings::default().and(Knob::Gzip, Value::Whole(1));
+        assert_eq!(old.readable_by(), None);
+        let paged = old.and(Knob::FilePage, Value::Whole(65_536));
+        assert_eq!(paged.readable_by(), Some(Reader(1, 10)));
+        let latest = paged.and(Knob::Libver, Value::Text("latest".to_owned()));
+        assert_eq!(latest.readable_by(), Some(Reader(2, 0)));
+        assert!("1.10".parse::<Reader>().unwrap() > Reader(1, 8));
+        assert!("one".parse::<Reader>().is_err());
+    }
+}

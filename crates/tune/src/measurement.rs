@@ -1,0 +1,270 @@
+//! A workload carried out: its experiments one after the other, in the time there is, and the profile that comes of it.
+//!
+//! Not for a single experiment (`campaign`, `search`). Invariants: time that an experiment does not need is left to those
+//! after it; a profile holds only what won twice, in the search and against the default on fresh values.
+
+use crate::campaign::{self, Bench, Conditions};
+use crate::error::Result;
+use crate::fingerprint::{FileSystem, Machine};
+use crate::kernel::Kernel;
+use crate::profile::{FORM, MeasuredLibrary, Profile};
+use crate::search::{self, Limits, Search, share_of};
+use crate::workload::{Experiment, Scale, Workload};
+use raddle_core::progress::{Event, Stage};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A workload and what its experiments say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measurement {
+    /// Name of the workload.
+    pub workload: String,
+    /// One line on it.
+    pub title: String,
+    /// Its scale.
+    pub scale: Scale,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// What was written to.
+    pub file_system: FileSystem,
+    /// The HDF5 that was measured.
+    pub hdf5: MeasuredLibrary,
+    /// What orders and values were drawn from.
+    pub seed: u64,
+    /// Whether waiting for the disk counted.
+    pub syncs: bool,
+    /// What settings might cost; absent where none were searched for.
+    pub limits: Option<Limits>,
+    /// Elapsed seconds of all of it.
+    pub elapsed_s: f64,
+    /// Experiments.
+    pub experiments: Vec<MeasuredExperiment>,
+    /// Place of the experiment that the profile comes from, among [`Measurement::experiments`].
+    #[serde(skip)]
+    source: Option<usize>,
+}
+
+/// An experiment and what it says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasuredExperiment {
+    /// Name.
+    pub name: String,
+    /// One line on it.
+    pub title: String,
+    /// What a paper found.
+    pub paper: Option<String>,
+    /// Shape of work.
+    pub kernel: Kernel,
+    /// Elapsed seconds.
+    pub elapsed_s: f64,
+    /// Sweep, rounds, proof.
+    #[serde(flatten)]
+    pub search: Search,
+}
+
+/// Carries out `workload`; with `limits`, what helps in the experiment that gives the profile is searched for. `told` hears
+/// of each experiment that is done.
+///
+/// # Errors
+/// As [`campaign::carry_out`].
+pub fn measure(
+    workload: &Workload,
+    limits: Option<&Limits>,
+    conditions: &Conditions,
+    bench: &Bench<'_>,
+    told: &mut dyn FnMut(&MeasuredExperiment),
+) -> Result<Measurement> {
+    let started = Instant::now();
+    let source = limits.map(|_| workload.profile_from);
+    let weights: Vec<f64> =
+        (0..).zip(&workload.experiments).map(|(place, e)| weight(e, source == Some(place))).collect();
+    let mut experiments: Vec<MeasuredExperiment> = Vec::new();
+    for (place, experiment) in workload.experiments.iter().enumerate() {
+        let share = weights[place] / weights[place..].iter().sum::<f64>();
+        let conditions = Conditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
+        let began = Instant::now();
+        bench.observer.event(&Event::StageStarted { stage: Stage::Measure, total_bytes: None });
+        let search = match limits {
+            Some(limits) if source == Some(place) => search::search(experiment, limits, &conditions, bench)?,
+            _ => Search::of_sweep(campaign::carry_out(&experiment.candidates(), &conditions, bench)?),
+        };
+        let elapsed_s = began.elapsed().as_secs_f64();
+        bench.observer.event(&Event::StageFinished { stage: Stage::Measure, elapsed_s });
+        let (name, title, paper) = (experiment.name.clone(), experiment.title.clone(), experiment.paper.clone());
+        let kernel = experiment.kernel.clone();
+        let done = MeasuredExperiment { name, title, paper, kernel, elapsed_s, search };
+        told(&done);
+        experiments.push(done);
+    }
+    let version = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
+    Ok(Measurement {
+        workload: workload.name.clone(),
+        title: workload.title.clone(),
+        scale: workload.scale,
+        machine: Machine::here(),
+        file_system: FileSystem::of_folder(bench.scratch.folder())?,
+        hdf5: MeasuredLibrary {
+            version: version.unwrap_or_default().to_owned(),
+            library: name_of(&conditions.library),
+        },
+        seed: conditions.seed,
+        syncs: conditions.syncs,
+        limits: limits.copied(),
+        elapsed_s: started.elapsed().as_secs_f64(),
+        experiments,
+        source,
+    })
+}
+
+/// How much of the time an experiment should have: bytes that a block writes, twice where a search follows.
+fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
+    let bytes: f64 = experiment.candidates().iter().map(|candidate| candidate.kernel.len_bytes() as f64).sum();
+    if is_searched { 2.0 * bytes } else { bytes }
+}
+
+fn name_of(library: &Option<PathBuf>) -> String {
+    library.as_deref().map_or_else(|| "bundled".to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+impl Measurement {
+    /// The profile, measured by `program` at `now_unix_s`; `None` where no setting was found to help.
+    pub fn profile(&self, program: &str, now_unix_s: u64) -> Option<Profile> {
+        let (limits, search) = (self.limits?, &self.experiments.get(self.source?)?.search);
+        let (_, together) = search.winner(&limits)?;
+        let mut profile = Profile {
+            form: FORM,
+            program: program.to_owned(),
+            workload: format!("{} at {}", self.workload, self.scale.name()),
+            measured_unix_s: now_unix_s,
+            readable_by: None,
+            max_inflation: limits.max_inflation,
+            machine: self.machine.clone(),
+            file_system: self.file_system.clone(),
+            hdf5: self.hdf5.clone(),
+            together: Some(together),
+            settings: Default::default(),
+            layout: Default::default(),
+        };
+        for (knob, measured) in search.measured(&limits) {
+            profile.put(knob, measured);
+        }
+        Some(profile)
+    }
+}
+
+/// Bytes that must be free for runs of `workload`: that of the largest four times over, for alignment and metadata, and some.
+pub fn needed_len_bytes(workload: &Workload) -> u64 {
+    // 16 datasets of 4 MiB, aligned to 16 MiB, took 273 MB: four times their values.
+    workload.largest_run_len_bytes().saturating_mul(4).saturating_add(16 << 20)
+}
+
+/// Where a profile of this workload is kept in `folder`.
+pub fn profile_path(folder: &Path, workload: &str) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    folder.join(format!("{}.toml", workload.chars().map(plain).collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::TuneError;
+    use crate::knob::{Knob, Value};
+    use crate::runner::{Executor, Scratch};
+    use crate::statistics::StopRule;
+    use crate::worker::{Answer, Outcome, Request, Stage as RunStage, StageTime};
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::progress::Silent;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    const TEXT: &str = r#"
+name = "mine"
+title = "A test"
+profile_from = "two"
+[[experiment]]
+name = "one"
+title = "One"
+kernel = { kind = "vpic", particles = 10 }
+knobs = { sieve = [1024] }
+[[experiment]]
+name = "two"
+title = "Two"
+kernel = { kind = "vpic", particles = 10 }
+knobs = { alignment = [4096], meta_block = [65536] }
+"#;
+
+    /// Alignment halves the time.
+    struct Made {
+        runs: AtomicU64,
+    }
+
+    impl Executor for Made {
+        fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer, TuneError> {
+            let count = self.runs.fetch_add(1, Ordering::Relaxed);
+            // A period that no block has, so that arms meet all of it.
+            let wall_s = 1.0 + (count % 7) as f64 * 0.001;
+            let wall_s = if request.settings.whole(Knob::Alignment).is_some() { wall_s / 2.0 } else { wall_s };
+            Ok(Answer::Done(Outcome {
+                hdf5: "9.9.9".to_owned(),
+                stages: vec![StageTime { stage: RunStage::Write, wall_s, cpu_s: wall_s }],
+                len_bytes: 1,
+                calls: None,
+                file_len_bytes: 1000,
+                peak_rss_bytes: None,
+                found: request.settings.clone(),
+                offset: None,
+            }))
+        }
+    }
+
+    fn measured(limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+        let (made, cancel) = (Made { runs: AtomicU64::new(0) }, CancelToken::new());
+        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let deadline = time.map(|time| Instant::now() + time);
+        let conditions = Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
+        let workload = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Tiny).unwrap();
+        let mut told = Vec::new();
+        let done = measure(&workload, limits, &conditions, &bench, &mut |done| told.push(done.name.clone())).unwrap();
+        (done, told)
+    }
+
+    #[test]
+    fn what_won_twice_becomes_the_profile() {
+        let (done, told) = measured(Some(&Limits::default()), None);
+        assert_eq!(told, ["one", "two"]);
+        assert!(done.experiments[0].search.proof.is_none() && done.experiments[1].search.proof.is_some());
+        let profile = done.profile("raddle 0", 7).unwrap();
+        assert_eq!(profile.settings.keys().copied().collect::<Vec<_>>(), [Knob::Alignment]);
+        assert_eq!(profile.settings[&Knob::Alignment].value, Value::Whole(4096));
+        assert_eq!((profile.workload.as_str(), profile.hdf5.version.as_str()), ("mine at tiny", "9.9.9"));
+        let again = Profile::parse(Path::new("mine.toml"), &profile.to_toml()).unwrap();
+        assert_eq!(again, profile);
+        let json = serde_json::to_value(&done).unwrap();
+        assert_eq!(json["experiments"][1]["proof"]["arms"][1]["verdict"], "better");
+        assert_eq!(json["experiments"][0]["sweep"]["arms"][1]["verdict"], "no_effect");
+    }
+
+    #[test]
+    fn without_limits_nothing_is_searched_for() {
+        let (done, _) = measured(None, None);
+        assert!(done.experiments.iter().all(|experiment| experiment.search.proof.is_none()));
+        assert_eq!(done.profile("raddle 0", 7), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_there_was_no_time_for() {
+        let (done, _) = measured(Some(&Limits::default()), Some(Duration::ZERO));
+        let sweeps: Vec<usize> = done.experiments.iter().map(|experiment| experiment.search.sweep.runs()).collect();
+        assert_eq!((sweeps, done.profile("raddle 0", 7)), (vec![0, 0], None));
+        let json = serde_json::to_value(&done).unwrap();
+        assert_eq!(json["experiments"][0]["sweep"]["arms"][1]["verdict"], "cannot_tell");
+    }
+
+    #[test]
+    fn names_of_workloads_are_file_names() {
+        assert_eq!(profile_path(Path::new("/p"), "../a b"), Path::new("/p/..-a-b.toml"));
+    }
+}

@@ -1,0 +1,283 @@
+//! A profile: settings that were measured to help, each with its evidence, and the machine they were measured on.
+//!
+//! What `tune` writes and `apply`, `merge` and others read. Not for measuring. Invariants: a value stands under
+//! `[settings]` if it only says how and when bytes are written, and under `[layout]` if it decides what the file holds, so
+//! that nobody changes files by mistake; a profile of a newer form is refused, an unknown field is not.
+
+use crate::error::{Result, TuneError};
+use crate::fingerprint::{FileSystem, Machine};
+use crate::knob::{Knob, Reader, Settings, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The form that this version writes.
+pub const FORM: u32 = 1;
+
+/// Settings for one kind of work on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Its form: [`FORM`].
+    pub form: u32,
+    /// Program and version that measured.
+    pub program: String,
+    /// Workload, with its scale: `occam-2005 at small`.
+    pub workload: String,
+    /// When, in seconds since 1970.
+    pub measured_unix_s: u64,
+    /// The oldest HDF5 that reads files written with all of it, layout included; absent if all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readable_by: Option<Reader>,
+    /// Files were allowed to grow to this many times what they are with the defaults.
+    pub max_inflation: f64,
+    /// The machine.
+    pub machine: Machine,
+    /// The file system that was written to.
+    pub file_system: FileSystem,
+    /// The HDF5 that was measured.
+    pub hdf5: MeasuredLibrary,
+    /// The settings together against the defaults, on data that the search had not seen; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Evidence>,
+    /// How and when bytes are written.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<Knob, Measured>,
+    /// What the file holds: applied to other programs only where the user allows it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layout: BTreeMap<Knob, Measured>,
+}
+
+/// A libhdf5.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredLibrary {
+    /// `1.10.8`.
+    pub version: String,
+    /// `bundled`, or the file it was loaded from.
+    pub library: String,
+}
+
+/// A value and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The value.
+    pub value: Value,
+    /// Set also where the program has chosen a value of its own. Never written by raddle: for the user to say.
+    #[serde(default)]
+    pub force: bool,
+    /// Against the default of this setting alone.
+    #[serde(flatten)]
+    pub evidence: Evidence,
+}
+
+/// What was measured of a candidate against the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Median of the paired ratios to the default: below 1 is less of [`Evidence::metric`].
+    pub ratio: f64,
+    /// Bounds of the 95 % confidence interval of `ratio`.
+    pub interval: [f64; 2],
+    /// Blocks, each with one run of both.
+    pub blocks: u32,
+    /// What was compared.
+    pub metric: Metric,
+    /// File length against that with the default.
+    pub inflation: f64,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Elapsed seconds.
+    WallS,
+    /// Seconds of processor time, user and system.
+    CpuS,
+    /// Read and write calls.
+    Calls,
+}
+
+impl Metric {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WallS => "wall_s",
+            Self::CpuS => "cpu_s",
+            Self::Calls => "calls",
+        }
+    }
+}
+
+impl Profile {
+    /// Reads the profile at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is none, is of a newer form, or holds a value that its setting cannot have.
+    pub fn read(path: &Path) -> Result<Self> {
+        let failed = |source| TuneError::Io { path: path.to_path_buf(), operation: "reading the profile", source };
+        Self::parse(path, &std::fs::read_to_string(path).map_err(failed)?)
+    }
+
+    /// The profile that `text` is; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Form {
+            form: u32,
+        }
+        let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "profile", source: Box::new(source) };
+        // Before all else: a newer form may have fields that this one cannot read.
+        let Form { form } = toml::from_str(text).map_err(of_form)?;
+        if form > FORM {
+            return Err(TuneError::Newer { path: path.to_path_buf(), found: form, known: FORM });
+        }
+        let profile: Self = toml::from_str(text).map_err(of_form)?;
+        for (settings, changes_layout) in [(&profile.settings, false), (&profile.layout, true)] {
+            for (knob, measured) in settings {
+                if knob.changes_layout() != changes_layout {
+                    let belongs = if changes_layout { "settings" } else { "layout" };
+                    return Err(TuneError::Heading { path: path.to_path_buf(), knob: *knob, belongs });
+                }
+                knob.check(&measured.value)?;
+            }
+        }
+        Ok(profile)
+    }
+
+    /// Its text.
+    pub fn to_toml(&self) -> String {
+        let head = "# Settings of HDF5 that raddle measured on this machine. `ratio` is that of `metric` to the default,\n\
+                    # `interval` its 95 % confidence interval. What stands under [layout] changes what files hold.\n";
+        // Every field is a plain value or a table with text keys, which TOML can say.
+        format!("{head}{}", toml::to_string(self).unwrap_or_else(|error| unreachable!("a profile is TOML: {error}")))
+    }
+
+    /// Writes it to `path`, whole or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let failed = |source| TuneError::Io { path: path.to_path_buf(), operation: "writing the profile", source };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        file.write_all(self.to_toml().as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(path).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    /// The values that are set without a change of layout and, `with_layout`, all.
+    pub fn values(&self, with_layout: bool) -> Settings {
+        let layout = self.layout.iter().filter(|_| with_layout);
+        Settings(self.settings.iter().chain(layout).map(|(knob, measured)| (*knob, measured.value.clone())).collect())
+    }
+
+    /// Puts a value where it belongs.
+    pub fn put(&mut self, knob: Knob, measured: Measured) {
+        let settings = if knob.changes_layout() { &mut self.layout } else { &mut self.settings };
+        settings.insert(knob, measured);
+        self.readable_by = self.values(true).readable_by();
+    }
+
+    /// Whether it may hold for `machine` and `file_system`.
+    pub fn is_for(&self, machine: &Machine, file_system: &FileSystem) -> bool {
+        self.machine.is_like(machine) && self.file_system == *file_system
+    }
+
+    /// The newest profile in `folder` that was measured on `machine` and `file_system`, with its path. Files that are no
+    /// profiles are passed over.
+    ///
+    /// # Errors
+    /// If the folder is there and cannot be listed.
+    pub fn find(folder: &Path, machine: &Machine, file_system: &FileSystem) -> Result<Option<(PathBuf, Self)>> {
+        let failed = |source| TuneError::Io { path: folder.to_path_buf(), operation: "listing profiles", source };
+        let entries = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(failed)?,
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            paths.extend(path.extension().is_some_and(|extension| extension == "toml").then_some(path));
+        }
+        // By name, so that of two of the same second it is always the same.
+        paths.sort();
+        let fit = paths.into_iter().filter_map(|path| Some((Self::read(&path).ok()?, path)));
+        let fit = fit.filter(|(profile, _)| profile.is_for(machine, file_system));
+        Ok(fit.max_by_key(|(profile, _)| profile.measured_unix_s).map(|(profile, path)| (path, profile)))
+    }
+}
+
+/// Where the user's profiles are: `$XDG_CONFIG_HOME/raddle/profiles`, else `~/.config/raddle/profiles`.
+pub fn own_folder() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(config.join("raddle").join("profiles"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../examples/profile.toml");
+
+    fn example() -> Profile {
+        Profile::parse(Path::new("profile.toml"), EXAMPLE).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let profile = example();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        profile.write(&path).unwrap();
+        assert_eq!(Profile::read(&path).unwrap(), profile);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = profile.write(&folder.path().join("absent/mine.toml")).unwrap_err().to_string();
+        assert!(error.contains("absent/mine.toml"), "{error}");
+    }
+
+    #[test]
+    fn layout_is_given_only_where_it_is_asked_for() {
+        let profile = example();
+        assert_eq!(profile.values(false).get(Knob::ChunkCache), Some(&Value::Whole(4 << 20)));
+        assert_eq!(profile.values(false).get(Knob::Chunk), None);
+        assert_eq!(profile.values(true).get(Knob::Chunk), Some(&Value::Shape(vec![11, 360, 32])));
+        assert_eq!(profile.readable_by, None);
+        let mut paged = profile.clone();
+        let measured = Measured { value: Value::Whole(65_536), ..profile.layout[&Knob::Chunk].clone() };
+        paged.put(Knob::FilePage, measured);
+        assert_eq!(paged.readable_by, Some(Reader(1, 10)));
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_with_its_place() {
+        let refused = |text: &str| Profile::parse(Path::new("mine.toml"), text).unwrap_err().to_string();
+        assert!(refused("form = 99\nnew = true").contains("form 99"));
+        assert!(refused(&EXAMPLE.replace("max_inflation = 1.1", "max_inflation = \"much\"")).contains("line"));
+        let misplaced = refused(&EXAMPLE.replace("[layout.chunk]", "[settings.chunk]"));
+        assert!(misplaced.contains("belongs under [layout.chunk]"), "{misplaced}");
+        let wrong = refused(&EXAMPLE.replace("[11, 360, 32]", "\"large\""));
+        assert!(wrong.contains("chunk cannot be large"), "{wrong}");
+    }
+
+    #[test]
+    fn the_newest_of_this_machine_is_found() {
+        let profile = example();
+        let folder = tempfile::tempdir().unwrap();
+        let find = || Profile::find(folder.path(), &profile.machine, &profile.file_system).unwrap();
+        assert!(find().is_none());
+        let write = |name: &str, profile: &Profile| profile.write(&folder.path().join(name)).unwrap();
+        write("a.toml", &Profile { measured_unix_s: 2, ..profile.clone() });
+        write("b.toml", &Profile { measured_unix_s: 1, ..profile.clone() });
+        let elsewhere = Machine { cores: 4096, ..profile.machine.clone() };
+        write("c.toml", &Profile { measured_unix_s: 3, machine: elsewhere, ..profile.clone() });
+        std::fs::write(folder.path().join("d.toml"), "not a profile").unwrap();
+        let (path, found) = find().unwrap();
+        assert!(path.ends_with("a.toml") && found.measured_unix_s == 2);
+        let absent = Profile::find(&folder.path().join("absent"), &profile.machine, &profile.file_system);
+        assert!(absent.unwrap().is_none());
+    }
+}

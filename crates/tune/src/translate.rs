@@ -1,0 +1,209 @@
+//! From settings by name to those of a library, and back from what a file was found to have.
+//!
+//! Invariant: a setting is either given to the library or refused; none is dropped.
+
+use crate::error::{Obstacle, Result, TuneError};
+use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Place, Settings, Value};
+use raddle_hdf5::chosen::{ChunkCache, DatasetSettings, FileSettings};
+
+/// A library's version and filters: what decides which settings it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abilities {
+    /// `1.10.8`.
+    pub version: String,
+    /// Names of filters.
+    pub filters: Vec<&'static str>,
+}
+
+/// Settings as a library takes them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Translated {
+    /// Of the file.
+    pub file: FileSettings,
+    /// Of datasets.
+    pub dataset: DatasetSettings,
+    /// Datasets of at most this many bytes are compact.
+    pub compact_len_bytes: Option<u64>,
+    /// Bytes of the conversion buffer.
+    pub buffer_len_bytes: Option<u64>,
+}
+
+/// Numbers of `H5F_libver_t`, with the version that brought them.
+const BOUNDS: [(&str, i32, [u32; 2]); 4] =
+    [("v18", 1, [1, 10]), ("v110", 2, [1, 10]), ("v112", 3, [1, 12]), ("v114", 4, [1, 14])];
+
+impl Abilities {
+    fn is_since(&self, since: [u32; 2]) -> bool {
+        let mut numbers = self.version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+        [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= since
+    }
+
+    /// The newest bound that the library knows.
+    fn newest_bound(&self) -> i32 {
+        let known = BOUNDS.iter().filter(|(_, _, since)| self.is_since(*since)).map(|(_, number, _)| *number).max();
+        if self.is_since([2, 0]) { 5 } else { known.unwrap_or(1) }
+    }
+
+    fn obstacle(&self, knob: Knob, value: &Value) -> Option<Obstacle> {
+        let filter = match knob {
+            Knob::Gzip | Knob::Szip if *value == Value::Whole(0) => None,
+            Knob::Gzip => Some("gzip"),
+            Knob::Szip => Some("szip"),
+            _ => None,
+        };
+        match (knob, knob.place()) {
+            _ if filter.is_some_and(|filter| !self.filters.contains(&filter)) => {
+                Some(Obstacle::Filter(self.version.clone()))
+            }
+            (Knob::CollectiveMetadata, _) | (_, Place::MpiHints) => Some(Obstacle::Ranks),
+            (_, Place::Folder) => Some(Obstacle::Stripes),
+            (Knob::Libver, _) => {
+                let Value::Text(bound) = value else { return None };
+                let (_, _, since) = BOUNDS.iter().find(|(name, _, _)| name == bound)?;
+                (!self.is_since(*since)).then(|| Obstacle::Version(self.version.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Translated {
+    /// The settings for a library.
+    ///
+    /// # Errors
+    /// If the library does not have one of them.
+    pub fn of(settings: &Settings, abilities: &Abilities) -> Result<Self> {
+        for (knob, value) in &settings.0 {
+            if let Some(why) = abilities.obstacle(*knob, value) {
+                return Err(TuneError::NotApplicable { knob: *knob, value: value.clone(), why });
+            }
+        }
+        let whole = |knob| settings.whole(knob);
+        let level = |knob| whole(knob).filter(|level| *level > 0).map(|level| u32::try_from(level).unwrap_or(u32::MAX));
+        let bound = |name: &str| {
+            let known = BOUNDS.iter().find(|(bound, _, _)| *bound == name);
+            known.map_or_else(|| abilities.newest_bound(), |(_, number, _)| *number)
+        };
+        let (alignment, threshold) = (whole(Knob::Alignment), whole(Knob::AlignmentThreshold));
+        Ok(Self {
+            file: FileSettings {
+                alignment: alignment.map(|alignment| (threshold.unwrap_or(ALIGNMENT_THRESHOLD_BYTES), alignment)),
+                meta_block_len_bytes: whole(Knob::MetaBlock),
+                small_data_block_len_bytes: whole(Knob::SmallDataBlock),
+                sieve_len_bytes: whole(Knob::Sieve),
+                chunk_cache: ChunkCache {
+                    len_bytes: whole(Knob::ChunkCache),
+                    slots: whole(Knob::ChunkCacheSlots),
+                    preemption: settings.number(Knob::ChunkCachePreemption),
+                },
+                metadata_cache_len_bytes: whole(Knob::MetadataCache),
+                defers_flush: settings.is_on(Knob::DeferFlush).then_some(true),
+                versions: match settings.get(Knob::Libver) {
+                    Some(Value::Text(name)) => Some((bound(name), bound(name))),
+                    _ => None,
+                },
+                page_buffer_len_bytes: whole(Knob::PageBuffer),
+                page_len_bytes: whole(Knob::FilePage),
+            },
+            dataset: DatasetSettings {
+                chunk: match settings.get(Knob::Chunk) {
+                    Some(Value::Shape(shape)) => Some(shape.clone()),
+                    _ => None,
+                },
+                gzip: level(Knob::Gzip),
+                szip: level(Knob::Szip),
+                shuffle: settings.is_on(Knob::Shuffle),
+                fletcher32: settings.is_on(Knob::Fletcher32),
+                no_fill: settings.is_on(Knob::NoFill),
+                compact: false,
+            },
+            compact_len_bytes: whole(Knob::Compact),
+            buffer_len_bytes: whole(Knob::ConversionBuffer),
+        })
+    }
+
+    /// Settings of a dataset of `len_bytes`.
+    pub fn dataset_of(&self, len_bytes: u64) -> DatasetSettings {
+        let compact = self.compact_len_bytes.is_some_and(|limit| len_bytes <= limit);
+        DatasetSettings { compact, ..self.dataset.clone() }
+    }
+}
+
+/// Of the settings that were asked for, those that a file and its first dataset were found to have, with their values
+/// there. A conversion buffer leaves no trace.
+pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
+    let filter = |level: Option<u32>| Some(Value::Whole(u64::from(level.unwrap_or(0))));
+    let mut all = Settings::default();
+    for (knob, value) in &asked.0 {
+        let found = match knob {
+            Knob::Alignment => file.alignment.map(|(_, alignment)| Value::Whole(alignment)),
+            Knob::AlignmentThreshold => file.alignment.map(|(threshold, _)| Value::Whole(threshold)),
+            Knob::MetaBlock => file.meta_block_len_bytes.map(Value::Whole),
+            Knob::SmallDataBlock => file.small_data_block_len_bytes.map(Value::Whole),
+            Knob::Sieve => file.sieve_len_bytes.map(Value::Whole),
+            Knob::ChunkCache => file.chunk_cache.len_bytes.map(Value::Whole),
+            Knob::ChunkCacheSlots => file.chunk_cache.slots.map(Value::Whole),
+            Knob::ChunkCachePreemption => file.chunk_cache.preemption.map(Value::Number),
+            Knob::MetadataCache => file.metadata_cache_len_bytes.map(Value::Whole),
+            Knob::DeferFlush => file.defers_flush.map(Value::Flag),
+            Knob::PageBuffer => file.page_buffer_len_bytes.map(Value::Whole),
+            Knob::FilePage => file.page_len_bytes.map(Value::Whole),
+            Knob::Libver => file.versions.map(|(low, _)| match BOUNDS.iter().find(|(_, number, _)| *number == low) {
+                // Whatever the newest one is called, it was asked for by that name.
+                Some((name, _, _)) if *value != Value::Text("latest".to_owned()) => Value::Text((*name).to_owned()),
+                _ => value.clone(),
+            }),
+            Knob::Chunk => dataset.chunk.clone().map(Value::Shape),
+            Knob::Gzip => filter(dataset.gzip),
+            Knob::Szip => filter(dataset.szip),
+            Knob::Shuffle => Some(Value::Flag(dataset.shuffle)),
+            Knob::Fletcher32 => Some(Value::Flag(dataset.fletcher32)),
+            Knob::NoFill => Some(Value::Flag(dataset.no_fill)),
+            Knob::Compact => dataset.compact.then(|| value.clone()),
+            _ => None,
+        };
+        all.0.extend(found.map(|found| (*knob, found)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abilities(version: &str) -> Abilities {
+        Abilities { version: version.to_owned(), filters: vec!["gzip", "shuffle"] }
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn what_a_library_has_depends_on_its_version_and_filters() {
+        let refused = |knob, value: Value, version| {
+            let settings = Settings::default().and(knob, value);
+            Translated::of(&settings, &abilities(version)).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(Knob::Libver, text("v110"), "1.10.8"), None);
+        assert!(refused(Knob::Libver, text("v112"), "1.10.8").unwrap().contains("1.10.8"));
+        assert_eq!(refused(Knob::Libver, text("v114"), "2.0.0"), None);
+        assert!(refused(Knob::Szip, Value::Whole(8), "2.0.0").unwrap().contains("filter"));
+        assert_eq!(refused(Knob::Szip, Value::Whole(0), "2.0.0"), None);
+        assert!(refused(Knob::CollectiveMetadata, Value::Flag(true), "2.0.0").unwrap().contains("MPI"));
+        assert!(refused(Knob::StripeCount, Value::Whole(2), "2.0.0").unwrap().contains("stripes"));
+        let latest = Settings::default().and(Knob::Libver, text("latest"));
+        let bounds = |version| Translated::of(&latest, &abilities(version)).unwrap().file.versions;
+        assert_eq!((bounds("1.10.8"), bounds("1.14.6"), bounds("2.2.0")), (Some((2, 2)), Some((4, 4)), Some((5, 5))));
+    }
+
+    #[test]
+    fn small_datasets_alone_are_compact() {
+        let settings = Settings::default().and(Knob::Compact, Value::Whole(8192));
+        let translated = Translated::of(&settings, &abilities("1.10.8")).unwrap();
+        assert!(translated.dataset_of(8192).compact && !translated.dataset_of(8193).compact);
+        let aligned = Settings::default().and(Knob::Alignment, Value::Whole(4096));
+        let aligned = Translated::of(&aligned, &abilities("1.10.8")).unwrap();
+        assert_eq!(aligned.file.alignment, Some((ALIGNMENT_THRESHOLD_BYTES, 4096)));
+    }
+}

@@ -1,0 +1,55 @@
+//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read.
+
+use super::clock::{Clock, Stage};
+use super::{Done, Run, Sample};
+use crate::error::Result;
+use crate::kernel::Kernel;
+use raddle_core::random::Random;
+use raddle_hdf5::chosen::{Element, Values};
+
+fn name(place: u64) -> String {
+    format!("d{place:06}")
+}
+
+/// Values of a dataset: they differ from one to the next.
+fn values(seed: u64, place: u64, elements: u64) -> Vec<f64> {
+    let mut random = Random::of(&[seed, place]);
+    (0..elements).map(|_| (random.below(1000) as f64) / 8.0).collect()
+}
+
+/// The last of `datasets`.
+fn last(seed: u64, datasets: u64, elements: u64) -> Sample {
+    let values = values(seed, datasets - 1, elements).iter().map(|value| *value as f32).collect();
+    Sample { name: name(datasets - 1), values, start: vec![0], count: vec![elements] }
+}
+
+/// Writes the file, or reads one that has been written.
+pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+    let Kernel::Many { datasets, elements, attributes, reads } = run.kernel else {
+        return Err(super::not_this_kernel());
+    };
+    if reads {
+        let file = clock.time(Stage::Open, || run.open())?;
+        let mut read = vec![0.0_f32; usize::try_from(elements).unwrap_or(usize::MAX)];
+        for place in 0..datasets {
+            let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
+            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut read, &[0], &[elements])?))?;
+            clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        }
+        return Ok(Done { file, sample: last(run.seed, datasets, elements) });
+    }
+    let file = clock.time(Stage::Open, || run.create())?;
+    for place in 0..datasets {
+        let own = values(run.seed, place, elements);
+        let dataset = clock.time(Stage::Objects, || {
+            let dataset = run.create_dataset(&file, &name(place), Element::F64, &[elements])?;
+            for attribute in 0..attributes {
+                dataset.write_attribute(&format!("a{attribute}"), i32::try_from(place).unwrap_or(i32::MAX))?;
+            }
+            Ok(dataset)
+        })?;
+        clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&own), &[0], &[elements])?))?;
+        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+    }
+    Ok(Done { file, sample: last(run.seed, datasets, elements) })
+}

@@ -1,0 +1,73 @@
+//! [`Kernel::Concat`] and [`Kernel::Read`]: tables that inputs add rows to, and tables read by ranges of rows.
+
+use super::clock::{Clock, Stage};
+use super::{Done, Run, Sample};
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::statistics::order_of_block;
+use raddle_core::random::Random;
+use raddle_hdf5::chosen::{Element, Values};
+
+fn name(place: u64) -> String {
+    format!("table{place:04}")
+}
+
+/// Rows of one table from one input: measurements in eighths around 0, as detectors give them.
+fn values(seed: u64, table: u64, input: u64, len: u64) -> Vec<f32> {
+    let mut random = Random::of(&[seed, table, input]);
+    (0..len).map(|_| (random.normal() * 100.0).round() as f32 / 8.0).collect()
+}
+
+/// Writes tables input by input; of a kernel that reads, each table at once.
+pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+    let (inputs, datasets, rows, columns) = match run.kernel {
+        Kernel::Concat { inputs, datasets, rows, columns } => (inputs, datasets, rows, columns),
+        Kernel::Read { datasets, rows, columns, .. } => (1, datasets, rows, columns),
+        _ => return Err(super::not_this_kernel()),
+    };
+    let file = clock.time(Stage::Open, || run.create())?;
+    let dims = [inputs * rows, columns];
+    let create = |table| run.create_dataset(&file, &name(table), Element::F32, &dims);
+    let tables = clock.time(Stage::Objects, || (0..datasets).map(create).collect::<Result<Vec<_>>>())?;
+    for input in 0..inputs {
+        for (place, table) in (0..).zip(&tables) {
+            let own = values(run.seed, place, input, rows * columns);
+            clock.time(Stage::Write, || Ok(table.write(Values::F32(&own), &[input * rows, 0], &[rows, columns])?))?;
+        }
+    }
+    for table in tables {
+        clock.time(Stage::Close, || Ok(table.close()?))?;
+    }
+    let last = values(run.seed, datasets - 1, inputs - 1, rows * columns);
+    let (start, count) = (vec![(inputs - 1) * rows, 0], vec![rows, columns]);
+    Ok(Done { file, sample: Sample { name: name(datasets - 1), values: last, start, count } })
+}
+
+/// Reads all tables range by range, a range of all of them before the next one.
+pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+    let Kernel::Read { datasets, rows, columns, rows_per_read, shuffled } = run.kernel else {
+        return Err(super::not_this_kernel());
+    };
+    let file = clock.time(Stage::Open, || run.open())?;
+    let open = |table| Ok(file.open_dataset(&name(table))?);
+    let tables = clock.time(Stage::Objects, || (0..datasets).map(open).collect::<Result<Vec<_>>>())?;
+    let ranges = usize::try_from(rows.div_ceil(rows_per_read)).unwrap_or(usize::MAX);
+    let order = if shuffled { order_of_block(run.seed, 0, ranges) } else { (0..ranges).collect() };
+    let mut own = Vec::new();
+    for range in order {
+        let first = range as u64 * rows_per_read;
+        let count = rows_per_read.min(rows - first);
+        own.resize(usize::try_from(count * columns).unwrap_or(usize::MAX), 0.0_f32);
+        for table in &tables {
+            clock.time(Stage::Read, || Ok(table.read_f32(&mut own, &[first, 0], &[count, columns])?))?;
+        }
+    }
+    for table in tables {
+        clock.time(Stage::Objects, || Ok(table.close()?))?;
+    }
+    let last = values(run.seed, datasets - 1, 0, rows * columns);
+    Ok(Done {
+        file,
+        sample: Sample { name: name(datasets - 1), values: last, start: vec![0, 0], count: vec![rows, columns] },
+    })
+}

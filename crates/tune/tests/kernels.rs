@@ -1,0 +1,174 @@
+//! Every kernel with every library there is, at a size that takes no time: what the files hold, not how fast.
+
+use raddle_tune::kernel::{Api, Data, Kernel};
+use raddle_tune::knob::{Knob, Settings, Value};
+use raddle_tune::worker::{Outcome, Request, Stage, carry_out};
+use raddle_tune::{Result, TuneError};
+use std::path::{Path, PathBuf};
+
+/// The bundled HDF5, and Debian's 1.10 where it is installed.
+fn libraries() -> Vec<Option<PathBuf>> {
+    let debian = PathBuf::from("libhdf5_serial.so.103");
+    let mut all = vec![None];
+    match raddle_hdf5::chosen::Chosen::load(&debian) {
+        Ok(_) => all.push(Some(debian)),
+        Err(error) => eprintln!("only the bundled HDF5 is tested: {error}"),
+    }
+    all
+}
+
+fn run(kernel: Kernel, settings: Settings, library: Option<PathBuf>) -> Result<Outcome> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    carry_out(&Request { kernel, settings, path, library, seed: 7, syncs: true })
+}
+
+fn occam(rows_per_write: u64, converts: bool) -> Kernel {
+    Kernel::Occam { levels: 11, rows: 16, longitudes: 360, rows_per_write, converts, data: Data::default() }
+}
+
+fn many(reads: bool) -> Kernel {
+    Kernel::Many { datasets: 50, elements: 16, attributes: 2, reads }
+}
+
+fn set(all: &[(Knob, Value)]) -> Settings {
+    all.iter().fold(Settings::default(), |settings, (knob, value)| settings.and(*knob, value.clone()))
+}
+
+const CHUNK: [u64; 3] = [11, 8, 90];
+
+#[test]
+fn every_kernel_writes_what_it_says() {
+    let kernels = [
+        occam(8, false),
+        occam(1, true),
+        many(false),
+        many(true),
+        Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 4096, blocks: 4, datasets: 3 },
+        Kernel::Ior { api: Api::Posix, transfer_len_bytes: 4096, blocks: 4, datasets: 1 },
+        Kernel::Vpic { particles: 1000 },
+        Kernel::Bdcats { particles: 1000, parts: 7 },
+        Kernel::Amrex { levels: 2, boxes: 5, longest_edge: 5, components: 2 },
+        Kernel::Concat { inputs: 3, datasets: 2, rows: 100, columns: 5 },
+        Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 7, shuffled: false },
+        Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 100, shuffled: true },
+    ];
+    for library in libraries() {
+        for kernel in &kernels {
+            kernel.check().unwrap();
+            let outcome = run(kernel.clone(), Settings::default(), library.clone()).unwrap();
+            let told = format!("{} with {}: {outcome:?}", kernel.name(), outcome.hdf5);
+            let is_exact = !matches!(kernel, Kernel::Amrex { .. });
+            assert!(outcome.file_len_bytes >= outcome.len_bytes || !is_exact, "{told}");
+            assert!(outcome.file_len_bytes > 1000 && outcome.wall_s() > 0.0 && outcome.cpu_s() > 0.0, "{told}");
+            let stages: Vec<Stage> = outcome.stages.iter().map(|stage| stage.stage).collect();
+            assert!(stages.starts_with(&[Stage::Open]) && stages.ends_with(&[Stage::Close, Stage::Sync]), "{told}");
+            let calls = outcome.calls.unwrap();
+            let reads =
+                matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. } | Kernel::Read { .. });
+            // The harness of the tests may write a line meanwhile.
+            assert_eq!(calls.write < 4, reads, "{told}");
+            if *kernel == kernels[5] {
+                assert!((4..8).contains(&calls.write) && outcome.file_len_bytes == 4 * 4096, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_are_found_in_the_file() {
+    for library in libraries() {
+        let settings = set(&[
+            (Knob::Chunk, Value::Shape(CHUNK.to_vec())),
+            (Knob::Gzip, Value::Whole(4)),
+            (Knob::Shuffle, Value::Flag(true)),
+            (Knob::Fletcher32, Value::Flag(true)),
+            (Knob::ChunkCache, Value::Whole(1 << 20)),
+            (Knob::ChunkCacheSlots, Value::Whole(1009)),
+            (Knob::ChunkCachePreemption, Value::Number(0.5)),
+            (Knob::MetaBlock, Value::Whole(65_536)),
+            (Knob::SmallDataBlock, Value::Whole(8192)),
+            (Knob::Sieve, Value::Whole(131_072)),
+            (Knob::Alignment, Value::Whole(4096)),
+            (Knob::AlignmentThreshold, Value::Whole(1024)),
+            (Knob::MetadataCache, Value::Whole(4 << 20)),
+            (Knob::DeferFlush, Value::Flag(true)),
+            (Knob::Libver, Value::Text("v110".to_owned())),
+        ]);
+        let outcome = run(occam(8, false), settings.clone(), library).unwrap();
+        assert_eq!(outcome.found, settings, "{}", outcome.hdf5);
+    }
+}
+
+#[test]
+fn settings_have_their_effect() {
+    for library in libraries() {
+        let of = |kernel, all: &[(Knob, Value)]| run(kernel, set(all), library.clone()).unwrap();
+        let chunk = (Knob::Chunk, Value::Shape(CHUNK.to_vec()));
+        let plain = of(occam(8, false), std::slice::from_ref(&chunk));
+        let compressed = of(occam(8, false), &[chunk.clone(), (Knob::Gzip, Value::Whole(1))]);
+        assert!(compressed.file_len_bytes * 2 < plain.file_len_bytes, "{plain:?} {compressed:?}");
+
+        // A row at a time: without a cache each chunk is written eight times over.
+        let cached = |len_bytes| of(occam(1, false), &[chunk.clone(), (Knob::ChunkCache, Value::Whole(len_bytes))]);
+        let (none, enough) = (cached(0).calls.unwrap(), cached(1 << 20).calls.unwrap());
+        assert!(none.write > 2 * enough.write, "{none:?} {enough:?}");
+
+        let aligned = Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 1 << 17, blocks: 1, datasets: 3 };
+        let outcome = of(aligned, &[(Knob::Alignment, Value::Whole(1 << 20))]);
+        assert_eq!(outcome.offset.map(|offset| offset % (1 << 20)), Some(0));
+
+        let calls = |all: &[(Knob, Value)]| of(many(false), all).calls.unwrap().write;
+        assert!(calls(&[(Knob::Compact, Value::Whole(8192))]) < calls(&[]));
+        let paged = [(Knob::FilePage, Value::Whole(65_536)), (Knob::PageBuffer, Value::Whole(1 << 20))];
+        assert!(calls(&paged) < calls(&[]));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file() {
+    for kernel in [occam(8, false), many(false)] {
+        let written = |seed| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("run.h5");
+            let request = Request {
+                kernel: kernel.clone(),
+                settings: Settings::default(),
+                path,
+                library: None,
+                seed,
+                syncs: false,
+            };
+            let outcome = carry_out(&request).unwrap();
+            assert!(outcome.stages.iter().all(|stage| stage.stage != Stage::Sync));
+            std::fs::read(&request.path).unwrap()
+        };
+        // Objects carry the second in which they were made, so that lengths alone would do for these.
+        let (first, second, other) = (written(1), written(1), written(2));
+        assert_eq!(first.len(), second.len());
+        assert!(differing(&first, &second) < differing(&first, &other), "{}", kernel.name());
+    }
+}
+
+fn differing(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count()
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let latest = set(&[(Knob::CollectiveMetadata, Value::Flag(true))]);
+    let error = run(many(false), latest, None).unwrap_err();
+    assert!(matches!(error, TuneError::NotApplicable { .. }), "{error}");
+    let absent = run(many(false), Settings::default(), Some(PathBuf::from("/absent/libhdf5.so"))).unwrap_err();
+    assert!(absent.to_string().contains("/absent/libhdf5.so"), "{absent}");
+    let request = Request {
+        kernel: many(false),
+        settings: Settings::default(),
+        path: Path::new("/absent/folder/run.h5").to_path_buf(),
+        library: None,
+        seed: 1,
+        syncs: true,
+    };
+    let error = carry_out(&request).unwrap_err().to_string();
+    assert!(error.contains("H5Fcreate") && error.contains("No such file"), "{error}");
+}
