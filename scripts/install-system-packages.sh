@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output, a libhdf5
-# and a browser, an MPI with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which is not there say so
-# and skip.
+# and a browser, an MPI with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which
+# is not there say so and skip.
 set -eu
 
 missing=""
