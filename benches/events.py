@@ -217,9 +217,10 @@ def write(program, source, output, checks):
                     ends = np.cumsum(file[f"{name}_sz"][()])
                     digest.update(f"{name} {ends.tolist()}".encode() + file[name][()].tobytes())
         else:
-            events = raddle.events.open(output, raw=True)
-            for name in sorted(events):
-                blobs = events[name]
+            # All at once: a stream's products are read together.
+            whole = raddle.events.open(output, raw=True).arrays()
+            for name in sorted(ak.fields(whole)):
+                blobs = whole[name]
                 ends = np.cumsum(ak.to_numpy(ak.num(ak.without_parameters(blobs))))
                 digest.update(f"{name} {ends.tolist()}".encode() + ak.to_numpy(ak.flatten(ak.without_parameters(blobs))).tobytes())
         told["digest"] = digest.hexdigest()
@@ -233,9 +234,9 @@ def write_with_h5py(source, output):
     import numpy as np
     import raddle
 
-    events = raddle.events.open(source, raw=True)
+    events = raddle.events.open(source, raw=True).arrays()
     columns = {}
-    for name in events:
+    for name in ak.fields(events):
         layout = ak.to_packed(ak.without_parameters(events[name])).layout
         columns[name] = (np.asarray(layout.offsets), np.asarray(layout.content.data))
     start_s = time.perf_counter()
@@ -245,8 +246,8 @@ def write_with_h5py(source, output):
         for name in columns:
             lengths = {**filters, "chunks": (1 << 17,)}
             made[name] = (file.create_dataset(name, (0,), "u1", **filters), file.create_dataset(f"{name}_sz", (0,), "u8", **lengths))
-        for first in range(0, events.num_entries, BATCH):
-            end = min(first + BATCH, events.num_entries)
+        for first in range(0, len(events), BATCH):
+            end = min(first + BATCH, len(events))
             for name, (offsets, content) in columns.items():
                 data, sizes = made[name]
                 begin, until = offsets[first], offsets[end]
