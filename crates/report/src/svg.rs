@@ -69,12 +69,17 @@ impl Figure {
     /// A text of another colour than the page's.
     pub fn coloured_text(&mut self, [x, y]: [f64; 2], anchor: Anchor, room: f64, text: &str, colour: &str) {
         self.height = self.height.max(y + 4.0);
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+        let text = fit(text, room);
+        let (x, anchor) = match anchor {
+            Anchor::Start => (x, "start"),
+            // As near as it gets without leaving the figure.
+            Anchor::Middle => {
+                let half = (LETTER_WIDTH * text.chars().count() as f64 / 2.0).min(WIDTH / 2.0);
+                (x.clamp(half, WIDTH - half), "middle")
+            }
+            Anchor::End => (x, "end"),
         };
-        let text = html(&fit(text, room));
+        let text = html(&text);
         let _ = write!(
             self.body,
             "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>"
@@ -198,6 +203,18 @@ mod tests {
     fn long_names_keep_their_ends_and_tiny_room_shows_none() {
         assert_eq!(fit("/a/long/path/to/energy", 72.0), "…to/energy");
         assert_eq!(fit("/a/long/path", 10.0), "");
+    }
+
+    #[test]
+    fn labels_at_the_sides_stay_in_the_figure() {
+        let mut figure = Figure::new("x", "x", String::new());
+        for x in [0.0, 200.0, WIDTH] {
+            figure.text(x, 10.0, Anchor::Middle, 100.0, "0.5 s");
+        }
+        let half = LETTER_WIDTH * 2.5;
+        for x in [half, 200.0, WIDTH - half] {
+            assert!(figure.file().contains(&format!("<text x=\"{x:.2}\"")), "{}", figure.file());
+        }
     }
 
     #[test]
