@@ -11,6 +11,7 @@ use crate::team::Team;
 use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage, Watch};
 use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport, Writer};
+use serde::Serialize;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -71,8 +72,14 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
     })
 }
 
+/// The report of a run: of each time step, or of the one dataset without any.
+#[derive(Debug, Serialize)]
+struct Steps<'a> {
+    steps: &'a [WriteReport],
+}
+
 fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport]) -> Result<(), Failure> {
-    arguments.running.write_report(&reports)?;
+    arguments.running.write_report(&Steps { steps: reports })?;
     if arguments.running.telling.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
 }
 
