@@ -115,6 +115,12 @@ pub struct Measured {
     pub converted: Converted,
 }
 
+/// The report of a measurement.
+#[derive(Debug, Serialize)]
+struct Medians<'a> {
+    measured: &'a [Measured],
+}
+
 /// Measures.
 pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     let sinks = arguments.sinks.iter().map(|name| sink_of(name, arguments)).collect::<Result<Vec<_>, _>>()?;
@@ -134,7 +140,7 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
             }
         }
         let medians: Vec<Measured> = rounds.into_iter().filter_map(median).collect();
-        arguments.running.write_report(&medians)?;
+        arguments.running.write_report(&Medians { measured: &medians })?;
         print(&if arguments.json { crate::render::json(&medians) } else { events::bench(&medians) })?;
         Ok(Exit::Done)
     })

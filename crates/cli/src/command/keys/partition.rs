@@ -8,6 +8,7 @@ use crate::render::keys;
 use crate::watching::Watching;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::options::MergeOptions;
+use serde::Serialize;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -44,6 +45,12 @@ Examples:
   raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
   raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program";
 
+/// The report of a partition.
+#[derive(Debug, Serialize)]
+struct Shares<'a, T> {
+    shares: &'a [T],
+}
+
 /// Finds the shares and prints them.
 pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     let size = arguments.size.get();
@@ -61,7 +68,7 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
         let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file));
         let file = KeyedFile::open(&arguments.file, &arguments.key, &options, watch).map_err(failed)?;
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        arguments.running.write_report(&shares)?;
+        arguments.running.write_report(&Shares { shares: &shares })?;
         print(&if arguments.json { crate::render::json(&shares) } else { keys::shares(&shares) })?;
         Ok(Exit::Done)
     })
