@@ -9,8 +9,6 @@ Needs the package optimised:
     make bench-events BENCH_EVENTS='--rounds 7 --out FOLDER'
 """
 
-import argparse
-import datetime
 import json
 import os
 import statistics
@@ -20,8 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from python import CORE, package_with
-from run import HERE, RADDLE, machine
+from python import package_with
+from run import HERE, RADDLE
+from session import arguments, begun, keep
 
 CODECS = ("zstd", "lz4", "zlib")
 BATCH = 100
@@ -30,28 +29,16 @@ GZIP = 4
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--folder", type=Path, help="folder on the file system to write to (default: temporary)")
-    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
-    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
-    parser.add_argument("--one", nargs=4, metavar=("TASK", "PROGRAM", "INPUT", "OUTPUT"), help="for the runs themselves")
-    options = parser.parse_args()
+    options = arguments(__doc__, ("TASK", "PROGRAM", "INPUT", "OUTPUT"), ("--folder", "folder on the file system to write to (default: temporary)"))
     if options.one:
         return one(*options.one)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
-    report = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
+    report = begun()
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
         environment = {**os.environ, "PYTHONPATH": str(package_with(options.core, folder))}
         for task, path, programs in tasks(folder, environment):
             report["tasks"][task] = measure(task, path, programs, options.rounds, environment, folder)
-    shown = table(report)
-    print(shown)
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
-        (options.out / "README.md").write_text(shown)
+    keep(report, table(report), options.out)
     return 0
 
 

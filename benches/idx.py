@@ -7,9 +7,7 @@ OpenVisus leaves its files in the page cache. OpenVisus is left out where it is 
     make bench-idx BENCH_IDX='--rounds 7 --out FOLDER'
 """
 
-import argparse
 import concurrent.futures
-import datetime
 import importlib.util
 import json
 import os
@@ -20,8 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from python import CORE, package_with
-from run import HERE, machine
+from python import package_with
+from run import HERE
+from session import arguments, begun, keep
 
 # Side of a box, boxes along each axis, fields, type; all boxes are written.
 TASKS = {
@@ -38,27 +37,15 @@ WHOLE = (*BOXED, "OpenVisus, rows", "OpenVisus, HZ order")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--folder", type=Path, help="folder on the file system to write to (default: temporary)")
-    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
-    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
-    parser.add_argument("--one", nargs=4, metavar=("WRITER", "TASK", "FOLDER", "CHECK"), help="for the runs themselves")
-    options = parser.parse_args()
+    options = arguments(__doc__, ("WRITER", "TASK", "FOLDER", "CHECK"), ("--folder", "folder on the file system to write to (default: temporary)"))
     if options.one:
         return one(*options.one)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
-    report = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
+    report = begun()
     with tempfile.TemporaryDirectory() as temporary:
         package = package_with(options.core, Path(temporary))
         for task in TASKS:
             report["tasks"][task] = measure(task, options.rounds, package, options.folder)
-    shown = table(report)
-    print(shown)
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
-        (options.out / "README.md").write_text(shown)
+    keep(report, table(report), options.out)
     return 0
 
 

@@ -8,8 +8,6 @@ take turns, and nothing counts before both have read the same values. Needs the 
     make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
 """
 
-import argparse
-import datetime
 import hashlib
 import json
 import os
@@ -21,39 +19,25 @@ import tempfile
 import time
 from pathlib import Path
 
-from run import HERE, RADDLE, inputs_of, machine
+from run import HERE, RADDLE, inputs_of
+from session import arguments, begun, keep
 
-CORE = HERE.parent / "target/release/lib_core.so"
 READERS = ("h5py", "raddle")
 COLUMNS = 50
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--keep", type=Path, help="folder for the generated files (default: temporary)")
-    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
-    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
-    parser.add_argument("--one", nargs=4, metavar=("READER", "TASK", "FILE", "CHECK"), help="for the runs themselves")
-    options = parser.parse_args()
+    options = arguments(__doc__, ("READER", "TASK", "FILE", "CHECK"), ("--keep", "folder for the generated files (default: temporary)"))
     if options.one:
         return one(*options.one)
+    report = begun()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         package = package_with(options.core, Path(temporary))
-        files = workload(folder)
-        report = {"date": datetime.date.today().isoformat(), "machine": machine(), "tasks": {}}
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
-        report["commit"] = commit.stdout.strip()
-        for task, path in files.items():
+        for task, path in workload(folder).items():
             report["tasks"][task] = measure(task, path, options.rounds, package)
-    shown = table(report)
-    print(shown)
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
-        (options.out / "README.md").write_text(shown)
+    keep(report, table(report), options.out)
     return 0
 
 

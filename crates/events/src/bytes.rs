@@ -17,16 +17,10 @@ pub(crate) struct Bytes<'b> {
 
 /// A number of a fixed length, big-endian as ROOT writes it or little-endian as all others do.
 macro_rules! numbers {
-    ($($big:ident $little:ident $number:ty;)*) => {
+    ($($name:ident $number:ty, $from:ident;)*) => {
         $(
-            #[allow(dead_code, reason = "one set for both byte orders")]
-            pub(crate) fn $big(&mut self) -> Result<$number, Fault> {
-                self.array().map(<$number>::from_be_bytes)
-            }
-
-            #[allow(dead_code, reason = "one set for both byte orders")]
-            pub(crate) fn $little(&mut self) -> Result<$number, Fault> {
-                self.array().map(<$number>::from_le_bytes)
+            pub(crate) fn $name(&mut self) -> Result<$number, Fault> {
+                self.array().map(<$number>::$from)
             }
         )*
     };
@@ -97,12 +91,16 @@ impl<'b> Bytes<'b> {
     }
 
     numbers! {
-        be_u8 le_u8 u8;
-        be_u16 le_u16 u16;
-        be_u32 le_u32 u32;
-        be_u64 le_u64 u64;
-        be_i16 le_i16 i16;
-        be_i32 le_i32 i32;
-        be_i64 le_i64 i64;
+        be_u8 u8, from_be_bytes;
+        be_u16 u16, from_be_bytes;
+        be_u32 u32, from_be_bytes;
+        be_u64 u64, from_be_bytes;
+        be_i32 i32, from_be_bytes;
+        le_u8 u8, from_le_bytes;
+        le_u16 u16, from_le_bytes;
+        le_u32 u32, from_le_bytes;
+        le_u64 u64, from_le_bytes;
+        le_i32 i32, from_le_bytes;
+        le_i64 i64, from_le_bytes;
     }
 }

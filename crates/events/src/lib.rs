@@ -35,6 +35,7 @@ pub mod open;
 mod output;
 pub mod pds;
 pub mod readable;
+pub mod recoded;
 pub mod root;
 pub mod schema;
 pub mod serialized;

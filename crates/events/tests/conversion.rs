@@ -1,5 +1,7 @@
 //! What holds for every conversion: order, failures, cancellation.
 
+#[path = "support/ranks.rs"]
+mod ranks;
 mod support;
 
 use raddle_core::CoreError;
@@ -13,9 +15,10 @@ use raddle_events::{
     Block, ConvertOptions, EventsError, Fault, NoTile, Place, Prepare, Reader, Result, Schema, Serialization, Sink,
     Source, convert,
 };
+use ranks::run_among;
 use std::ops::Range;
 use std::sync::Mutex;
-use support::{options, run, run_among};
+use support::{options, run};
 
 /// Test products of which some entries cannot be read, and which are read the slower the earlier they are.
 struct Failing {

@@ -1,6 +1,8 @@
 //! Every layout of HDF5: what is written is read again, for any number of threads the same bytes, and in the framework's form
 //! what the framework writes.
 
+#[path = "support/ranks.rs"]
+mod ranks;
 mod support;
 
 use raddle_codec::Effort;
@@ -11,9 +13,10 @@ use raddle_events::open::{OpenOptions, open};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
 use raddle_events::{ConvertOptions, Decoded, EventsError, Joined, Schema, Serialization, Source};
+use ranks::run_among;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use support::{options, run, run_among};
+use support::{options, run};
 
 fn batch(events: u64) -> Layout {
     Layout::Batch(NonZeroU64::new(events).unwrap())

@@ -1,5 +1,7 @@
 //! Packed data streams: round trips in every codec, the framework's own bytes, damage.
 
+#[path = "support/ranks.rs"]
+mod ranks;
 mod support;
 
 use proptest::prelude::*;
@@ -8,8 +10,9 @@ use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, S
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource, PdsSummary};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::{ConvertOptions, EventsError, Form, Result, Serialization, Source};
+use ranks::run_among;
 use std::path::Path;
-use support::{options, run, run_among};
+use support::{options, run};
 
 const CODECS: [PdsCodec; 3] = [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)];
 

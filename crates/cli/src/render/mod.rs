@@ -19,8 +19,9 @@ pub use raddle_report::{escape, quantity};
 
 /// `value` as indented JSON with a final newline.
 pub fn json(value: &impl serde::Serialize) -> String {
-    // Cannot fail for the values of this command: plain structs, text keys, no readers.
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    // What cannot be told as JSON is a defect, and is told as one: an empty text would hide it.
+    let mut text =
+        serde_json::to_string_pretty(value).unwrap_or_else(|error| panic!("a report that is no JSON: {error}"));
     text.push('\n');
     text
 }

@@ -1,10 +1,8 @@
-//! What the tests share: conversions that nobody watches, in one process and among ranks.
+//! What the tests share: a conversion that nobody watches.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
 use raddle_core::progress::Silent;
-use raddle_core::threads::Threads;
-use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Sink, Source, convert, convert_among};
+use raddle_events::{ConvertOptions, Converted, Result, Sink, Source, convert};
 use std::num::NonZeroUsize;
 
 /// Defaults with so many threads.
@@ -15,22 +13,4 @@ pub fn options(jobs: usize) -> ConvertOptions {
 /// Converts.
 pub fn run<K: Sink>(source: &dyn Source, sink: K, options: &ConvertOptions) -> Result<(Converted, K::Summary)> {
     convert(source, sink, options, &Silent, &CancelToken::new())
-}
-
-/// Converts among so many ranks, each with its own number of threads; what each returned.
-#[allow(dead_code, reason = "not every test program has ranks")]
-pub fn run_among<K: SharedSink + Sync>(
-    ranks: usize,
-    source: &dyn Source,
-    begin: impl Fn(&dyn Communicator) -> Result<K> + Sync,
-    options: &ConvertOptions,
-) -> Vec<Result<(Converted, K::Summary)>>
-where
-    K::Summary: Send,
-{
-    Threads::run(ranks, |ranks| {
-        let jobs = NonZeroUsize::MIN.saturating_add(ranks.rank() % 2);
-        let options = ConvertOptions { jobs, ..options.clone() };
-        convert_among(source, begin(ranks)?, &options, &Silent, &CancelToken::new(), ranks)
-    })
 }

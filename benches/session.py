@@ -1,0 +1,37 @@
+"""What the measurements of the package have in common: their options, and the report that they keep."""
+
+import argparse
+import datetime
+import json
+import subprocess
+from pathlib import Path
+
+from run import HERE, machine
+
+CORE = HERE.parent / "target/release/lib_core.so"
+
+
+def arguments(description, one, where):
+    """Options of a measurement: ``one`` names what a single run takes, ``where`` is the option for a folder and its help."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(where[0], type=Path, help=where[1])
+    parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
+    parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
+    parser.add_argument("--one", nargs=4, metavar=one, help="for the runs themselves")
+    return parser.parse_args()
+
+
+def begun():
+    """A report without tasks."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+    return {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
+
+
+def keep(report, shown, folder):
+    """Prints the table of a report; with a folder, keeps both there."""
+    print(shown)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
+        (folder / "README.md").write_text(shown)

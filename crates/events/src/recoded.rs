@@ -1,0 +1,107 @@
+//! Another source with some of its columns made anew, each from its own: what decoding and serialising have in common.
+//!
+//! Invariant: a column that is not made anew is passed on as it is.
+
+use crate::block::{Block, Column};
+use crate::error::{Fault, Place, Result};
+use crate::schema::{Product, Schema};
+use crate::source::{Reader, Source};
+use std::ops::Range;
+
+/// Makes a column of another one.
+pub trait Recode: Send + Sync {
+    /// Bytes by which an entry may grow.
+    fn growth_len_bytes(&self) -> u64 {
+        0
+    }
+
+    /// The column of `column`, which was checked.
+    ///
+    /// # Errors
+    /// With the number of the entry that cannot be recoded.
+    fn recode(&self, column: &Column) -> Result<Column, (u64, Fault)>;
+}
+
+/// A source, recoded.
+pub struct Recoded<R> {
+    inner: Box<dyn Source>,
+    schema: Schema,
+    /// For each product.
+    recoders: Vec<Option<R>>,
+}
+
+impl<R: Recode> Recoded<R> {
+    /// Recodes those products of `inner` for which there is a way, which changes the product's form as it must.
+    pub(crate) fn with(inner: Box<dyn Source>, way: impl FnMut(&mut Product) -> Option<R>) -> Self {
+        let mut schema = inner.schema().clone();
+        let recoders = schema.products.iter_mut().map(way).collect();
+        Self { inner, schema, recoders }
+    }
+}
+
+impl<R: Recode> Source for Recoded<R> {
+    fn place(&self) -> Place {
+        self.inner.place()
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn len_entries(&self) -> u64 {
+        self.inner.len_entries()
+    }
+
+    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
+        self.inner.unit_end(start, target_len_bytes)
+    }
+
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+        let count = entries.end.saturating_sub(entries.start);
+        let growth: u64 = self.recoders.iter().flatten().map(Recode::growth_len_bytes).sum();
+        self.inner.unit_len_bytes(entries).saturating_add(count.saturating_mul(growth))
+    }
+
+    fn reads_products_alone(&self) -> bool {
+        self.inner.reads_products_alone()
+    }
+
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+        let inner = self.inner.reader(products)?;
+        Ok(Box::new(RecodedReader { inner, source: self, products: products.to_vec() }))
+    }
+}
+
+struct RecodedReader<'source, R> {
+    inner: Box<dyn Reader + 'source>,
+    source: &'source Recoded<R>,
+    products: Vec<usize>,
+}
+
+impl<R: Recode> Reader for RecodedReader<'_, R> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        let mut block = self.inner.read(entries)?;
+        for (column, &product) in block.columns.iter_mut().zip(&self.products) {
+            if let Some(recoder) = &self.source.recoders[product] {
+                *column = recoder.recode(column).map_err(|(number, fault)| {
+                    let entry = block.entries.start + number;
+                    let name = &self.source.schema.products[product].name;
+                    fault.at(&self.source.place().branch(name).entries(entry..entry + 1))
+                })?;
+            }
+        }
+        Ok(block)
+    }
+
+    fn leave_out_ids(&mut self) {
+        self.inner.leave_out_ids();
+    }
+
+    fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
+        if self.products.iter().all(|&product| self.source.recoders[product].is_none()) {
+            return self.inner.append(entries, block);
+        }
+        let more = self.read(entries)?;
+        block.append(&more).map_err(|fault| fault.at(&self.source.place()))
+    }
+}

@@ -1,0 +1,25 @@
+//! Conversions among ranks that are threads.
+
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::Silent;
+use raddle_core::threads::Threads;
+use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Source, convert_among};
+use std::num::NonZeroUsize;
+
+/// Converts among so many ranks, each with its own number of threads; what each returned.
+pub fn run_among<K: SharedSink + Sync>(
+    ranks: usize,
+    source: &dyn Source,
+    begin: impl Fn(&dyn Communicator) -> Result<K> + Sync,
+    options: &ConvertOptions,
+) -> Vec<Result<(Converted, K::Summary)>>
+where
+    K::Summary: Send,
+{
+    Threads::run(ranks, |ranks| {
+        let jobs = NonZeroUsize::MIN.saturating_add(ranks.rank() % 2);
+        let options = ConvertOptions { jobs, ..options.clone() };
+        convert_among(source, begin(ranks)?, &options, &Silent, &CancelToken::new(), ranks)
+    })
+}
