@@ -7,8 +7,8 @@ use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
-use raddle_idx::IdxError;
 use raddle_idx::compression::BlockFault;
+use raddle_idx::{ErrorKind as IdxErrorKind, IdxError};
 use raddle_merge::error::MergeError;
 use raddle_merge::join::DifferenceKind;
 use raddle_tune::TuneError;
@@ -187,16 +187,14 @@ impl Failure {
 
     /// An IDX dataset could not be written or read.
     pub fn of_idx(error: &IdxError) -> Self {
-        let exit = match error {
-            IdxError::Write { .. } | IdxError::Exists { .. } | IdxError::Foreign { .. } => Exit::Output,
-            IdxError::Locked { .. } => Exit::Locked,
-            IdxError::Memory { .. } | IdxError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => {
-                Exit::Limit
-            }
-            IdxError::Core(CoreError::Cancelled) => Exit::Interrupted,
-            IdxError::OnePhase { .. } | IdxError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
-            IdxError::Core(_) | IdxError::Engine { .. } => Exit::Internal,
-            _ => Exit::InputRefused,
+        let exit = match error.kind() {
+            IdxErrorKind::Usage => Exit::Usage,
+            IdxErrorKind::Input => Exit::InputRefused,
+            IdxErrorKind::Output => Exit::Output,
+            IdxErrorKind::Limit => Exit::Limit,
+            IdxErrorKind::Locked => Exit::Locked,
+            IdxErrorKind::Cancelled => Exit::Interrupted,
+            _ => Exit::Internal,
         };
         let failure = Self::new(exit, &error.to_string());
         match error {

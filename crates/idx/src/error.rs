@@ -213,7 +213,43 @@ impl From<LockError> for IdxError {
     }
 }
 
+/// What an error means for who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What was asked makes no sense.
+    Usage,
+    /// What is there, or was given, cannot be used.
+    Input,
+    /// The output cannot be written.
+    Output,
+    /// A limit was reached: memory, threads.
+    Limit,
+    /// Another process writes the same dataset.
+    Locked,
+    /// The work was cancelled.
+    Cancelled,
+    /// Another rank met an error.
+    RankFailed,
+    /// A defect.
+    Internal,
+}
+
 impl IdxError {
+    /// Of which kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            error if error.is_echo() => ErrorKind::RankFailed,
+            Self::Write { .. } | Self::Exists { .. } | Self::Foreign { .. } => ErrorKind::Output,
+            Self::Locked { .. } => ErrorKind::Locked,
+            Self::Memory { .. } | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
+            Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,
+            Self::OnePhase { .. } | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
+            Self::Core(_) | Self::Engine { .. } => ErrorKind::Internal,
+            _ => ErrorKind::Input,
+        }
+    }
+
     /// Whether this only says that another rank met an error.
     pub fn is_echo(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))

@@ -17,5 +17,6 @@ pub mod running;
 pub mod schema;
 pub mod setting;
 pub mod simulation;
-pub mod size;
 pub mod stripes;
+
+pub use raddle_core::size;

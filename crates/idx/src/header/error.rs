@@ -60,6 +60,9 @@ pub enum HeaderError {
         /// Its value.
         value: String,
     },
+    /// The name of an output that is no dataset's.
+    #[error("the output is the dataset's .idx file: NAME.idx")]
+    Name,
     /// The bitmask.
     #[error(transparent)]
     Bitmask(#[from] BitmaskError),

@@ -4,11 +4,10 @@ use super::inputs::{Shape, shape};
 use crate::failure::Failure;
 use crate::options::running::RunningArgs;
 use raddle_idx::bitmask::MAX_RANK;
-use raddle_idx::header::{HeaderError, Time};
+use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
-use raddle_idx::template::{FileTemplate, TimeTemplate};
-use raddle_idx::{Existing, Field, Header, Phases, WriteOptions, Writer};
+use raddle_idx::{Existing, Header, LayoutOptions, Phases, WriteOptions, Writer};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -110,32 +109,18 @@ impl TargetArgs {
     /// # Errors
     /// If the options do not fit the samples.
     pub fn header(&self, counts: &[u64], fields: &[(String, SampleType)], has_steps: bool) -> Result<Header, Failure> {
-        let layout = if self.order == BlockOrder::Hz { "hzorder" } else { "row_major" };
         let compression = match self.compress {
-            BlockCompression::Zip => Some("zip"),
-            BlockCompression::Lz4 => Some("lz4"),
-            BlockCompression::None => None,
+            BlockCompression::Zip => "zip",
+            BlockCompression::Lz4 => "lz4",
+            BlockCompression::None => "",
         };
-        let field = |(name, sample): &(String, SampleType)| {
-            let field = Field::new(name, *sample).with("default_layout", layout);
-            compression.into_iter().fold(field, |field, name| field.with("default_compression", name))
+        let layout = LayoutOptions {
+            compression: compression.to_owned(),
+            order: if self.order == BlockOrder::Hz { Layout::Hz } else { Layout::RowMajor },
+            bits_per_block: self.bits_per_block,
+            blocks_per_file: self.blocks_per_file,
         };
-        let refused = |error: HeaderError| Failure::usage(&error.to_string());
-        let stem = self.output.file_stem().unwrap_or_default().to_string_lossy();
-        if self.output.extension().is_none_or(|ending| ending != "idx") || stem.is_empty() {
-            return Err(Failure::usage("the output is the dataset's .idx file: -o NAME.idx"));
-        }
-        let mut header = Header::new(&stem, counts, fields.iter().map(field).collect()).map_err(refused)?;
-        let level = header.bitmask.max_level();
-        header.bits_per_block = self.bits_per_block.unwrap_or(header.bits_per_block).min(level);
-        header.blocks_per_file = self.blocks_per_file.unwrap_or(header.blocks_per_file);
-        header.files = FileTemplate::for_name(&stem, level - header.bits_per_block).map_err(|e| refused(e.into()))?;
-        if has_steps {
-            let template = TimeTemplate::parse("time_%04d/").map_err(|error| refused(error.into()))?;
-            header.time = Some(Time { range: None, template });
-        }
-        header.check().map_err(refused)?;
-        Ok(header)
+        layout.header(&self.output, counts, fields, has_steps).map_err(|error| Failure::usage(&error.to_string()))
     }
 
     /// How to write samples of so many axes.

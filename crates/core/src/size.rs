@@ -1,4 +1,4 @@
-//! Sizes on the command line: `512MiB`, `2GB`, `1.5GiB`, `4096`.
+//! Sizes as users write them: `512MiB`, `2GB`, `1.5GiB`, `4096`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,0 +1,76 @@
+//! What every call goes through: panics stop here, and words are kept for the caller.
+
+use crate::fault::{Fault, RaddleIdxStatus};
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    /// The message of the last call that failed on this thread.
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// Does the work of a call.
+pub fn call(work: impl FnOnce() -> Result<(), Fault>) -> RaddleIdxStatus {
+    // A handle that was being changed may be in any state of its own; memory is sound, and calls on it go on failing or not.
+    let outcome =
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Panic { message: words(&*panic) }));
+    match outcome {
+        Ok(()) => RaddleIdxStatus::Ok,
+        Err(fault) => {
+            MESSAGE.set(c_text(&fault.message()));
+            fault.status()
+        }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without words").to_owned()
+}
+
+/// The text as C has it. Names in files may hold what ends a text there.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "?")).unwrap_or_default()
+}
+
+/// What the last call that failed on this thread says: what is wrong, where, and what to do. The text is there until the next
+/// call fails on this thread; it is empty before the first does.
+#[unsafe(no_mangle)]
+pub extern "C" fn raddle_idx_error_message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ptr())
+}
+
+/// The version of raddle, for example "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn raddle_idx_version() -> *const c_char {
+    const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version holds no zero"),
+    };
+    VERSION.as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> String {
+        // SAFETY: the message of this thread, which no call replaces meanwhile.
+        unsafe { CStr::from_ptr(raddle_idx_error_message()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn panics_stop_and_words_stay_on_their_thread() {
+        assert_eq!(message(), "");
+        assert_eq!(call(|| panic!("a defect")), RaddleIdxStatus::Internal);
+        assert!(message().contains("a defect") && message().contains("report"), "{}", message());
+        std::thread::spawn(|| assert_eq!(message(), "")).join().unwrap();
+        assert_eq!(call(|| Ok(())), RaddleIdxStatus::Ok);
+        assert!(message().contains("a defect"));
+        assert_eq!(call(|| Err(Fault::NoStep)), RaddleIdxStatus::Usage);
+        assert!(message().starts_with("no step"));
+        assert_eq!(c_text("a\0b").to_bytes(), b"a?b");
+    }
+}

@@ -1,0 +1,154 @@
+//! Options by name: those of the command `raddle idx write`, with its values.
+
+use crate::fault::Fault;
+use raddle_core::engine::default_jobs;
+use raddle_core::size::Size;
+use raddle_idx::compression::Compression;
+use raddle_idx::grid::Layout;
+use raddle_idx::restructure::ImposedBox;
+use raddle_idx::{Existing, LayoutOptions, Phases, WriteOptions};
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+/// Names, for messages.
+const KNOWN: &str =
+    "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force and append";
+
+const POSITIVE: &str = "a whole number above 0";
+
+/// What was chosen.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Of the dataset.
+    pub layout: LayoutOptions,
+    /// Of writing.
+    pub write: WriteOptions,
+    /// Whether steps are added to a dataset that is there.
+    pub append: bool,
+}
+
+impl Options {
+    /// Those of one of so many ranks, nothing chosen yet.
+    pub fn new(ranks: usize) -> Self {
+        let jobs = (default_jobs() / ranks).max(1);
+        let write = WriteOptions { jobs, ..WriteOptions::default() };
+        Self { layout: LayoutOptions::default(), write, append: false }
+    }
+
+    /// Chooses.
+    ///
+    /// # Errors
+    /// If there is no such option, or it cannot have this value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        match name {
+            "compress" => {
+                let compression = if value == "none" { "" } else { value };
+                if Compression::from_name(compression).is_none() {
+                    let wanted = "zip, lz4 or none";
+                    return Err(Fault::OptionValue { name: "compress", value: value.to_owned(), wanted });
+                }
+                compression.clone_into(&mut self.layout.compression);
+            }
+            "order" => {
+                self.layout.order = of("order", value, &[("rows", Layout::RowMajor), ("hz", Layout::Hz)], "rows or hz")?
+            }
+            "bits-per-block" => self.layout.bits_per_block = Some(number("bits-per-block", value, "a whole number")?),
+            "blocks-per-file" => {
+                self.layout.blocks_per_file = Some(number("blocks-per-file", value, "a whole number")?)
+            }
+            "phases" => {
+                let phases = [("one", Phases::One), ("two", Phases::Two), ("three", Phases::Three)];
+                self.write.phases = of("phases", value, &phases, "one, two or three")?;
+            }
+            "box" => {
+                let boxes = [("default", ImposedBox::Default), ("expanded", ImposedBox::Expanded)];
+                let wanted = "default or expanded; raddle_idx_set_imposed_box takes a size";
+                self.write.imposed = of("box", value, &boxes, wanted)?;
+            }
+            "aggregators" => self.write.aggregators = Some(number("aggregators", value, POSITIVE)?),
+            "jobs" => self.write.jobs = number::<NonZeroUsize>("jobs", value, POSITIVE)?.get(),
+            "memory" => {
+                let wanted = "a size such as 512MiB or 2GB";
+                let size = value.parse::<Size>();
+                let fault = |_| Fault::OptionValue { name: "memory", value: value.to_owned(), wanted };
+                self.write.memory_limit_bytes = size.map_err(fault)?.0;
+            }
+            "force" => {
+                let force = switch("force", value)?;
+                self.write.existing = if force { Existing::Replace } else { Existing::Refuse };
+            }
+            "append" => self.append = switch("append", value)?,
+            _ => return Err(Fault::NoOption { name: name.to_owned(), known: KNOWN }),
+        }
+        Ok(())
+    }
+}
+
+fn of<T: Copy>(name: &'static str, value: &str, known: &[(&str, T)], wanted: &'static str) -> Result<T, Fault> {
+    let found = known.iter().find(|(known, _)| *known == value);
+    found.map(|(_, value)| *value).ok_or_else(|| Fault::OptionValue { name, value: value.to_owned(), wanted })
+}
+
+fn switch(name: &'static str, value: &str) -> Result<bool, Fault> {
+    of(name, value, &[("true", true), ("false", false)], "true or false")
+}
+
+fn number<T: FromStr>(name: &'static str, value: &str, wanted: &'static str) -> Result<T, Fault> {
+    value.parse().map_err(|_| Fault::OptionValue { name, value: value.to_owned(), wanted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_the_command() {
+        let mut options = Options::new(1_000_000);
+        assert_eq!(options.write.jobs, 1);
+        for (name, value) in [
+            ("compress", "none"),
+            ("order", "hz"),
+            ("bits-per-block", "12"),
+            ("blocks-per-file", "64"),
+            ("phases", "two"),
+            ("box", "expanded"),
+            ("aggregators", "2"),
+            ("jobs", "3"),
+            ("memory", "64MiB"),
+            ("force", "true"),
+            ("append", "true"),
+        ] {
+            options.set(name, value).unwrap();
+            assert!(KNOWN.split(", ").any(|known| known.split(" and ").any(|known| known == name)), "{name}");
+        }
+        let layout = LayoutOptions {
+            compression: String::new(),
+            order: Layout::Hz,
+            bits_per_block: Some(12),
+            blocks_per_file: Some(64),
+        };
+        assert_eq!(options.layout, layout);
+        let write = &options.write;
+        assert_eq!((write.jobs, write.memory_limit_bytes, write.existing), (3, 64 << 20, Existing::Replace));
+        assert_eq!((write.phases, write.imposed), (Phases::Two, ImposedBox::Expanded));
+        assert_eq!((write.aggregators.map(NonZeroUsize::get), options.append), (Some(2), true));
+    }
+
+    #[test]
+    fn others_are_refused_with_what_there_is() {
+        let mut options = Options::new(1);
+        for (name, value, says) in [
+            ("compres", "zip", "there are compress"),
+            ("compress", "png", "zip, lz4 or none"),
+            ("order", "", "rows or hz"),
+            ("jobs", "0", "above 0"),
+            ("bits-per-block", "-1", "whole number"),
+            ("box", "8x8x8", "raddle_idx_set_imposed_box"),
+            ("force", "yes", "true or false"),
+            ("memory", "much", "512MiB"),
+        ] {
+            let fault = options.set(name, value).unwrap_err().to_string();
+            assert!(fault.contains(says), "{fault}");
+        }
+    }
+}

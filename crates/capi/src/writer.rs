@@ -1,0 +1,422 @@
+//! Writing: a handle that is told what the dataset is and what this rank holds, and writes step by step.
+//!
+//! Invariants: samples are not copied before they are written, so what was given must stay until the step ends; options and
+//! fields are fixed once the first step begins; a call that fails changes nothing, but for a step that is ended, which is
+//! given up then.
+
+use crate::call::{c_text, call};
+use crate::fault::{Fault, RaddleIdxStatus};
+use crate::given;
+use crate::options::Options;
+use crate::ranks::{CallerRanks, RaddleIdxRanks};
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::progress::{Silent, Watch};
+use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::restructure::ImposedBox;
+use raddle_idx::sample::SampleType;
+use raddle_idx::{IdxError, Patch, SampleBox, WriteReport, Writer};
+use std::borrow::Cow;
+use std::ffi::{CString, c_char, c_void};
+use std::path::PathBuf;
+
+/// Most axes of a dataset.
+pub const RADDLE_IDX_MAX_AXES: usize = 5;
+
+/// Stands for the number of a step where a dataset has none.
+pub const RADDLE_IDX_NO_STEP: u64 = 0xffff_ffff_ffff_ffff;
+
+/// A dataset that is being written.
+#[derive(Debug)]
+pub struct RaddleIdxWriter {
+    path: PathBuf,
+    counts: Vec<u64>,
+    ranks: Box<dyn Communicator>,
+    options: Options,
+    fields: Vec<(String, SampleType)>,
+    boxes: Vec<SampleBox>,
+    step: Option<Step>,
+    /// After the first step.
+    writer: Option<Writer>,
+    /// Of the last step, as JSON.
+    report: Option<CString>,
+}
+
+/// Number and samples of a step that is to be written.
+type Begun<'a> = (Option<u64>, Vec<Patch<'a>>);
+
+/// A step that is open.
+#[derive(Debug)]
+struct Step {
+    number: Option<u64>,
+    /// What was given, by box and field.
+    given: Vec<Vec<Option<Samples>>>,
+}
+
+/// Samples in the caller's memory.
+#[derive(Debug, Clone, Copy)]
+struct Samples {
+    first: *const u8,
+    len_bytes: usize,
+}
+
+impl Samples {
+    /// The bytes.
+    ///
+    /// # Safety
+    /// They are still there, and nobody changes them while the result is used.
+    unsafe fn bytes<'a>(self) -> &'a [u8] {
+        if self.len_bytes == 0 {
+            return &[];
+        }
+        // SAFETY: not null, which giving refuses, and as long as the caller said, who keeps them till the step ends.
+        unsafe { std::slice::from_raw_parts(self.first, self.len_bytes) }
+    }
+}
+
+impl RaddleIdxWriter {
+    fn new(path: PathBuf, counts: &[u64], ranks: Box<dyn Communicator>) -> Self {
+        let options = Options::new(ranks.size());
+        let (fields, step, writer, report) = (Vec::new(), None, None, None);
+        // One process that says nothing holds all.
+        let whole = SampleBox::new(&vec![0; counts.len()], counts);
+        let boxes = if ranks.size() == 1 { vec![whole] } else { Vec::new() };
+        Self { path, counts: counts.to_vec(), ranks, options, fields, boxes, step, writer, report }
+    }
+
+    /// The same, if `what` may be changed now.
+    fn still_open(&mut self, what: &'static str) -> Result<&mut Self, Fault> {
+        match (&self.step, &self.writer) {
+            (None, None) => Ok(self),
+            _ => Err(Fault::TooLate { what, when: "once the first step has begun" }),
+        }
+    }
+
+    fn region(&self, start: &[u64], counts: &[u64]) -> Result<SampleBox, Fault> {
+        let ends = start.iter().zip(counts).all(|(start, count)| start.checked_add(*count).is_some());
+        match ends {
+            true => Ok(SampleBox::new(start, counts)),
+            false => Err(Fault::Box { start: start.to_vec(), counts: counts.to_vec() }),
+        }
+    }
+
+    fn add_box(&mut self, region: SampleBox, replaces: bool) -> Result<u32, Fault> {
+        if self.step.is_some() {
+            return Err(Fault::TooLate { what: "the boxes", when: "while a step is open" });
+        }
+        if replaces {
+            self.boxes.clear();
+        }
+        self.boxes.push(region);
+        Ok((self.boxes.len() - 1) as u32)
+    }
+
+    fn give(&mut self, number: u32, name: &str, first: *const u8, len_bytes: u64) -> Result<(), Fault> {
+        let step = self.step.as_mut().ok_or(Fault::NoStep)?;
+        let Some(field) = self.fields.iter().position(|(known, _)| known == name) else {
+            let known: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Fault::NoField { name: name.to_owned(), known: known.join(", ") });
+        };
+        let Some(region) = self.boxes.get(number as usize) else {
+            return Err(Fault::NoBox { number, count: self.boxes.len() });
+        };
+        let sample_len_bytes = self.fields[field].1.len_bytes() as u64;
+        let want_bytes = region.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
+        let want_bytes = want_bytes.unwrap_or(u64::MAX);
+        let len = isize::try_from(len_bytes).ok().filter(|_| len_bytes == want_bytes);
+        let Some(len) = len else {
+            let counts = region.counts()[..self.counts.len()].to_vec();
+            return Err(Fault::Length { field: name.to_owned(), counts, got_bytes: len_bytes, want_bytes });
+        };
+        if len > 0 && first.is_null() {
+            return Err(Fault::Null { argument: "samples" });
+        }
+        let place = &mut step.given[number as usize][field];
+        if place.is_some() {
+            return Err(Fault::Twice { field: name.to_owned(), number: number as usize });
+        }
+        *place = Some(Samples { first, len_bytes: len as usize });
+        Ok(())
+    }
+
+    fn begin_step(&mut self, number: Option<u64>) -> Result<(), Fault> {
+        if self.step.is_some() {
+            return Err(Fault::StepOpen);
+        }
+        if self.writer.as_ref().is_some_and(|writer| writer.header().time.is_some() != number.is_some()) {
+            return Err(Fault::Numbered { path: self.path.clone() });
+        }
+        let given = vec![vec![None; self.fields.len()]; self.boxes.len()];
+        self.step = Some(Step { number, given });
+        Ok(())
+    }
+
+    /// Collective. Every rank takes part, whatever is wrong with its own step.
+    ///
+    /// # Safety
+    /// What was given in the step that is open is still there.
+    unsafe fn end_step(&mut self) -> Result<(), Fault> {
+        // SAFETY: as the caller promises.
+        let begun = unsafe { self.begun() };
+        let told = begun.as_ref().map(|_| ()).map_err(ToString::to_string);
+        let agreed = self.ranks.agree("describe the step", told);
+        let written = self.write_begun(begun, agreed.map_err(IdxError::Core));
+        if self.report.is_none() && written.is_err() {
+            // Before the first step is written, options and fields may still change.
+            self.writer = None;
+        }
+        self.report = Some(written?);
+        Ok(())
+    }
+
+    fn write_begun(&mut self, begun: Result<Begun<'_>, Fault>, agreed: Result<(), IdxError>) -> Result<CString, Fault> {
+        let (number, patches) = begun?;
+        agreed?;
+        let Some(writer) = &mut self.writer else { return Err(Fault::NoStep) };
+        let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+        Ok(json(&writer.write_among(number, patches, &watch, &*self.ranks)?))
+    }
+
+    /// The step that is open, which ends with this; the writer of the dataset is there after.
+    ///
+    /// # Safety
+    /// As [`Self::end_step`].
+    unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, Fault> {
+        let step = self.step.take().ok_or(Fault::NoStep)?;
+        let mut patches = Vec::new();
+        for (number, (region, given)) in self.boxes.iter().zip(&step.given).enumerate() {
+            if region.is_empty() {
+                continue;
+            }
+            let mut arrays = Vec::new();
+            for ((name, _), samples) in self.fields.iter().zip(given) {
+                let samples = samples.ok_or_else(|| Fault::NotGiven { field: name.clone(), number })?;
+                // SAFETY: as the caller promises.
+                arrays.push(Cow::Borrowed(unsafe { samples.bytes() }));
+            }
+            patches.push(Patch { region: *region, arrays });
+        }
+        if self.writer.is_none() {
+            let header = self.options.layout.header(&self.path, &self.counts, &self.fields, step.number.is_some());
+            let header = header.map_err(|source| Fault::Header { path: self.path.clone(), source })?;
+            let options = self.options.write.clone();
+            let made = match self.options.append {
+                true => Writer::resume(&self.path, &header, options)?,
+                false => Writer::new(&self.path, header, options)?,
+            };
+            self.writer = Some(made);
+        }
+        Ok((step.number, patches))
+    }
+}
+
+fn json(report: &WriteReport) -> CString {
+    c_text(&serde_json::to_string(report).unwrap_or_default())
+}
+
+/// Makes a handle for writing a dataset; nothing is written before a step ends. Numbers per axis are x first in all functions:
+/// the axis along which samples lie next to each other in memory, which is the last of an array of C and the first of one of
+/// Fortran. Every rank makes a handle with the same arguments, but for ranks.
+///
+/// path: the .idx file to be; its blocks lie in the folder of that name beside it. axes, counts: how many samples the whole
+/// dataset has along each axis. ranks: NULL for one process; what it says is copied. writer: where the handle goes, which
+/// raddle_idx_close takes back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_create(
+    path: *const c_char,
+    axes: u32,
+    counts: *const u64,
+    ranks: *const RaddleIdxRanks,
+    writer: *mut *mut RaddleIdxWriter,
+) -> RaddleIdxStatus {
+    call(|| {
+        let make = || {
+            if !(1..=MAX_RANK).contains(&(axes as usize)) {
+                return Err(Fault::Axes { axes, limit: MAX_RANK });
+            }
+            // SAFETY: a text, `axes` counts, and null or a table, as the header says.
+            let (path, counts, ranks) = unsafe {
+                (given::path("path", path)?, given::values("counts", counts, axes as usize)?, ranks.as_ref())
+            };
+            let ranks: Box<dyn Communicator> = match ranks {
+                None => Box::new(SingleProcess),
+                Some(given) => Box::new(CallerRanks::new(*given)?),
+            };
+            Ok(RaddleIdxWriter::new(path.to_path_buf(), counts, ranks))
+        };
+        // SAFETY: null or a place for a handle.
+        unsafe { given::put_handle("writer", writer, make) }
+    })
+}
+
+/// Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those of
+/// raddle idx write: compress (zip, lz4, none), order (rows, hz), bits-per-block, blocks-per-file, phases (one, two, three),
+/// box (default, expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force and append (true, false).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_set_option(
+    writer: *mut RaddleIdxWriter,
+    name: *const c_char,
+    value: *const c_char,
+) -> RaddleIdxStatus {
+    call(|| {
+        // SAFETY: a handle and two texts, as the header says.
+        let (writer, name, value) =
+            unsafe { (given::it("writer", writer)?, given::text("name", name)?, given::text("value", value)?) };
+        writer.still_open("options")?.options.set(name, value)
+    })
+}
+
+/// Sets the size of the power-of-two boxes of the first phase, x first, each rounded up to a power of two.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_set_imposed_box(
+    writer: *mut RaddleIdxWriter,
+    counts: *const u64,
+) -> RaddleIdxStatus {
+    call(|| {
+        // SAFETY: a handle, as the header says.
+        let writer = unsafe { given::it("writer", writer)? }.still_open("options")?;
+        // SAFETY: a count for each axis.
+        let counts = unsafe { given::values("counts", counts, writer.counts.len())? };
+        let of_axis = |axis: usize| counts.get(axis).copied().unwrap_or(1);
+        writer.options.write.imposed = ImposedBox::Counts(std::array::from_fn(of_axis));
+        Ok(())
+    })
+}
+
+/// Adds a field, before the first step begins, on every rank the same. Its samples are so many components, which lie together,
+/// of a type: uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or float64.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_add_field(
+    writer: *mut RaddleIdxWriter,
+    name: *const c_char,
+    number: *const c_char,
+    components: u32,
+) -> RaddleIdxStatus {
+    call(|| {
+        // SAFETY: a handle and two texts, as the header says.
+        let (writer, field, number) =
+            unsafe { (given::it("writer", writer)?, given::text("name", name)?, given::text("number", number)?) };
+        let writer = writer.still_open("fields")?;
+        let sample = format!("{number}[{components}]").parse().map_err(|_| Fault::SampleType {
+            field: field.to_owned(),
+            number: number.to_owned(),
+            components,
+        })?;
+        writer.fields.push((field.to_owned(), sample));
+        Ok(())
+    })
+}
+
+/// Says which box of the dataset this rank holds from now on, in the place of all others: its first sample and its samples
+/// per axis, x first. A rank that holds nothing has a box with a count of 0. The boxes of all ranks are disjoint and together
+/// the dataset. One process holds all of it unless it says otherwise. Not while a step is open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_set_box(
+    writer: *mut RaddleIdxWriter,
+    start: *const u64,
+    counts: *const u64,
+) -> RaddleIdxStatus {
+    // SAFETY: the same is asked of its arguments.
+    call(|| unsafe { add_box(writer, start, counts, true) }.map(drop))
+}
+
+/// Says that this rank holds one more box. Its number, by which raddle_idx_write_box knows it, goes to number unless that is
+/// NULL; they are 0 for that of raddle_idx_set_box, and then 1, 2, ...
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_add_box(
+    writer: *mut RaddleIdxWriter,
+    start: *const u64,
+    counts: *const u64,
+    number: *mut u32,
+) -> RaddleIdxStatus {
+    call(|| {
+        // SAFETY: the same is asked of its arguments.
+        let added = unsafe { add_box(writer, start, counts, false) }?;
+        if number.is_null() {
+            return Ok(());
+        }
+        // SAFETY: a place for a number.
+        unsafe { given::put("number", number, added) }
+    })
+}
+
+unsafe fn add_box(
+    writer: *mut RaddleIdxWriter,
+    start: *const u64,
+    counts: *const u64,
+    replaces: bool,
+) -> Result<u32, Fault> {
+    // SAFETY: a handle, and a number for each axis, as the header says.
+    let writer = unsafe { given::it("writer", writer)? };
+    let axes = writer.counts.len();
+    // SAFETY: as above.
+    let (start, counts) = unsafe { (given::values("start", start, axes)?, given::values("counts", counts, axes)?) };
+    let region = writer.region(start, counts)?;
+    writer.add_box(region, replaces)
+}
+
+/// Begins a step, by its number, or with RADDLE_IDX_NO_STEP the only one of a dataset without numbered steps. Steps may come
+/// in any order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_begin_step(writer: *mut RaddleIdxWriter, step: u64) -> RaddleIdxStatus {
+    // SAFETY: a handle, as the header says.
+    call(|| unsafe { given::it("writer", writer) }?.begin_step((step != RADDLE_IDX_NO_STEP).then_some(step)))
+}
+
+/// Gives the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must stay as it is until
+/// raddle_idx_end_step has returned, which writes them. Samples lie as in an array of C a[z][y][x][component], or of Fortran
+/// a(component, x, y, z), without gaps. len_bytes: length of all, by which mistakes are found.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_write(
+    writer: *mut RaddleIdxWriter,
+    field: *const c_char,
+    samples: *const c_void,
+    len_bytes: u64,
+) -> RaddleIdxStatus {
+    // SAFETY: the same is asked of its arguments.
+    unsafe { raddle_idx_write_box(writer, 0, field, samples, len_bytes) }
+}
+
+/// The same in the box of a number, for ranks that hold several.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_write_box(
+    writer: *mut RaddleIdxWriter,
+    number: u32,
+    field: *const c_char,
+    samples: *const c_void,
+    len_bytes: u64,
+) -> RaddleIdxStatus {
+    call(|| {
+        // SAFETY: a handle and a text, as the header says.
+        let (writer, field) = unsafe { (given::it("writer", writer)?, given::text("field", field)?) };
+        writer.give(number, field, samples.cast(), len_bytes)
+    })
+}
+
+/// Collective. Writes the step that is open, whole or not at all, and ends it: when it returns 0 on any rank, readers see the
+/// step, and it survives a crash. If it fails, it fails on every rank, nothing of the step is written, and the next may begin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
+    // SAFETY: a handle, and what was given is still there, as the header says.
+    call(|| unsafe { given::it("writer", writer)?.end_step() })
+}
+
+/// What writing the last step took, as JSON: the fields of raddle idx write --report. NULL before the first step is written.
+/// The text is there until the next step ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *const c_char {
+    // SAFETY: null or a handle, as the header says.
+    let report = unsafe { writer.as_ref() }.and_then(|writer| writer.report.as_ref());
+    report.map_or(std::ptr::null(), |report| report.as_ptr())
+}
+
+/// Ends the use of a handle, which must not be used again; of NULL, nothing. A step that is open is given up, which this says
+/// with RADDLE_IDX_STATUS_USAGE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn raddle_idx_close(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
+    // SAFETY: null or a handle that is not used again, as the header says.
+    call(|| match unsafe { given::take_handle(writer) } {
+        Some(writer) if writer.step.is_some() => Err(Fault::GivenUp),
+        _ => Ok(()),
+    })
+}

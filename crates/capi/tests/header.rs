@@ -1,0 +1,28 @@
+//! `include/raddle_idx.h` is what `src` makes it: CAPI_HEADER=overwrite writes it anew.
+
+use std::path::Path;
+
+#[test]
+fn the_header_is_that_of_the_functions() {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(crate_folder.join("cbindgen.toml")).expect("cbindgen.toml");
+    let mut made = Vec::new();
+    cbindgen::generate_with_config(crate_folder, config).expect("a header").write(&mut made);
+    let path = crate_folder.join("include/raddle_idx.h");
+    if std::env::var_os("CAPI_HEADER").is_some_and(|what| what == "overwrite") {
+        std::fs::write(&path, &made).expect("the header");
+    }
+    let there = std::fs::read(&path).unwrap_or_default();
+    assert!(
+        there == made,
+        "src was changed and the header not: CAPI_HEADER=overwrite cargo test -p raddle-capi --test header"
+    );
+    let text = String::from_utf8_lossy(&made).into_owned();
+    for name in ["call", "ranks", "reader", "writer"] {
+        let source = std::fs::read_to_string(crate_folder.join(format!("src/{name}.rs"))).expect("a source");
+        for exported in source.split("extern \"C\" fn raddle_idx_").skip(1) {
+            let function = format!("raddle_idx_{}(", exported.split('(').next().unwrap_or_default());
+            assert!(text.contains(&function), "{function}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Messages of any length over collectives that move words and pieces whose lengths fit 31 bits: what MPI has, and what
+//! callers bring who have ranks of their own.
+//!
+//! Not for waiting (`pause`). Invariants: a collective moves at most the limit to a rank or from it, so that counts and
+//! places fit; no buffer is passed on without memory behind it, even if it is empty, for an empty buffer's pointer may mean
+//! something else there (Open MPI may take Rust's for `MPI_IN_PLACE`).
+
+use crate::communicator::Communicator;
+use crate::error::{CoreError, Result};
+
+/// Most bytes that one collective brings to a rank or takes from it; longer messages go in several.
+pub const PIECE_LIMIT_BYTES: usize = 1 << 30;
+
+/// Length of a piece, or where it begins.
+pub type Count = i32;
+
+/// A piece for each rank, or of each.
+#[derive(Debug)]
+pub struct Row {
+    /// All pieces, one behind the other.
+    pub bytes: Vec<u8>,
+    /// Length of each.
+    pub counts: Vec<Count>,
+    /// Where each begins.
+    pub starts: Vec<Count>,
+}
+
+/// The collectives that are needed.
+pub trait PieceTransport: Communicator {
+    /// Collective. The word of each rank, in rank order.
+    fn all_gather_words(&self, word: u64) -> Result<Vec<u64>>;
+
+    /// Collective. Word `i` of `words` goes to rank `i`; the words for this rank, in rank order.
+    fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>>;
+
+    /// Collective. The pieces of all ranks, of which `own` is this one's.
+    fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()>;
+
+    /// Collective. Piece `i` of `row` goes to rank `i`; `got` has room for the pieces for this rank.
+    fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()>;
+}
+
+/// Collective. As [`Communicator::all_gather_bytes`].
+pub fn all_gather(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let lens = ranks.all_gather_words(send.len() as u64)?;
+    let step_len_bytes = step_len_bytes(ranks, limit_bytes);
+    let mut messages: Vec<Vec<u8>> = vec![Vec::new(); lens.len()];
+    let nothing = buffer(0);
+    for step in 0..steps(&lens, step_len_bytes) {
+        let mut got = row(&lens, step, step_len_bytes);
+        let own_start = (step as usize).saturating_mul(step_len_bytes).min(send.len());
+        let own = &send[own_start..][..got.counts[ranks.rank()] as usize];
+        ranks.all_gather_pieces(if own.is_empty() { &nothing[..0] } else { own }, &mut got)?;
+        take_pieces(&mut messages, &got);
+    }
+    Ok(messages)
+}
+
+/// Collective. As [`Communicator::exchange_bytes`].
+pub fn exchange(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let size = ranks.size();
+    if send.len() != size {
+        return Err(CoreError::MessageCount { operation: "exchange_bytes", got: send.len(), size });
+    }
+    let lens: Vec<u64> = send.iter().map(|message| message.len() as u64).collect();
+    let step_len_bytes = step_len_bytes(ranks, limit_bytes);
+    // All ranks take part in as many steps as the longest message of any of them needs.
+    let longest = ranks.all_gather_words(lens.iter().copied().max().unwrap_or(0))?;
+    let steps = steps(&longest, step_len_bytes);
+    let got_lens = if steps == 0 { vec![0; size] } else { ranks.all_to_all_words(&lens)? };
+    let mut messages: Vec<Vec<u8>> = vec![Vec::new(); size];
+    for step in 0..steps {
+        let mut sent = row(&lens, step, step_len_bytes);
+        for ((message, count), start) in send.iter().zip(&sent.counts).zip(&sent.starts) {
+            let from = (step as usize).saturating_mul(step_len_bytes).min(message.len());
+            sent.bytes[*start as usize..][..*count as usize].copy_from_slice(&message[from..][..*count as usize]);
+        }
+        let mut got = row(&got_lens, step, step_len_bytes);
+        ranks.all_to_all_pieces(&sent, &mut got)?;
+        take_pieces(&mut messages, &got);
+    }
+    Ok(messages)
+}
+
+/// Bytes of each message that a piece has room for.
+fn step_len_bytes(ranks: &dyn PieceTransport, limit_bytes: usize) -> usize {
+    (limit_bytes / ranks.size()).max(1)
+}
+
+/// How many steps messages take of which the longest has one of these lengths.
+fn steps(lens: &[u64], step_len_bytes: usize) -> u64 {
+    lens.iter().copied().max().unwrap_or(0).div_ceil(step_len_bytes as u64)
+}
+
+/// Room for the pieces number `step` of messages of these lengths.
+fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> Row {
+    let step_len_bytes = step_len_bytes as u64;
+    // Each is at most its share of a limit that fits 31 bits.
+    let counts: Vec<Count> = lens
+        .iter()
+        .map(|len| len.saturating_sub(step.saturating_mul(step_len_bytes)).min(step_len_bytes) as Count)
+        .collect();
+    let starts = counts.iter().scan(0, |next, count| {
+        let start = *next;
+        *next += count;
+        Some(start)
+    });
+    let starts: Vec<Count> = starts.collect();
+    let total = counts.iter().map(|count| *count as usize).sum();
+    Row { bytes: buffer(total), counts, starts }
+}
+
+/// A buffer of `len_bytes` with memory behind it, even if that is zero.
+fn buffer(len_bytes: usize) -> Vec<u8> {
+    vec![0; len_bytes.max(1)]
+}
+
+/// Appends to each message its piece.
+fn take_pieces(messages: &mut [Vec<u8>], got: &Row) {
+    for ((message, count), start) in messages.iter_mut().zip(&got.counts).zip(&got.starts) {
+        message.extend_from_slice(&got.bytes[*start as usize..][..*count as usize]);
+    }
+}

@@ -1,0 +1,65 @@
+//! How a dataset that is to be written lies in blocks and files, as its writer chooses it; and the header that follows.
+//!
+//! Not for how writing goes about it (`options`). Nothing here writes.
+
+use crate::grid::Layout;
+use crate::header::{Field, Header, HeaderError, Time};
+use crate::sample::SampleType;
+use crate::template::{FileTemplate, TimeTemplate};
+use std::path::Path;
+
+/// What a writer chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayoutOptions {
+    /// How blocks are compressed, as the header names it; empty: not at all.
+    pub compression: String,
+    /// Order of samples in blocks.
+    pub order: Layout,
+    /// Base-2 logarithm of the samples per block; at most the dataset's. `None`: the default.
+    pub bits_per_block: Option<u32>,
+    /// Blocks per file. `None`: the default.
+    pub blocks_per_file: Option<u64>,
+}
+
+impl Default for LayoutOptions {
+    fn default() -> Self {
+        Self { compression: "zip".to_owned(), order: Layout::RowMajor, bits_per_block: None, blocks_per_file: None }
+    }
+}
+
+impl LayoutOptions {
+    /// The header of a dataset at `path`, a name that ends in `.idx`, of `counts` samples per axis, x first.
+    ///
+    /// # Errors
+    /// If path, samples and options do not fit together.
+    pub fn header(
+        &self,
+        path: &Path,
+        counts: &[u64],
+        fields: &[(String, SampleType)],
+        has_steps: bool,
+    ) -> Result<Header, HeaderError> {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.extension().is_none_or(|ending| ending != "idx") || stem.is_empty() {
+            return Err(HeaderError::Name);
+        }
+        let order = if self.order == Layout::Hz { "hzorder" } else { "row_major" };
+        let field = |(name, sample): &(String, SampleType)| {
+            let field = Field::new(name, *sample).with("default_layout", order);
+            match self.compression.as_str() {
+                "" => field,
+                name => field.with("default_compression", name),
+            }
+        };
+        let mut header = Header::new(&stem, counts, fields.iter().map(field).collect())?;
+        let level = header.bitmask.max_level();
+        header.bits_per_block = self.bits_per_block.unwrap_or(header.bits_per_block).min(level);
+        header.blocks_per_file = self.blocks_per_file.unwrap_or(header.blocks_per_file);
+        header.files = FileTemplate::for_name(&stem, level - header.bits_per_block)?;
+        if has_steps {
+            header.time = Some(Time { range: None, template: TimeTemplate::parse("time_%04d/")? });
+        }
+        header.check()?;
+        Ok(header)
+    }
+}
