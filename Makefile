@@ -1,7 +1,8 @@
 # raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/
+#   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/; make test-capi  only
+#                the C library of IDX
 #   make test-mpich  the same as test-mpi with MPICH, where that is installed beside another MPI; builds everything once more
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
 #                planned for 1,600 ranks; make judge
@@ -10,6 +11,7 @@
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
+#   make install-capi PREFIX=FOLDER  the C library of IDX, optimised, with headers, Fortran module and pkg-config file
 #   make python  the package in python/, with the compiled part of the build that the tests use
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
@@ -18,6 +20,7 @@
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
 
 PYTHON ?= python3
+PREFIX ?= /usr/local
 VENV := .venv
 BIN := $(abspath $(VENV)/bin)
 # Bundled HDF5 needs cmake >= 3.26; the environment's own comes first on PATH.
@@ -39,7 +42,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-events bench-idx docs setup \
+.PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python bench-events bench-idx docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -56,10 +59,16 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
 	$(MAKE) test-python
+	$(MAKE) test-capi
 	$(MAKE) test-mpi
 
 test-python: setup-tests python
 	$(BIN)/python -m pytest tests/python
+
+# The library comes from the build of the package, with which its files are compared. Ranks are in here: it is the same for
+# any MPI and links none.
+test-capi: setup-tests python
+	$(BIN)/python -m pytest tests/capi
 
 # Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
 # so cargo takes HDF5 and everything else from what `cargo test --workspace` has built: with `--lib --examples` the same
@@ -69,6 +78,9 @@ python: setup
 	$(CARGO) build --locked --workspace --lib --examples
 	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
 	mv python/raddle/_core.abi3.so.new python/raddle/_core.abi3.so
+
+install-capi:
+	CARGO=$(CARGO) sh scripts/install-capi.sh $(PREFIX)
 
 # The command is built with MPI in place of the one without; nothing below it is built anew.
 test-mpi: setup-tests
@@ -84,6 +96,8 @@ test-mpich: setup-tests
 		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
 	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle/mpi --target-dir target/mpich --bin raddle
 	RADDLE=target/mpich/debug/raddle MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/mpi
+	$(MAKE) python
+	MPICC=mpicc.mpich MPIF90=mpif90.mpich MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/capi -k rank
 
 soak: judge
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks

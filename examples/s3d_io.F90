@@ -30,6 +30,9 @@ program s3d_io
     type(variable), target :: variables(4)
     type(c_ptr) :: ranks, writer
     integer :: rank, rank_count, i, axis, equals, factor, rest, place
+#ifdef USE_MPI
+    integer :: provided, mpi_status
+#endif
     integer(c_int64_t) :: steps, side, step, along(3), grid(3), start(3), counts(3), begun, ended, ticks_per_s
     character(4096) :: path, argument
     real(c_double) :: written_s
@@ -38,9 +41,9 @@ program s3d_io
     rank_count = 1
     ranks = c_null_ptr
 #ifdef USE_MPI
-    call MPI_Init_thread(MPI_THREAD_FUNNELED, i, axis)
-    call MPI_Comm_rank(MPI_COMM_WORLD, rank, axis)
-    call MPI_Comm_size(MPI_COMM_WORLD, rank_count, axis)
+    call MPI_Init_thread(MPI_THREAD_FUNNELED, provided, mpi_status)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, mpi_status)
+    call MPI_Comm_size(MPI_COMM_WORLD, rank_count, mpi_status)
     ranks = raddle_idx_mpi_begin_fortran(MPI_COMM_WORLD)
     if (.not. c_associated(ranks)) call stop_all("no ranks of MPI", 1)
 #endif
@@ -126,7 +129,7 @@ program s3d_io
     end if
 #ifdef USE_MPI
     call raddle_idx_mpi_end_fortran(ranks)
-    call MPI_Finalize(i)
+    call MPI_Finalize(mpi_status)
 #endif
 
 contains
@@ -162,7 +165,7 @@ contains
         if (status == RADDLE_IDX_OK) return
         if (status /= RADDLE_IDX_RANK) write (error_unit, '("rank ",i0,": ",a)') rank, raddle_idx_error_message()
 #ifdef USE_MPI
-        call MPI_Finalize(i)
+        call MPI_Finalize(mpi_status)
 #endif
         call exit_with(status)
     end subroutine
@@ -172,7 +175,7 @@ contains
         integer, intent(in) :: code
         write (error_unit, '("rank ",i0,": ",a)') rank, message
 #ifdef USE_MPI
-        call MPI_Abort(MPI_COMM_WORLD, code, i)
+        call MPI_Abort(MPI_COMM_WORLD, code, mpi_status)
 #endif
         call exit_with(code)
     end subroutine

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output, a libhdf5
-# and a browser, an MPI with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which
+# and a browser, pkg-config and a compiler of Fortran, an MPI with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which
 # is not there say so and skip.
 set -eu
 
@@ -10,6 +10,9 @@ missing=""
 command -v h5dump >/dev/null 2>&1 || missing="$missing hdf5-tools"
 # Pages are looked at in it.
 command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
+# Programs of C and Fortran use the library of IDX.
+command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config"
+command -v gfortran >/dev/null 2>&1 || missing="$missing gfortran"
 # Any MPI that is there will do.
 if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; then
     missing="$missing libopenmpi-dev openmpi-bin libclang-dev libhdf5-openmpi-dev"

@@ -121,3 +121,99 @@ fn take_pieces(messages: &mut [Vec<u8>], got: &Row) {
         message.extend_from_slice(&got.bytes[*start as usize..][..*count as usize]);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::conformance;
+    use crate::threads::Threads;
+
+    /// Messages in pieces of so many bytes, over ranks that are threads.
+    #[derive(Debug)]
+    struct Cut<'a> {
+        ranks: &'a dyn Communicator,
+        limit_bytes: usize,
+    }
+
+    fn place(all: &[Vec<u8>], got: &mut Row) {
+        for (rank, piece) in all.iter().enumerate() {
+            assert_eq!(piece.len(), got.counts[rank] as usize);
+            got.bytes[got.starts[rank] as usize..][..piece.len()].copy_from_slice(piece);
+        }
+    }
+
+    fn word(bytes: &[u8]) -> u64 {
+        u64::from_le_bytes(bytes.try_into().unwrap())
+    }
+
+    impl PieceTransport for Cut<'_> {
+        fn all_gather_words(&self, own: u64) -> Result<Vec<u64>> {
+            Ok(self.ranks.all_gather_bytes(&own.to_le_bytes())?.iter().map(|bytes| word(bytes)).collect())
+        }
+
+        fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>> {
+            let send = words.iter().map(|word| word.to_le_bytes().to_vec()).collect();
+            Ok(self.ranks.exchange_bytes(send)?.iter().map(|bytes| word(bytes)).collect())
+        }
+
+        fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()> {
+            let limit = self.limit_bytes.max(self.size());
+            assert!(got.counts.iter().map(|count| *count as usize).sum::<usize>() <= limit && !got.bytes.is_empty());
+            place(&self.ranks.all_gather_bytes(own)?, got);
+            Ok(())
+        }
+
+        fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()> {
+            let limit = self.limit_bytes.max(self.size());
+            assert!(row.counts.iter().map(|count| *count as usize).sum::<usize>() <= limit && !row.bytes.is_empty());
+            let piece = |(start, count): (&Count, &Count)| row.bytes[*start as usize..][..*count as usize].to_vec();
+            place(&self.ranks.exchange_bytes(row.starts.iter().zip(&row.counts).map(piece).collect())?, got);
+            Ok(())
+        }
+    }
+
+    impl Communicator for Cut<'_> {
+        fn rank(&self) -> usize {
+            self.ranks.rank()
+        }
+
+        fn size(&self) -> usize {
+            self.ranks.size()
+        }
+
+        fn barrier(&self) -> Result<()> {
+            self.ranks.barrier()
+        }
+
+        fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>> {
+            all_gather(self, self.limit_bytes, send)
+        }
+
+        fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+            exchange(self, self.limit_bytes, &send)
+        }
+    }
+
+    #[test]
+    fn messages_in_pieces_conform() {
+        for limit_bytes in [20_000, 65_537, PIECE_LIMIT_BYTES] {
+            for size in [1, 2, 3, 5] {
+                Threads::run(size, |ranks| conformance::all(&Cut { ranks, limit_bytes }));
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_of_a_byte_make_whole_messages() {
+        for limit_bytes in [0, 1, 3, 7] {
+            Threads::run(3, |threads| {
+                let ranks = Cut { ranks: threads, limit_bytes };
+                let message = |from: usize, to: usize| vec![(from * 3 + to) as u8; from * 4 + to * 9];
+                let all = ranks.all_gather_bytes(&message(ranks.rank(), 0)).unwrap();
+                assert!(all.iter().enumerate().all(|(from, got)| *got == message(from, 0)));
+                let got = ranks.exchange_bytes((0..3).map(|to| message(ranks.rank(), to)).collect()).unwrap();
+                assert!(got.iter().enumerate().all(|(from, got)| *got == message(from, ranks.rank())));
+            });
+        }
+    }
+}
