@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import MPICC, MPIF90, MPIRUN, ROOT, STRICT, needs, run
+from conftest import BUILT, MPICC, MPIF90, MPIRUN, ROOT, STRICT, needs, run
 
 import raddle
 
@@ -101,6 +101,20 @@ def test_the_static_library_is_enough(installed, tmp_path):
     assert "libraddle" not in run(["ldd", program], tmp_path)[0]
     run([program, "flow.idx", "steps=1", "side=5"], tmp_path)
     assert raddle.idx.info(tmp_path / "flow.idx").shape == [5, 5, 5]
+
+
+def test_packagers_install_elsewhere_than_it_will_be(installed, tmp_path):
+    script = ROOT / "scripts/install-capi.sh"
+    run(["sh", script, "/opt/raddle", BUILT], tmp_path, DESTDIR=str(tmp_path / "package"))
+    root = tmp_path / "package/opt/raddle"
+    assert "prefix=/opt/raddle\n" in (root / "lib/pkgconfig/raddle-idx.pc").read_text()
+    # A path from where it is called; links stay within.
+    run(["sh", script, "here", BUILT], tmp_path)
+    library = tmp_path / "here/lib/libraddle_idx.so"
+    assert library.resolve().name == f"libraddle_idx.so.{raddle.__version__}"
+    assert "libraddle_idx.so.0" in run(["readelf", "-d", library], tmp_path)[0]
+    _, err = run(["sh", script, "none", tmp_path], tmp_path, expect=1)
+    assert "cargo build --package raddle-capi makes it" in err and not (tmp_path / "none").exists()
 
 
 @needs("nm")

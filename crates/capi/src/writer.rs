@@ -23,6 +23,9 @@ use std::path::PathBuf;
 /// Most axes of a dataset.
 pub const RADDLE_IDX_MAX_AXES: usize = 5;
 
+// As long as an array of them is everywhere.
+const _: () = assert!(RADDLE_IDX_MAX_AXES == MAX_RANK);
+
 /// Stands for the number of a step where a dataset has none.
 pub const RADDLE_IDX_NO_STEP: u64 = 0xffff_ffff_ffff_ffff;
 
