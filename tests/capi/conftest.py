@@ -57,9 +57,16 @@ class Installed:
         self.programs.mkdir()
         run(["sh", ROOT / "scripts/install-capi.sh", self.prefix, BUILT], folder)
 
+    def asked(self, *wanted):
+        path = str(self.prefix / "lib/pkgconfig")
+        return run(["pkg-config", *wanted, "raddle-idx"], self.prefix, PKG_CONFIG_PATH=path)[0].strip()
+
     def flags(self, *wanted):
-        out, _ = run(["pkg-config", *wanted, "raddle-idx"], self.prefix, PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
-        return shlex.split(out)
+        return shlex.split(self.asked(*wanted))
+
+    @property
+    def fortran_folder(self):
+        return Path(self.asked("--variable=fortrandir"))
 
     def compile(self, name, compiler, sources, flags=()):
         program = self.programs / name
@@ -80,16 +87,16 @@ class Installed:
         return self.compile(f"{source.stem}-mpi", MPICC, [source], flags)
 
     def fortran(self, source):
-        module = self.flags("--variable=fortrandir")[0] + "/raddle_idx.f90"
+        module = self.fortran_folder / "raddle_idx.f90"
         flags = ["-std=f2008", "-Wall", "-Wextra", "-Werror"]
         return self.compile(f"{source.stem}-fortran", "gfortran", [module, source], flags)
 
     def mpi_fortran(self, source):
-        folder = self.flags("--variable=fortrandir")[0]
+        folder = self.fortran_folder
         made = self.programs / "raddle_idx_mpi_fortran.o"
         strict = ["-Wall", "-Wextra", "-Werror"]
-        run([MPICC, "-c", *strict, f"{folder}/{made.stem}.c", *self.flags("--cflags"), "-o", made], self.programs)
-        return self.compile(f"{source.stem}-mpi-fortran", MPIF90, [f"{folder}/raddle_idx.f90", source, made], ["-DUSE_MPI"])
+        run([MPICC, "-c", *strict, folder / f"{made.stem}.c", *self.flags("--cflags"), "-o", made], self.programs)
+        return self.compile(f"{source.stem}-mpi-fortran", MPIF90, [folder / "raddle_idx.f90", source, made], ["-DUSE_MPI"])
 
 
 @pytest.fixture(scope="session")

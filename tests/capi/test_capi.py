@@ -125,7 +125,7 @@ def test_the_library_exports_the_header_and_nothing_else(installed):
     header = (installed.prefix / "include/raddle_idx.h").read_text()
     declared = set(re.findall(r"^[a-z].*?\b(raddle_idx_\w+)\(", header, flags=re.MULTILINE))
     assert len(declared) > 20 and exported == declared
-    interfaces = (Path(installed.flags("--variable=fortrandir")[0]) / "raddle_idx.f90").read_text()
+    interfaces = (installed.fortran_folder / "raddle_idx.f90").read_text()
     public = set(re.findall(r"\braddle_idx_\w+", interfaces.split("public :: raddle_idx_error_message")[1].split("!")[0]))
     # Pauses are for functions of ranks, which are C.
     assert declared - {"raddle_idx_pause"} <= public | {"raddle_idx_error_message"}
