@@ -313,14 +313,14 @@ enum raddle_idx_status raddle_idx_add_field(struct raddle_idx_writer *writer,
 /**
  * Says which box of the dataset this rank holds from now on, in the place of all others: its first sample and its samples
  * per axis, x first. A rank that holds nothing has a box with a count of 0. The boxes of all ranks are disjoint and together
- * the dataset. One process holds all of it unless it says otherwise. Not while a step is open.
+ * the dataset. Until it says so, one process holds all of it and one of several ranks nothing. Not while a step is open.
  */
 enum raddle_idx_status raddle_idx_set_box(struct raddle_idx_writer *writer,
                                           const uint64_t *start,
                                           const uint64_t *counts);
 
 /**
- * Says that this rank holds one more box. Its number, by which raddle_idx_write_box knows it, goes to number unless that is
+ * Says that this rank holds one more box than before. Its number, by which raddle_idx_write_box knows it, goes to number unless that is
  * NULL; they are 0 for that of raddle_idx_set_box, and then 1, 2, ...
  */
 enum raddle_idx_status raddle_idx_add_box(struct raddle_idx_writer *writer,
