@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmask;
+mod brought;
 pub mod check;
 pub mod compression;
 mod direct;
@@ -26,6 +27,7 @@ pub mod template;
 mod traffic;
 mod work;
 mod writer;
+pub mod zarr;
 
 pub use error::{IdxError, Result};
 pub use exchange::Patch;
