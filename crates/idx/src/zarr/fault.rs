@@ -151,3 +151,22 @@ pub enum ZarrFault {
         source: CodecError,
     },
 }
+
+impl ZarrFault {
+    /// Whether it lies in what was asked for, not in a folder that is there.
+    pub fn is_of_options(&self) -> bool {
+        matches!(
+            self,
+            Self::Axes { .. }
+                | Self::TwiceAnAxis { .. }
+                | Self::Counts { .. }
+                | Self::Chunk { .. }
+                | Self::Shard { .. }
+                | Self::Levels { .. }
+                | Self::TooManyShards { .. }
+                | Self::Name { .. }
+                | Self::Repeated { .. }
+                | Self::OnePhase
+        )
+    }
+}

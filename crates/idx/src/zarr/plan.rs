@@ -76,11 +76,6 @@ impl<'a> ShardPlan<'a> {
         Ok(plan)
     }
 
-    /// Shards.
-    pub(crate) fn shard_count(&self) -> u64 {
-        self.tiles.arrays.len() as u64
-    }
-
     /// Chunks, whether they will be stored or not.
     pub(crate) fn chunk_count(&self) -> u64 {
         let chunks = |group: &Group| {
@@ -200,7 +195,7 @@ mod tests {
         let form = form();
         let plan = ShardPlan::new(&form).unwrap();
         // Two fields of 2 x 3 shards and, of 4 x 3 samples, 1 x 2.
-        assert_eq!((plan.shard_count(), plan.chunk_count()), (16, 2 * (4 * 3 + 2 * 2)));
+        assert_eq!((plan.tiles.arrays.len(), plan.chunk_count()), (16, 2 * (4 * 3 + 2 * 2)));
         let places: Vec<_> = (0..16).map(|shard| plan.place(shard)).collect();
         for field in 0..2 {
             for (number, level) in form.levels.iter().enumerate() {
