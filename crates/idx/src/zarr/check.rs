@@ -17,6 +17,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+/// Samples of a level that are compared at once with what the next has of them, in bytes: a few times that is held.
+const PIECE_LEN_BYTES: u64 = 16 << 20;
+
 /// A shard that is damaged, or does not fit the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BadShard {
@@ -149,19 +152,35 @@ impl Image {
         cancel: &CancelToken,
     ) -> Result<()> {
         let form = &self.array(number).form;
-        let Some(made) = form.shard_box(shard).intersection(&level.domain()) else { return Ok(()) };
-        let (factors, before) = (&level.factors, self.domain(number - 1));
-        let region = SampleBox {
-            start: std::array::from_fn(|axis| made.start[axis] * factors[axis]),
-            end: std::array::from_fn(|axis| (made.end[axis] * factors[axis]).min(before.end[axis])),
+        let Some(whole) = form.shard_box(shard).intersection(&level.domain()) else { return Ok(()) };
+        let before = self.domain(number - 1);
+        let source = |made: &SampleBox| SampleBox {
+            start: std::array::from_fn(|axis| made.start[axis] * level.factors[axis]),
+            end: std::array::from_fn(|axis| (made.end[axis] * level.factors[axis]).min(before.end[axis])),
         };
-        let samples = self.read(number - 1, &region)?;
-        let mut want = crate::exchange::zeros(made.sample_count(), form.sample.len_bytes())?;
-        let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
-        halving.make(&made, &mut want, 1, cancel)?;
-        let got = self.read(number, &made)?;
+        let is_stored = |level: usize, shard: &Point| self.shard_path(level, shard).symlink_metadata().is_ok();
+        let sources = self.shards_in(number - 1, &source(&whole));
+        if !is_stored(number, shard) && !sources.iter().any(|shard| is_stored(number - 1, shard)) {
+            return Ok(()); // zeros of zeros, however many
+        }
         let len = form.sample.len_bytes();
-        let differ = got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count();
+        let (mut differ, mut rest) = (0, vec![whole]);
+        while let Some(made) = rest.pop() {
+            let region = source(&made);
+            let len_bytes = region.sample_count().and_then(|samples| samples.checked_mul(len as u64));
+            if len_bytes.is_none_or(|len_bytes| len_bytes > PIECE_LEN_BYTES)
+                && let Some((low, high)) = made.halves()
+            {
+                rest.extend([high, low]);
+                continue;
+            }
+            let samples = self.read(number - 1, &region)?;
+            let mut want = crate::exchange::zeros(made.sample_count(), len)?;
+            let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
+            halving.make(&made, &mut want, 1, cancel)?;
+            let got = self.read(number, &made)?;
+            differ += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count();
+        }
         match differ {
             0 => Ok(()),
             samples => Err(IdxError::Zarr {

@@ -6,6 +6,7 @@
 
 use super::fault::ZarrFault;
 use super::metadata::{ArrayMetadata, FILE_NAME, Group, ImageMetadata, parse_array, parse_group};
+use super::plan::MAX_SHARDS;
 use super::shard::{ChunkDecoder, Entry};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::{IdxError, Result};
@@ -106,6 +107,11 @@ impl Image {
             if !fits {
                 let reason = format!("has more axes than the image, {}", metadata.axes.len());
                 return Err(refused(folder, ZarrFault::Metadata { file, reason }));
+            }
+            let shards = (0..MAX_RANK).map(|axis| array.counts[axis].div_ceil(array.form.shard[axis]));
+            let shards = shards.fold(1, u64::saturating_mul);
+            if shards > MAX_SHARDS {
+                return Err(refused(folder, ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") }));
             }
             arrays.push(array);
         }

@@ -13,8 +13,8 @@ use raddle_core::plan::{ArrayPlan, Plan};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Most shards of a time step: each takes some hundred bytes of memory while it is planned.
-const MAX_SHARDS: u64 = 1 << 22;
+/// Most shards of a time step, and of an array that is read: each takes some hundred bytes of memory while it is planned.
+pub(crate) const MAX_SHARDS: u64 = 1 << 22;
 
 /// The shards of a level of a field, x fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

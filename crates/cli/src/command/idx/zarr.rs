@@ -8,7 +8,7 @@ use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions};
 use std::path::Path;
 
 /// Options about OME-Zarr.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "OME-Zarr")]
 pub struct ZarrArgs {
     /// Samples of a chunk along each axis, slowest first, for example 64x64x64 [default: up to 1 MiB, alike in space]
