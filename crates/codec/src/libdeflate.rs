@@ -120,7 +120,10 @@ impl Inflater {
             ffi::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => {
                 Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() })
             }
-            _ => Err(CodecError::Corrupt { filter: FILTER, fault: "not one whole gzip member, or its checksum is wrong" }),
+            _ => Err(CodecError::Corrupt {
+                filter: FILTER,
+                fault: "not one whole gzip member, or its checksum is wrong",
+            }),
         }
     }
 
@@ -212,13 +215,7 @@ impl Deflater {
         // valid for the lengths given, do not overlap (`out` is borrowed mutably), and libdeflate only writes to
         // `spare`, so that its being uninitialised does not matter.
         let produced_len_bytes = unsafe {
-            compress(
-                self.handle.as_ptr(),
-                raw.as_ptr().cast(),
-                raw.len(),
-                spare.as_mut_ptr().cast(),
-                spare.len(),
-            )
+            compress(self.handle.as_ptr(), raw.as_ptr().cast(), raw.len(), spare.as_mut_ptr().cast(), spare.len())
         };
         if produced_len_bytes == 0 {
             return false;

@@ -291,7 +291,6 @@ impl Writer {
         let done = execute(&step.tiles, work, files, &mut commit, &options, &context);
         done.map_err(|error| IdxError::of_engine(&self.path, error))
     }
-
 }
 
 /// The header of the dataset at `path`, which is to be as `header` but for its time steps.

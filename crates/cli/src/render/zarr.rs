@@ -144,9 +144,9 @@ impl ImageInfo {
 }
 
 /// What a verification found.
-pub fn verified(path: &Path, outcome: &ZarrOutcome) -> String {
+pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
     let sum = |of: fn(&ImageCheck) -> u64| outcome.checks.iter().map(of).sum::<u64>();
-    let path = escape::path(path);
+    let path = escape::path(folder);
     let stored = quantity::size(sum(|check| check.stored_len_bytes));
     let empty = match sum(|check| check.empty_shards) {
         0 => String::new(),
@@ -157,7 +157,8 @@ pub fn verified(path: &Path, outcome: &ZarrOutcome) -> String {
     if bad > 0 {
         let mut columns = Columns::new(&[("shard or level", Align::Left), ("what is wrong", Align::Left)]);
         for bad in outcome.checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
-            columns.row(&[escape::path(&bad.path), escape::text(&bad.why).into_owned()]);
+            let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
+            columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);
         }
         let rest = match bad.checked_sub(LONGEST_TABLE as u64) {
             Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),

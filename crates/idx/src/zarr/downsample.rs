@@ -84,13 +84,19 @@ impl Halving<'_> {
             .enumerate()
             .map(|(slab, bytes)| (slab * rows_at_once, Mutex::new(bytes)))
             .collect();
-        for_each(&slabs, threads, cancel, || (), |(), (first, slab)| {
-            let mut slab = slab.lock().unwrap_or_else(PoisonError::into_inner);
-            for (row, out) in slab.chunks_mut(row_len_bytes).enumerate() {
-                self.make_row(made, first + row, out);
-            }
-            Ok(())
-        })
+        for_each(
+            &slabs,
+            threads,
+            cancel,
+            || (),
+            |(), (first, slab)| {
+                let mut slab = slab.lock().unwrap_or_else(PoisonError::into_inner);
+                for (row, out) in slab.chunks_mut(row_len_bytes).enumerate() {
+                    self.make_row(made, first + row, out);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Makes row number `row` of `made`.
@@ -251,8 +257,14 @@ mean!(u32, i64, rounded!(i64));
 mean!(i32, i64, rounded!(i64));
 mean!(u64, i128, rounded!(i128));
 mean!(i64, i128, rounded!(i128));
-mean!(f32, f64, |sum, count| sum / f64::from(count));
-mean!(f64, f64, |sum, count| sum / f64::from(count));
+mean!(f32, f64, quotient);
+mean!(f64, f64, quotient);
+
+/// One NaN for all: which one an addition gives is not said, and files are to be equal.
+fn quotient(sum: f64, count: u32) -> f64 {
+    let mean = sum / f64::from(count);
+    if mean.is_nan() { f64::NAN } else { mean }
+}
 
 #[cfg(test)]
 mod tests {
@@ -278,7 +290,7 @@ mod tests {
         let whole = level(&[3, 1], &[2, 2]);
         assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[0, 0], &[5, 2]), &row), [0, 2, 4]);
         // A box that begins at odd samples, of which the first are not in the level.
-        assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 1], &[4, 1]), &row[..4]), []);
+        assert!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 1], &[4, 1]), &row[..4]).is_empty());
         assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 0], &[4, 1]), &row[..4]), [1, 3]);
         let pairs = level(&[2], &[2]);
         assert_eq!(

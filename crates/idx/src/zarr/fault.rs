@@ -62,7 +62,9 @@ pub enum ZarrFault {
         limit: u64,
     },
     /// A name that cannot be that of a group.
-    #[error("field {name:?} cannot be the name of a group; letters, digits, '_', '-' and '.' can, but for OME and a leading '.'")]
+    #[error(
+        "field {name:?} cannot be the name of a group; letters, digits, '_', '-' and '.' can, but for OME and a leading '.'"
+    )]
     Name {
         /// Of the field.
         name: String,

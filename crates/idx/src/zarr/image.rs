@@ -111,7 +111,10 @@ impl Image {
             let shards = (0..MAX_RANK).map(|axis| array.counts[axis].div_ceil(array.form.shard[axis]));
             let shards = shards.fold(1, u64::saturating_mul);
             if shards > MAX_SHARDS {
-                return Err(refused(folder, ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") }));
+                return Err(refused(
+                    folder,
+                    ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") },
+                ));
             }
             arrays.push(array);
         }

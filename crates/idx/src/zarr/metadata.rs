@@ -60,8 +60,7 @@ pub(crate) fn image(form: &Form, field: usize) -> String {
     let axes: Vec<Value> = names.iter().map(axis).collect();
     let dataset = |number: usize| {
         let level = &form.levels[number];
-        let scale =
-            form.of_array(field, 1.0, 1.0, &|axis| form.distances[axis] * level.spacing[axis] as f64);
+        let scale = form.of_array(field, 1.0, 1.0, &|axis| form.distances[axis] * level.spacing[axis] as f64);
         let mut transformations = vec![json!({ "type": "scale", "scale": scale })];
         if form.downsample == super::Downsample::Average {
             // A mean lies in the middle of its cell.
@@ -204,7 +203,9 @@ impl Reading<'_> {
         let counts = value.as_array().and_then(|counts| counts.iter().rev().map(Value::as_u64).collect());
         let counts: Option<Vec<u64>> = counts;
         let fits = |counts: &Vec<u64>| (1..=MAX_RANK).contains(&counts.len()) && !counts.contains(&0);
-        counts.filter(fits).ok_or_else(|| self.refused(format!("{what} is {value}, not 1 to {MAX_RANK} numbers above 0")))
+        counts
+            .filter(fits)
+            .ok_or_else(|| self.refused(format!("{what} is {value}, not 1 to {MAX_RANK} numbers above 0")))
     }
 }
 
@@ -218,7 +219,8 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault>
     let ome = &node["attributes"]["ome"];
     if let Some(series) = ome["series"].as_array() {
         let names: Option<Vec<String>> = series.iter().map(|name| name.as_str().map(str::to_owned)).collect();
-        let is_inside = |name: &String| !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let is_inside =
+            |name: &String| !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let names = names.filter(|names| !names.is_empty() && names.iter().all(is_inside));
         return names.map(Group::Series).ok_or_else(|| reading.refused("series are no paths of groups below"));
     }
@@ -275,7 +277,10 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
     }
     let sharding = match node["codecs"].as_array().map(Vec::as_slice) {
         Some([only]) if only["name"] == json!("sharding_indexed") => &only["configuration"],
-        _ => return Err(reading.unsupported(format!("an array of codecs {}, not of sharding_indexed alone", names(&node["codecs"])))),
+        _ => {
+            return Err(reading
+                .unsupported(format!("an array of codecs {}, not of sharding_indexed alone", names(&node["codecs"]))));
+        }
     };
     let is_at_end = matches!(sharding["index_location"].as_str(), None | Some("end"));
     if !is_at_end || names(&sharding["index_codecs"]) != "bytes, crc32c" || !is_little(&sharding["index_codecs"]) {

@@ -128,9 +128,11 @@ impl ShardHomes {
         for (level, partition) in partitions.iter().enumerate() {
             for (rank, boxes) in (0u32..).zip(partition) {
                 let mut held: HashMap<Point, u64> = HashMap::new();
-                boxes.iter().for_each(|of| each_shard(of, &form.shard, |number, samples| {
-                    *held.entry(number).or_default() += samples;
-                }));
+                boxes.iter().for_each(|of| {
+                    each_shard(of, &form.shard, |number, samples| {
+                        *held.entry(number).or_default() += samples;
+                    })
+                });
                 for (number, samples) in held {
                     let best = most.entry((level, number)).or_insert((samples, rank, 0));
                     best.2 += 1;

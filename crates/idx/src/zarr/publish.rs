@@ -119,7 +119,12 @@ pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
 }
 
 /// Describes all groups and arrays, `shards` of which are stored of each.
-pub(crate) fn describe(staging: &Staging, form: &super::Form, shards: &[u64], effort: raddle_codec::Effort) -> Result<()> {
+pub(crate) fn describe(
+    staging: &Staging,
+    form: &super::Form,
+    shards: &[u64],
+    effort: raddle_codec::Effort,
+) -> Result<()> {
     let mut shards = shards.iter();
     for field in 0..form.fields.len() {
         let folder = image_folder(form, field);

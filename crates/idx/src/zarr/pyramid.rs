@@ -57,12 +57,8 @@ impl Making<'_> {
         partition: Partition,
         traffic: &mut Traffic,
     ) -> Result<Pyramid<'a>> {
-        let mut pyramid = Pyramid {
-            levels: vec![patches],
-            partitions: vec![partition],
-            imposed_counts: None,
-            permits: Vec::new(),
-        };
+        let mut pyramid =
+            Pyramid { levels: vec![patches], partitions: vec![partition], imposed_counts: None, permits: Vec::new() };
         if let Some(imposed) = self.imposed {
             pyramid.imposed_counts = Some(self.bring(&mut pyramid, imposed, traffic)?);
         }
@@ -98,9 +94,7 @@ impl Making<'_> {
         let far_end = |axis: usize| boxes().map(|of| of.end[axis]).max().unwrap_or(0);
         let cuts = |axis: usize| {
             let (factor, far_end) = (level.factors[axis], far_end(axis));
-            boxes().any(|of| {
-                of.start[axis] % factor != 0 || of.end[axis] % factor != 0 && of.end[axis] != far_end
-            })
+            boxes().any(|of| of.start[axis] % factor != 0 || of.end[axis] % factor != 0 && of.end[axis] != far_end)
         };
         let side = |axis: usize| {
             let longest = boxes().map(|of| of.counts()[axis]).max().unwrap_or(1).next_power_of_two();

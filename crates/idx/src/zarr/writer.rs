@@ -173,8 +173,9 @@ impl ZarrWriter {
         let published = match &self.staging {
             _ if written != wanted => Err(self.refused(ZarrFault::Steps { written, wanted })),
             None => Ok(()),
-            Some(staging) => describe(staging, &self.form, &self.shards, self.options.effort)
-                .and_then(|()| staging.publish()),
+            Some(staging) => {
+                describe(staging, &self.form, &self.shards, self.options.effort).and_then(|()| staging.publish())
+            }
         };
         agree(ranks, "publish the output", published)?;
         let elapsed_s = started.elapsed().as_secs_f64();

@@ -108,9 +108,8 @@ impl ZarrArgs {
             unit: self.unit.clone(),
             steps,
         };
-        Form::new(counts, fields.to_vec(), &options).map_err(|source| {
-            Failure::of_idx(&IdxError::Zarr { path: output.to_path_buf(), source: Box::new(source) })
-        })
+        Form::new(counts, fields.to_vec(), &options)
+            .map_err(|source| Failure::of_idx(&IdxError::Zarr { path: output.to_path_buf(), source: Box::new(source) }))
     }
 }
 
@@ -121,6 +120,8 @@ mod tests {
     #[test]
     fn distances() {
         assert_eq!(distance("0.5"), Ok(0.5));
-        assert!(distance("0").is_err() && distance("-1").is_err() && distance("inf").is_err() && distance("a").is_err());
+        assert!(
+            distance("0").is_err() && distance("-1").is_err() && distance("inf").is_err() && distance("a").is_err()
+        );
     }
 }
