@@ -70,9 +70,9 @@ pub struct TargetArgs {
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// IDX: any power of two, field by field, step by step
+    /// IDX: every sample once, read at any resolution
     Idx,
-    /// OME-Zarr: Zarr 3 with shards, levels of half the samples
+    /// OME-Zarr: Zarr 3 in shards, levels of half the samples each
     Zarr,
 }
 
@@ -102,7 +102,7 @@ enum BlockOrder {
 /// What samples go through between ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PhaseCount {
-    /// Every rank writes its own samples (only with -c none)
+    /// Every rank writes its own samples (only IDX, with -c none)
     One,
     /// Parts of blocks are sent to those that write them
     Two,

@@ -39,11 +39,11 @@ Examples:
   raddle idx write rho.npy v.npy -o flow.idx --name rho,v    two fields
   raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
-  raddle idx write run.h5:/rho -o rho.zarr --downsample average   an OME-Zarr folder, levels of means
+  raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
 The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by
-one, each whole; an OME-Zarr folder, where they are axis t, when all are written. A process or rank holds its share of one time step in memory.";
+one, each whole; in an OME-Zarr folder they are axis t, and it appears when all are written. A process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.
 pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {

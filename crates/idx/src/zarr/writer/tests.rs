@@ -121,7 +121,7 @@ proptest! {
         (domain, partition) in partitions(),
         (chunk, factor) in (prop::array::uniform5(1u64..6), prop::array::uniform5(1u64..4)),
         kinds in (0usize..6, prop::option::of(0usize..6)),
-        (average: bool, compression, steps) in (any::<bool>(), 0usize..3, prop::option::of(1u64..3)),
+        (average, compression, steps) in (any::<bool>(), 0usize..3, prop::option::of(1u64..3)),
         (side, imposed, owners) in (1u64..9, 0usize..3, 0usize..5),
     ) {
         // Boxes of at least two axes, from 0 on, and no more axes than there are names for.
