@@ -1,7 +1,7 @@
 """IDX datasets: arrays that can be read at any resolution, written and read from memory.
 
 `raddle.idx.write` makes a dataset of numpy arrays, in one process or with the ranks of an MPI communicator that each hold
-boxes of it. `raddle.idx.read` gives a box at a resolution, `raddle.idx.refine` one resolution after the other, from coarse
+boxes of it; or an OME-Zarr folder, if the path ends with ``.zarr``, which zarr-python and OME-Zarr viewers read. `raddle.idx.read` gives a box at a resolution, `raddle.idx.refine` one resolution after the other, from coarse
 to fine. Axes are in numpy's order: ``a[z, y, x]``.
 """
 
@@ -20,7 +20,7 @@ from raddle._ranks import Communicator
 from raddle._reports import Fields, _Report, size
 from raddle.errors import UsageError
 
-__all__ = ["Box", "Info", "WriteReport", "info", "read", "refine", "write"]
+__all__ = ["Box", "Info", "WriteReport", "ZarrInfo", "info", "read", "refine", "write", "zarr_info"]
 
 Path = str | os.PathLike[str]
 _T = TypeVar("_T")
@@ -102,6 +102,24 @@ class Info(_Report):
         ]
 
 
+class ZarrInfo(_Report):
+    """What an OME-Zarr folder holds."""
+
+    __slots__ = ()
+
+    path: str
+    images: list[Fields]
+    """Images: ``name``, ``folder``, ``dtype``, ``axes``, ``unit``, ``downsample`` (how levels were made) and ``levels``, the
+    finest first: ``shape``, ``scale``, ``shard``, ``chunk``, ``codec``."""
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("folder", self.path)]
+        for image in self.images:
+            shape = " x ".join(f"{count:,}" for count in image.levels[0].shape)
+            rows.append((image.name, f"{image.dtype}, {image.axes} {shape}, {len(image.levels)} levels"))
+        return rows
+
+
 def write(
     path: Path,
     samples: Mapping[str, npt.ArrayLike] | Sequence[Box],
@@ -110,10 +128,18 @@ def write(
     start: Sequence[int] | None = None,
     step: int | None = None,
     communicator: Communicator | None = None,
-    compress: Literal["zip", "lz4", "none"] = "zip",
-    order: Literal["rows", "hz"] = "rows",
+    format: Literal["idx", "zarr"] | None = None,
+    compress: Literal["zip", "lz4", "zstd", "none"] | None = None,
+    order: Literal["rows", "hz"] | None = None,
     bits_per_block: int | None = None,
     blocks_per_file: int | None = None,
+    chunk: Sequence[int] | None = None,
+    shard: Sequence[int] | None = None,
+    levels: int | None = None,
+    downsample: Literal["subsample", "average"] | None = None,
+    axes: str | None = None,
+    spacing: Sequence[float] | None = None,
+    unit: str | None = None,
     force: bool = False,
     append: bool = False,
     phases: Literal["one", "two", "three"] = "three",
@@ -127,7 +153,7 @@ def write(
     Parameters
     ----------
     path
-        The ``.idx`` file; blocks lie in a folder of that name beside it.
+        The ``.idx`` file, whose blocks lie in a folder of that name beside it; or a folder ``NAME.zarr``.
     samples
         An array for each field, or several boxes with such arrays. The boxes of all ranks are disjoint and together the
         dataset. A rank that holds nothing gives arrays with an axis of length 0.
@@ -141,8 +167,15 @@ def write(
     communicator
         The ranks that write together, each its boxes: mpi4py's communicators or what has their ``Get_rank``,
         ``Get_size``, ``allgather`` and ``alltoall``. All ranks call with the same other arguments.
-    compress, order, bits_per_block, blocks_per_file
-        Layout, as the options of ``raddle idx write``.
+    format
+        Default: OME-Zarr if the path ends with ``.zarr``, else IDX.
+    compress
+        Default: ``"zip"`` for IDX, ``"zstd"`` for OME-Zarr.
+    order, bits_per_block, blocks_per_file
+        Layout of IDX, as the options of ``raddle idx write``.
+    chunk, shard, levels, downsample, axes, spacing, unit
+        Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written at once:
+        time is an axis of the arrays, ``axes="tzyx"``.
     force
         Replace the dataset if there is one.
     append
@@ -173,15 +206,24 @@ def write(
     >>> raddle.idx.write("flow.idx", {"rho": rho, "v": v}, shape=rho.shape)  # doctest: +SKIP
     >>> raddle.idx.write("flow.idx", {"rho": part}, start=(0, 0, 64 * rank), shape=(128, 128, 256),
     ...                  communicator=MPI.COMM_WORLD)  # doctest: +SKIP
+    >>> raddle.idx.write("rho.zarr", {"rho": rho}, downsample="average", spacing=(2, 1, 1))  # doctest: +SKIP
     """
     options = {
         "output": os.fspath(path),
+        "format": format,
         "compress": compress,
         "order": order,
         "bits-per-block": bits_per_block,
         "blocks-per-file": blocks_per_file,
+        "chunk": _size(chunk),
+        "shard": _size(shard),
+        "levels": levels,
+        "downsample": downsample,
+        "axes": axes,
+        "spacing": None if spacing is None else ",".join(repr(float(distance)) for distance in spacing),
+        "unit": unit,
         "phases": phases,
-        "box": box if isinstance(box, str) else "x".join(str(count) for count in box),
+        "box": _size(box),
         "aggregators": aggregators,
     }
     own = {"jobs": jobs, "memory": memory}
@@ -287,7 +329,29 @@ def info(path: Path) -> Info:
     raddle.errors.InputError
         If it cannot be read.
     """
-    return Info(json.loads(_core.idx_info(os.fspath(path))))
+    told = json.loads(_core.idx_info(os.fspath(path)))
+    if "images" in told:
+        raise UsageError(f"{os.fspath(path)!r} is an OME-Zarr folder: zarr_info describes it, zarr.open reads it")
+    return Info(told)
+
+
+def zarr_info(path: Path) -> ZarrInfo:
+    """Say which images and levels an OME-Zarr folder of the kind that raddle writes holds; reads metadata alone.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If it cannot be read.
+    """
+    told = json.loads(_core.idx_info(os.fspath(path)))
+    if "images" not in told:
+        raise UsageError(f"{os.fspath(path)!r} is an IDX dataset: info describes it")
+    return ZarrInfo(told)
+
+
+def _size(counts: str | Sequence[int] | None) -> str | None:
+    """A size as the command takes it."""
+    return counts if counts is None or isinstance(counts, str) else "x".join(str(int(count)) for count in counts)
 
 
 class _Held(NamedTuple):

@@ -155,6 +155,49 @@ def test_what_cannot_be_done_is_said(tmp_path):
     assert (raddle.idx.read(path, missing="default") == 0).any()
 
 
+def test_a_folder_of_images(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    array = numbers((2, 21, 10, 13), "i2")
+    path = tmp_path / "a.zarr"
+    report = raddle.idx.write(path, {"a": array}, axes="tzyx", chunk=(1, 4, 4, 4), spacing=(1, 0.5, 0.25, 0.25), unit="meter")
+    assert report.sample_len_bytes == array.nbytes
+    group = zarr.open_group(path, mode="r")
+    described = raddle.idx.zarr_info(path)
+    (image,) = described.images
+    assert (image.name, image.axes, image.unit, len(image.levels)) == ("a", "tzyx", "meter", 4) and "tzyx" in repr(described)
+    for number, level in enumerate(image.levels):
+        assert np.array_equal(group[str(number)][...], array[(slice(None), *[slice(None, None, 2**number)] * 3)])
+        assert level.scale == [1, 0.5 * 2**number, 0.25 * 2**number, 0.25 * 2**number]
+    vectors = numbers((9, 10, 11, 3))
+    raddle.idx.write(tmp_path / "v", {"v": vectors, "a": vectors[..., 0]}, format="zarr", shape=(9, 10, 11))
+    assert np.array_equal(zarr.open_group(tmp_path / "v", mode="r")["v/0"][...], np.moveaxis(vectors, -1, 0))
+    with pytest.raises(errors.UsageError, match="zarr_info"):
+        raddle.idx.info(path)
+    for wrong in [{"order": "hz"}, {"append": True}, {"axes": "xyzt"}, {"compress": "lz4"}, {"step": 4}]:
+        with pytest.raises(errors.UsageError):
+            raddle.idx.write(tmp_path / "no.zarr", {"a": array}, **wrong)
+    with pytest.raises(errors.UsageError, match="OME-Zarr"):
+        raddle.idx.write(tmp_path / "no.idx", {"a": array}, levels=3)
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["a.zarr", "v"]
+
+
+@pytest.mark.parametrize("downsample", ["subsample", "average"])
+def test_ranks_write_the_folder_of_one_process(tmp_path, downsample):
+    array = numbers((12, 10, 7))
+    options = {"chunk": (4, 4, 2), "shard": (4, 8, 4), "downsample": downsample}
+    raddle.idx.write(tmp_path / "one.zarr", {"a": array}, **options)
+
+    def write(communicator):
+        start, part = slab(array, communicator.rank, 3)
+        return raddle.idx.write(
+            tmp_path / "all.zarr", {"a": part}, start=start, shape=array.shape, communicator=communicator, **options
+        )
+
+    reports = on_ranks(3, write)
+    assert all(isinstance(report, raddle.idx.WriteReport) and report.ranks == 3 for report in reports), reports
+    assert files_of(tmp_path / "one.zarr") == files_of(tmp_path / "all.zarr")
+
+
 def slab(array, rank, size):
     """The share of a rank: columns, the first rank's none where there are more ranks than columns."""
     bounds = [array.shape[2] * number // size for number in range(size + 1)]

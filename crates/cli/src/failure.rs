@@ -203,7 +203,7 @@ impl Failure {
             IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
-                failure.hint("use fewer --jobs, smaller blocks (--bits-per-block), or more ranks")
+                failure.hint("use fewer --jobs, smaller blocks (--bits-per-block) or shards (--shard), or more ranks")
             }
             IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure
                 .hint("take the default value for missing blocks with --missing-as-default, if they are meant to be"),

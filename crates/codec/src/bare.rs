@@ -4,8 +4,10 @@
 //! Invariants: decoding fills the output exactly or fails; [`BareCodec::check_stored`] can be asked before there is an
 //! output, so that a stated length costs no memory that the stored bytes could not fill.
 
+use crate::encoder::MAX_LEVEL;
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
+use crate::libdeflate::Deflater;
 use crate::lz4::decode_block;
 use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
 
@@ -14,6 +16,8 @@ use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
 pub enum BareCodec {
     /// One zlib stream (RFC 1950).
     Zlib,
+    /// One gzip member (RFC 1952).
+    Gzip,
     /// Whole Zstandard frames (RFC 8878).
     Zstd,
     /// One LZ4 block, without a frame.
@@ -24,7 +28,7 @@ impl BareCodec {
     /// The filter that errors name.
     pub const fn filter(self) -> KnownFilter {
         match self {
-            Self::Zlib => KnownFilter::Deflate,
+            Self::Zlib | Self::Gzip => KnownFilter::Deflate,
             Self::Zstd => KnownFilter::Zstd,
             Self::Lz4Block => KnownFilter::Lz4,
         }
@@ -33,7 +37,7 @@ impl BareCodec {
     /// The most bytes that one stored byte can stand for.
     const fn longest_ratio(self) -> usize {
         match self {
-            Self::Zlib => DEFLATE_LONGEST_RATIO,
+            Self::Zlib | Self::Gzip => DEFLATE_LONGEST_RATIO,
             // A block that repeats one byte 128 Ki times: three bytes of header and the byte (RFC 8878, 3.1.1.2).
             Self::Zstd => (128 << 10) / 4,
             // A match grows by 255 with each byte of its length, and a block has 18 bytes without any.
@@ -61,6 +65,7 @@ impl BareCodec {
         let filter = self.filter();
         let actual_len_bytes = match self {
             Self::Zlib => state.inflater()?.inflate(stored, out)?,
+            Self::Gzip => state.inflater()?.gunzip(stored, out)?,
             Self::Zstd => state.zstd().decode(filter, stored, out)?,
             Self::Lz4Block => return decode_block(filter, stored, out),
         };
@@ -77,6 +82,7 @@ pub struct BareEncoder {
 }
 
 enum Kind {
+    Gzip(Deflater),
     Zstd { context: zstd_safe::CCtx<'static>, level: i32 },
     Lz4Block,
 }
@@ -92,9 +98,26 @@ impl BareEncoder {
         Ok(Self { kind: Kind::Zstd { context, level } })
     }
 
+    /// A writer of gzip members, `level` as libdeflate counts them: 0 (stored) to 12.
+    ///
+    /// # Errors
+    /// No memory for the state.
+    pub fn gzip(level: u8) -> Result<Self> {
+        Ok(Self { kind: Kind::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
+    }
+
     /// A writer of LZ4 blocks.
     pub fn lz4_block() -> Self {
         Self { kind: Kind::Lz4Block }
+    }
+
+    /// Most bytes that [`BareEncoder::encode`] appends for `data_len_bytes`; it takes room for so many while it works.
+    pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
+        match self.kind {
+            Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
+            Kind::Zstd { .. } => zstd_safe::compress_bound(data_len_bytes),
+            Kind::Lz4Block => lz4_flex::block::get_maximum_output_size(data_len_bytes),
+        }
     }
 
     /// Appends `data`, compressed, to `out`.
@@ -102,17 +125,18 @@ impl BareEncoder {
     /// # Errors
     /// The compression library failed, for want of memory.
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
+        let (start, bound_len_bytes) = (out.len(), self.bound_len_bytes(data.len()));
         match &mut self.kind {
+            Kind::Gzip(deflater) => deflater.gzip(data, out),
             Kind::Zstd { context, level } => {
-                out.resize(start + zstd_safe::compress_bound(data.len()), 0);
+                out.resize(start + bound_len_bytes, 0);
                 let written = context
                     .compress(&mut out[start..], data, *level)
                     .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
                 out.truncate(start + written);
             }
             Kind::Lz4Block => {
-                out.resize(start + lz4_flex::block::get_maximum_output_size(data.len()), 0);
+                out.resize(start + bound_len_bytes, 0);
                 let written = lz4_flex::block::compress_into(data, &mut out[start..])
                     .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Lz4 })?;
                 out.truncate(start + written);
@@ -125,6 +149,7 @@ impl BareEncoder {
 impl std::fmt::Debug for BareEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.kind {
+            Kind::Gzip(_) => "gzip",
             Kind::Zstd { .. } => "zstd",
             Kind::Lz4Block => "lz4",
         };
@@ -137,17 +162,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn encode_with(mut encoder: BareEncoder, data: &[u8], stored: &mut Vec<u8>) {
+        let before = stored.len();
+        encoder.encode(data, stored).unwrap();
+        assert!(stored.len() - before <= encoder.bound_len_bytes(data.len()));
+    }
+
     fn encode(codec: BareCodec, data: &[u8]) -> Vec<u8> {
         let mut stored = b"before".to_vec();
         match codec {
             BareCodec::Zlib => stored.extend(miniz_oxide::deflate::compress_to_vec_zlib(data, 6)),
-            BareCodec::Zstd => BareEncoder::zstd(3).unwrap().encode(data, &mut stored).unwrap(),
-            BareCodec::Lz4Block => BareEncoder::lz4_block().encode(data, &mut stored).unwrap(),
+            BareCodec::Gzip => encode_with(BareEncoder::gzip(6).unwrap(), data, &mut stored),
+            BareCodec::Zstd => encode_with(BareEncoder::zstd(3).unwrap(), data, &mut stored),
+            BareCodec::Lz4Block => encode_with(BareEncoder::lz4_block(), data, &mut stored),
         }
         stored.split_off(6)
     }
 
-    const ALL: [BareCodec; 3] = [BareCodec::Zlib, BareCodec::Zstd, BareCodec::Lz4Block];
+    const ALL: [BareCodec; 4] = [BareCodec::Zlib, BareCodec::Gzip, BareCodec::Zstd, BareCodec::Lz4Block];
 
     proptest! {
         #[test]

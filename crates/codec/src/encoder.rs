@@ -67,7 +67,7 @@ impl std::fmt::Debug for EncodeState {
 }
 
 /// The highest level that libdeflate has.
-const MAX_LEVEL: u8 = 12;
+pub(crate) const MAX_LEVEL: u8 = 12;
 
 /// The highest level that a dataset's deflate filter may name (H5Pset_deflate refuses more).
 const MAX_NAMED_LEVEL: u8 = 9;

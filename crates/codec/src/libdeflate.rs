@@ -99,6 +99,34 @@ impl Inflater {
         checked
     }
 
+    /// Inflates one gzip member (RFC 1952), which is all of `stored`, into the front of `out`; returns the bytes written.
+    /// Its CRC-32 is checked.
+    pub(crate) fn gunzip(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+        let (mut consumed, mut produced) = (0usize, 0usize);
+        // SAFETY: as in `inflate_exact`.
+        let result = unsafe {
+            ffi::libdeflate_gzip_decompress_ex(
+                self.handle.as_ptr(),
+                stored.as_ptr().cast(),
+                stored.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                &mut consumed,
+                &mut produced,
+            )
+        };
+        match result {
+            ffi::libdeflate_result_LIBDEFLATE_SUCCESS if consumed == stored.len() => Ok(produced),
+            ffi::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => {
+                Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() })
+            }
+            _ => Err(CodecError::Corrupt {
+                filter: FILTER,
+                fault: "not one whole gzip member, or its checksum is wrong",
+            }),
+        }
+    }
+
     /// Bytes consumed and produced.
     pub(crate) fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
         let (mut consumed, mut produced) = (0usize, 0usize);
@@ -132,6 +160,15 @@ impl Drop for Inflater {
     }
 }
 
+/// Signature of libdeflate's compressing functions: compressor, input, output; the bytes written, 0 if there is no room.
+type Compress = unsafe extern "C" fn(
+    *mut ffi::libdeflate_compressor,
+    *const std::ffi::c_void,
+    usize,
+    *mut std::ffi::c_void,
+    usize,
+) -> usize;
+
 /// A compressor of one level.
 pub(crate) struct Deflater {
     handle: NonNull<ffi::libdeflate_compressor>,
@@ -156,18 +193,29 @@ impl Deflater {
 
     /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; false (and nothing appended) if it does not fit.
     pub(crate) fn deflate(&mut self, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+        self.append(ffi::libdeflate_zlib_compress, raw, out, limit_len_bytes)
+    }
+
+    /// Most bytes that [`Deflater::gzip`] can append for `raw_len_bytes`.
+    pub(crate) fn gzip_bound_len_bytes(raw_len_bytes: usize) -> usize {
+        // SAFETY: without a compressor (null is allowed) it gives a bound for all levels and touches no memory.
+        unsafe { ffi::libdeflate_gzip_compress_bound(std::ptr::null_mut(), raw_len_bytes) }
+    }
+
+    /// Appends `raw` as one gzip member, without a name or a time.
+    pub(crate) fn gzip(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        let fits = self.append(ffi::libdeflate_gzip_compress, raw, out, Self::gzip_bound_len_bytes(raw.len()));
+        assert!(fits, "libdeflate needs more bytes than its bound says");
+    }
+
+    fn append(&mut self, compress: Compress, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
         out.reserve(limit_len_bytes);
         let spare = &mut out.spare_capacity_mut()[..limit_len_bytes];
-        // SAFETY: the handle is live; `raw` and `spare` are valid for the lengths given, do not overlap (`out` is
-        // borrowed mutably), and libdeflate only writes to `spare`, so that its being uninitialised does not matter.
+        // SAFETY: `compress` is one of libdeflate's compressing functions. The handle is live; `raw` and `spare` are
+        // valid for the lengths given, do not overlap (`out` is borrowed mutably), and libdeflate only writes to
+        // `spare`, so that its being uninitialised does not matter.
         let produced_len_bytes = unsafe {
-            ffi::libdeflate_zlib_compress(
-                self.handle.as_ptr(),
-                raw.as_ptr().cast(),
-                raw.len(),
-                spare.as_mut_ptr().cast(),
-                spare.len(),
-            )
+            compress(self.handle.as_ptr(), raw.as_ptr().cast(), raw.len(), spare.as_mut_ptr().cast(), spare.len())
         };
         if produced_len_bytes == 0 {
             return false;

@@ -22,6 +22,7 @@ mod protocol;
 mod scratch;
 mod seeds;
 mod texts;
+mod zarr;
 
 /// A parser of bytes.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "pipeline", run: codec::pipeline, seeds: codec::pipeline_seeds, quick_cases: 20_000 },
     Target { name: "deflate", run: codec::deflate, seeds: codec::deflate_seeds, quick_cases: 20_000 },
     Target { name: "encode", run: codec::encode, seeds: codec::encode_seeds, quick_cases: 2000 },
@@ -49,6 +50,7 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "protocol", run: protocol::protocol, seeds: protocol::seeds, quick_cases: 3000 },
     Target { name: "idx_header", run: idx::header, seeds: idx::header_seeds, quick_cases: 20_000 },
     Target { name: "idx_blocks", run: idx::blocks, seeds: idx::block_seeds, quick_cases: 2000 },
+    Target { name: "zarr_folder", run: zarr::folder, seeds: zarr::seeds, quick_cases: 2000 },
     Target { name: "tree", run: events::tree, seeds: events::tree_seeds, quick_cases: 500 },
     Target { name: "stream", run: events::stream, seeds: events::stream_seeds, quick_cases: 5000 },
     Target { name: "event_file", run: events::event_file, seeds: events::event_file_seeds, quick_cases: 2000 },

@@ -95,7 +95,7 @@ macro_rules! targets {
     };
 }
 
-targets! { pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks tree stream event_file texts }
+targets! { pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts }
 
 fn target(name: &str) -> &'static Target {
     TARGETS.iter().find(|target| target.name == name).unwrap()

@@ -3,9 +3,12 @@
 use crate::compression::BlockFault;
 use crate::header::HeaderError;
 use crate::restructure::PartitionFault;
+use crate::zarr::ZarrFault;
+use raddle_codec::CodecError;
 use raddle_core::CoreError;
+use raddle_core::engine::EngineError;
 use raddle_core::output::LockError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Result of this crate.
 pub type Result<T, E = IdxError> = std::result::Result<T, E>;
@@ -191,6 +194,17 @@ pub enum IdxError {
         /// Length.
         len_bytes: u64,
     },
+    /// An OME-Zarr folder that is refused, or that cannot be written as asked.
+    #[error("{}: {source}", path.display())]
+    Zarr {
+        /// The folder, or the shard in it.
+        path: PathBuf,
+        /// Why.
+        source: Box<ZarrFault>,
+    },
+    /// A chunk could not be compressed.
+    #[error("cannot compress: {0}")]
+    Encode(#[source] CodecError),
     /// Ranks, memory or cancellation.
     #[error(transparent)]
     Core(#[from] CoreError),
@@ -245,8 +259,23 @@ impl IdxError {
             Self::Memory { .. } | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
             Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,
             Self::OnePhase { .. } | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
+            Self::Zarr { source, .. } if source.is_of_options() => ErrorKind::Usage,
             Self::Core(_) | Self::Engine { .. } => ErrorKind::Internal,
             _ => ErrorKind::Input,
+        }
+    }
+
+    /// Why the engine stopped while it wrote `path`.
+    pub(crate) fn of_engine(path: &Path, error: EngineError<Self>) -> Self {
+        let path = path.to_path_buf();
+        match error {
+            EngineError::Tile { source, .. }
+            | EngineError::Worker { source }
+            | EngineError::Commit { source, .. }
+            | EngineError::Bring { source } => source,
+            EngineError::Write { source, .. } => Self::Write { path, operation: "write blocks of", source },
+            EngineError::Core(error) => error.into(),
+            other => Self::Engine { path, reason: other.to_string() },
         }
     }
 

@@ -4,14 +4,17 @@
 //! order. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless one sample is longer,
 //! and all go through the same number of rounds whatever fails.
 
+use crate::bitmask::MAX_RANK;
 use crate::error::{IdxError, Result};
 use crate::region::{SampleBox, copy_part};
-use crate::restructure::{Restructuring, Transfer};
+use crate::restructure::{PartitionFault, Restructuring, Transfer, check_partition};
 use crate::traffic::Traffic;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::memory::{MemoryBudget, Permit};
 use std::borrow::Cow;
+use std::iter;
+use std::path::Path;
 
 /// Most bytes that a rank sends in a round, and most that it receives: long against the cost of a message, short against
 /// memory.
@@ -35,6 +38,63 @@ pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local:
     let value = local?;
     agreed?;
     Ok(value)
+}
+
+/// Whether each patch has an array of the right length for each field, whose samples have these lengths.
+pub(crate) fn check_arrays(patches: &[Patch<'_>], sample_lens: &[usize]) -> Result<()> {
+    for patch in patches {
+        if patch.arrays.len() != sample_lens.len() {
+            return Err(IdxError::Arrays { got: patch.arrays.len(), want: sample_lens.len() });
+        }
+        for (field, (array, sample_len_bytes)) in patch.arrays.iter().zip(sample_lens).enumerate() {
+            let want = patch.region.sample_count().and_then(|samples| samples.checked_mul(*sample_len_bytes as u64));
+            let (got_bytes, want_bytes) = (array.len() as u64, want.unwrap_or(u64::MAX));
+            if got_bytes != want_bytes {
+                return Err(IdxError::Buffer { field, got_bytes, want_bytes });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Collective. The boxes of all ranks, by rank, which are `domain`; ranks that were told other things, of which `told` is a
+/// number, are found here. `path` is that of the output, for errors.
+pub(crate) fn gather_boxes(
+    path: &Path,
+    domain: &SampleBox,
+    told: u64,
+    patches: &[Patch<'_>],
+    ranks: &dyn Communicator,
+) -> Result<Vec<Vec<SampleBox>>> {
+    let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
+    let own: Vec<u8> = iter::once(told).chain(corners).flat_map(u64::to_le_bytes).collect();
+    let gathered = ranks.all_gather_bytes(&own)?;
+    let words = |bytes: &Vec<u8>| -> Vec<u64> {
+        bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+    };
+    let mut partition = Vec::new();
+    let mut first_told = None;
+    for (rank, words) in gathered.iter().map(words).enumerate() {
+        let told = words.first().copied();
+        if *first_told.get_or_insert(told) != told {
+            return Err(CoreError::PlansDiffer { rank }.into());
+        }
+        let (points, _) = words.get(1..).unwrap_or_default().as_chunks::<MAX_RANK>();
+        let boxes = points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end });
+        partition.push(boxes.collect());
+    }
+    check_partition(domain, &partition).map_err(|source| partition_error(path, source))?;
+    Ok(partition)
+}
+
+/// Boxes of ranks that are not the dataset at `path`.
+pub(crate) fn partition_error(path: &Path, source: PartitionFault) -> IdxError {
+    IdxError::Partition { path: path.to_path_buf(), source: Box::new(source) }
+}
+
+/// Collective. What every rank sent.
+pub(crate) fn gather_traffic(traffic: &Traffic, ranks: &dyn Communicator) -> Result<Vec<Traffic>> {
+    Ok(ranks.all_gather_bytes(&traffic.to_bytes())?.iter().map(|bytes| Traffic::from_bytes(bytes)).collect())
 }
 
 /// What is sent at once.
@@ -186,7 +246,8 @@ fn begin<'a>(
     Ok((held, permit))
 }
 
-fn zeros(samples: Option<u64>, sample_len_bytes: usize) -> Result<Vec<u8>> {
+/// Memory for samples, zero.
+pub(crate) fn zeros(samples: Option<u64>, sample_len_bytes: usize) -> Result<Vec<u8>> {
     let len_bytes = samples.and_then(|samples| samples.checked_mul(sample_len_bytes as u64)).unwrap_or(u64::MAX);
     let memory = IdxError::Memory { len_bytes };
     let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };

@@ -110,6 +110,6 @@ impl Sink for StepFiles<'_> {
 }
 
 /// The cause with the file's name, which the engine does not know.
-fn named(path: &Path, cause: &std::io::Error) -> std::io::Error {
+pub(crate) fn named(path: &Path, cause: &std::io::Error) -> std::io::Error {
     std::io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))
 }

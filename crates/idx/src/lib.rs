@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmask;
+mod brought;
 pub mod check;
 pub mod compression;
 mod direct;
@@ -27,6 +28,7 @@ pub mod template;
 mod traffic;
 mod work;
 mod writer;
+pub mod zarr;
 
 pub use error::{ErrorKind, IdxError, Result};
 pub use exchange::Patch;

@@ -111,12 +111,12 @@ impl Drop for Staging {
     }
 }
 
-fn write(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> IdxError + use<> {
+pub(crate) fn write(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> IdxError + use<> {
     let path = path.to_path_buf();
     move |source| IdxError::Write { path, operation, source }
 }
 
-fn remove(path: &Path) -> std::io::Result<()> {
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
@@ -149,7 +149,7 @@ fn withdraw_other(output: &Path, header: &Header) -> std::io::Result<()> {
 }
 
 /// Makes the names in a folder and those below it durable; files are already.
-fn sync_folders(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_folders(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         for entry in std::fs::read_dir(path)? {
             sync_folders(&entry?.path())?;

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
 
+use crate::brought::Brought;
 use crate::compression::{BlockEncoder, Compression};
 use crate::error::{IdxError, Result};
 use crate::exchange::Patch;
@@ -16,10 +17,9 @@ use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::extent::fill_with;
 use raddle_core::plan::Tile;
-use raddle_core::regroup::{Inbox, Outbox};
-use std::collections::{BTreeSet, VecDeque};
+use raddle_core::regroup::Outbox;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Filter mask of a block that is stored raw though its field is compressed.
 const STORED_RAW: u32 = 1;
@@ -79,9 +79,7 @@ pub(crate) struct StepWork<'a> {
     /// Where there are several ranks: who holds what of each block.
     homes: Option<Homes>,
     own_blocks: BTreeSet<u64>,
-    /// What other ranks sent for the rounds that are open.
-    inboxes: Mutex<VecDeque<Arc<Inbox>>>,
-    traffic: Mutex<Traffic>,
+    brought: Brought,
 }
 
 impl<'a> StepWork<'a> {
@@ -94,13 +92,12 @@ impl<'a> StepWork<'a> {
         homes: Option<Homes>,
     ) -> Self {
         let own_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
-        let (inboxes, traffic) = (Mutex::default(), Mutex::default());
-        Self { samples, step, path, compressions, effort, homes, own_blocks, inboxes, traffic }
+        Self { samples, step, path, compressions, effort, homes, own_blocks, brought: Brought::default() }
     }
 
     /// What this rank sent.
     pub(crate) fn into_traffic(self) -> Traffic {
-        self.traffic.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.brought.into_traffic()
     }
 
     /// How the block of a claim with this mask is stored.
@@ -148,7 +145,7 @@ impl TileWork for StepWork<'_> {
         if self.homes.is_none() {
             return Ok(());
         }
-        let inboxes: Vec<_> = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let inboxes = self.brought.inboxes();
         let of = &header.fields[place.field];
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
@@ -205,13 +202,8 @@ impl TileWork for StepWork<'_> {
         // Samples are bytes here: fields have samples of different lengths.
         let mut outbox = Outbox::new(communicator.size(), 1);
         let packed = self.pack(round, rank, &mut outbox);
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).count(rank, outbox.message_lens());
         // Also where packing failed: the others wait for it.
-        let inbox = outbox.exchange(communicator)?;
-        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two rounds are open at most: what is older has been encoded.
-        inboxes.truncate(1);
-        inboxes.push_front(Arc::new(inbox));
+        self.brought.exchange(outbox, communicator)?;
         packed
     }
 

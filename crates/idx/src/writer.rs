@@ -9,11 +9,10 @@
 //! Invariant: the same samples and header give the same bytes for any number of ranks and threads, whatever the phases,
 //! and a step is there whole or not at all.
 
-use crate::bitmask::MAX_RANK;
 use crate::compression::{Compression, Record};
 use crate::direct;
 use crate::error::{IdxError, Result};
-use crate::exchange::{Patch, agree, restructure};
+use crate::exchange::{Patch, agree, check_arrays, gather_boxes, gather_traffic, partition_error, restructure};
 use crate::files::StepFiles;
 use crate::grid::ArrayGrid;
 use crate::header::{Field, Header};
@@ -21,25 +20,20 @@ use crate::options::{Phases, WriteOptions, WriteReport};
 use crate::publish::{Existing, Staging, staging_folder, write_header};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
-use crate::restructure::{PartitionFault, Restructuring, check_partition};
+use crate::restructure::Restructuring;
 use crate::step::{BlockPlace, Homes, StepPlan};
 use crate::traffic::Traffic;
 use crate::work::{Samples, StepWork};
-use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
+use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Silent, Watch};
 use raddle_core::report::MemoryReport;
 use std::borrow::Cow;
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// The boxes of every rank.
-type Partition = Vec<Vec<SampleBox>>;
 
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
@@ -117,7 +111,7 @@ impl Writer {
             Ok(grid)
         });
         let domain = agree(ranks, "check what is to be written", checked)?;
-        let partition = self.gather_boxes(time, &patches, ranks)?;
+        let partition = gather_boxes(&self.path, &self.domain(), self.told(time), &patches, ranks)?;
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
             _ => String::new(),
@@ -172,19 +166,7 @@ impl Writer {
         if let Some(has) = has {
             return Err(IdxError::NoTime { path: self.path.clone(), asked: time, has });
         }
-        for patch in patches {
-            if patch.arrays.len() != header.fields.len() {
-                return Err(IdxError::Arrays { got: patch.arrays.len(), want: header.fields.len() });
-            }
-            for (field, array) in patch.arrays.iter().enumerate() {
-                let sample_len_bytes = header.fields[field].sample.len_bytes() as u64;
-                let want = patch.region.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
-                let (got_bytes, want_bytes) = (array.len() as u64, want.unwrap_or(u64::MAX));
-                if got_bytes != want_bytes {
-                    return Err(IdxError::Buffer { field, got_bytes, want_bytes });
-                }
-            }
-        }
+        check_arrays(patches, &self.sample_lens())?;
         header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
             path: self.path.clone(),
             start: header.start.to_vec(),
@@ -193,27 +175,9 @@ impl Writer {
         })
     }
 
-    /// Collective. The boxes of all ranks, which are the dataset; ranks that were told other things are found here.
-    fn gather_boxes(&self, time: Option<u64>, patches: &[Patch<'_>], ranks: &dyn Communicator) -> Result<Partition> {
-        let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
-        let own: Vec<u8> = iter::once(self.told(time)).chain(corners).flat_map(u64::to_le_bytes).collect();
-        let gathered = ranks.all_gather_bytes(&own)?;
-        let words = |bytes: &Vec<u8>| -> Vec<u64> {
-            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
-        };
-        let mut partition = Partition::new();
-        let mut first_told = None;
-        for (rank, words) in gathered.iter().map(words).enumerate() {
-            let told = words.first().copied();
-            if *first_told.get_or_insert(told) != told {
-                return Err(CoreError::PlansDiffer { rank }.into());
-            }
-            let (points, _) = words.get(1..).unwrap_or_default().as_chunks::<MAX_RANK>();
-            let boxes = points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end });
-            partition.push(boxes.collect());
-        }
-        check_partition(&self.domain(), &partition).map_err(|source| self.partition_error(source))?;
-        Ok(partition)
+    /// Lengths of the samples of fields.
+    fn sample_lens(&self) -> Vec<usize> {
+        self.header.fields.iter().map(|field| field.sample.len_bytes()).collect()
     }
 
     /// A number for what all ranks must be told alike.
@@ -224,10 +188,6 @@ impl Writer {
         header.time.iter_mut().for_each(|time| time.range = None);
         let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?}", header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()
-    }
-
-    fn partition_error(&self, source: PartitionFault) -> IdxError {
-        IdxError::Partition { path: self.path.clone(), source: Box::new(source) }
     }
 
     /// Collective. Makes all files of the step, whole but not yet durable.
@@ -244,12 +204,12 @@ impl Writer {
     ) -> Result<WriteReport> {
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let begun = Instant::now();
-        let sample_lens: Vec<usize> = self.header.fields.iter().map(|field| field.sample.len_bytes()).collect();
+        let sample_lens = self.sample_lens();
         let (mut held, mut _permit, mut plan) = (patches, None, None);
         let mut restructure_traffic = Traffic::default();
         if self.options.phases == Phases::Three && ranks.size() > 1 {
             let made = Restructuring::new(&self.domain(), partition, self.options.imposed);
-            let made = made.map_err(|source| self.partition_error(source))?;
+            let made = made.map_err(|source| partition_error(&self.path, source))?;
             let (patches, permit) = restructure(&made, held, &sample_lens, &budget, ranks, &mut restructure_traffic)?;
             (held, _permit, plan) = (patches, Some(permit), Some(made));
         }
@@ -272,9 +232,6 @@ impl Writer {
             let stored_len_bytes = engine.stored_len_bytes;
             (Some(engine), stored_len_bytes, work.into_traffic())
         };
-        let gather = |traffic: &Traffic| -> Result<Vec<Traffic>> {
-            Ok(ranks.all_gather_bytes(&traffic.to_bytes())?.iter().map(|bytes| Traffic::from_bytes(bytes)).collect())
-        };
         let samples = domain.sample_count().unwrap_or(0);
         Ok(WriteReport {
             output: self.path.clone(),
@@ -291,8 +248,8 @@ impl Writer {
             restructure_s,
             encode_s: encoding.elapsed().as_secs_f64(),
             publish_s: 0.0,
-            restructure_messages: gather(&restructure_traffic)?,
-            aggregate_messages: gather(&aggregate_traffic)?,
+            restructure_messages: gather_traffic(&restructure_traffic, ranks)?,
+            aggregate_messages: gather_traffic(&aggregate_traffic, ranks)?,
             engine,
             memory: MemoryReport::of(&budget),
         })
@@ -331,20 +288,8 @@ impl Writer {
             }
             Ok(())
         };
-        execute(&step.tiles, work, files, &mut commit, &options, &context).map_err(|error| self.engine_error(error))
-    }
-
-    fn engine_error(&self, error: EngineError<IdxError>) -> IdxError {
-        let path = self.path.clone();
-        match error {
-            EngineError::Tile { source, .. }
-            | EngineError::Worker { source }
-            | EngineError::Commit { source, .. }
-            | EngineError::Bring { source } => source,
-            EngineError::Write { source, .. } => IdxError::Write { path, operation: "write blocks of", source },
-            EngineError::Core(error) => error.into(),
-            other => IdxError::Engine { path, reason: other.to_string() },
-        }
+        let done = execute(&step.tiles, work, files, &mut commit, &options, &context);
+        done.map_err(|error| IdxError::of_engine(&self.path, error))
     }
 }
 

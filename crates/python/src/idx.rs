@@ -12,16 +12,17 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use raddle_cli::command::idx::place::{PlaceArgs, open};
 use raddle_cli::command::idx::read::shape as shape_of;
-use raddle_cli::command::idx::target::TargetArgs;
+use raddle_cli::command::idx::target::{Output, TargetArgs};
 use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
 use raddle_cli::options::running::RunningArgs;
 use raddle_cli::render::idx::Info;
-use raddle_cli::render::json;
+use raddle_cli::render::{json, zarr};
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_idx::sample::SampleType;
+use raddle_idx::zarr::{Images, is_zarr};
 use raddle_idx::{IdxError, Patch, SampleBox};
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -86,16 +87,18 @@ pub fn idx_write(
 impl Dataset {
     /// Collective.
     fn write(&self, patches: Vec<Patch<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
-        let made = self.writer(ranks.size());
+        let made = self.output(ranks.size());
         let agreed =
             ranks.agree("describe the dataset", made.as_ref().map_err(|failure| failure.message()).map(|_| ()));
         let failed = |error| Failure::of_idx(&error);
-        let mut writer = made?;
+        let mut output = made?;
         agreed.map_err(|error| failed(IdxError::Core(error)))?;
-        writer.write_among(self.step, patches, watch, ranks).map_err(failed).map(|report| json(&report))
+        let mut report = output.write_among(self.step, patches, watch, ranks).map_err(failed)?;
+        output.finish(Some(&mut report), ranks).map_err(failed)?;
+        Ok(json(&report))
     }
 
-    fn writer(&self, ranks: usize) -> Result<raddle_idx::Writer, Failure> {
+    fn output(&self, ranks: usize) -> Result<Output, Failure> {
         let sample = |(name, sample): &(String, String)| {
             let sample: SampleType = sample.parse().map_err(|_| {
                 Failure::new(Exit::InputRefused, &format!("field {name}: samples of type {sample} cannot be written"))
@@ -104,9 +107,9 @@ impl Dataset {
         };
         let fields = self.fields.iter().map(sample).collect::<Result<Vec<_>, Failure>>()?;
         let WriteLine { target, running } = parse(&self.arguments)?;
-        let header = target.header(&reversed(&self.shape), &fields, self.step.is_some())?;
         let jobs = (default_jobs() / ranks).max(1);
-        target.writer(header, target.options(&running, jobs, self.shape.len())?)
+        let options = target.options(&running, jobs, self.shape.len())?;
+        target.begin(&reversed(&self.shape), &fields, self.step.map(|step| (step, step)), options)
     }
 }
 
@@ -115,10 +118,14 @@ fn reversed(axes: &[u64]) -> Vec<u64> {
     axes.iter().rev().copied().collect()
 }
 
-/// What a dataset holds, as `raddle idx info --json`.
+/// What a dataset or an OME-Zarr folder holds, as `raddle idx info --json`.
 #[pyfunction]
 pub fn idx_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let info = detached(py, || {
+        if is_zarr(&path) {
+            let images = Images::open(&path).map_err(|error| Failure::of_idx(&error))?;
+            return Ok(json(&zarr::Info::of(&path, &images)));
+        }
         let dataset = open(&path)?;
         let steps = dataset.steps().map_err(|error| Failure::of_idx(&error))?;
         Ok::<_, Failure>(json(&Info::of(&dataset, &steps)))

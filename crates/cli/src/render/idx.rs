@@ -2,6 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
+use crate::command::idx::compare::Unequal;
 use crate::command::idx::verify::Outcome;
 use raddle_idx::check::FieldCheck;
 use raddle_idx::{Dataset, Header, WriteReport};
@@ -199,9 +200,14 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
         let compared = if outcome.is_compared { "equal" } else { "whole" };
         return format!("{compared}: {path}: {good}\n");
     }
+    not_equal(&path, &outcome.unequal)
+}
+
+/// The fields of the dataset at `path`, which is escaped, that differ from their inputs.
+pub fn not_equal(path: &str, unequal: &[Unequal]) -> String {
     let titles = [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
     let mut columns = Columns::new(&titles);
-    for unequal in outcome.unequal.iter().take(LONGEST_TABLE) {
+    for unequal in unequal.iter().take(LONGEST_TABLE) {
         columns.row(&[
             escape::shorten(&escape::text(&unequal.field)).into_owned(),
             unequal.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),

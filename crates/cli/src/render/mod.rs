@@ -14,6 +14,7 @@ pub mod references;
 pub mod report;
 pub mod simulation;
 pub mod table;
+pub mod zarr;
 
 pub use raddle_report::{escape, quantity};
 

@@ -1,18 +1,31 @@
 //! `raddle idx write` over a dataset that is there: whatever call fails or is the last one, a reader finds the old samples
 //! or the new ones, all of them. Where the old one has another layout, it may find that there is none for the moment.
 
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::SingleProcess;
+use raddle_core::progress::{Silent, Watch};
 use raddle_idx::npy::NpyHead;
 use raddle_idx::sample::Number;
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, WriteOptions, Writer};
+use raddle_idx::zarr::{Form, FormOptions, Images, ZarrWriter};
+use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Patch, WriteOptions, Writer};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const ENOSPC: i32 = 28;
 const SHAPE: [u64; 3] = [20, 30, 25];
 const BITS_PER_BLOCK: u32 = 9;
+
+/// What is there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// IDX with so many bits per block.
+    Idx(u32),
+    /// OME-Zarr.
+    Zarr,
+}
 
 /// What a reader finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +37,7 @@ enum Found {
 
 /// The samples before, and those of the input.
 struct Datasets {
+    kind: Kind,
     folder: TempDir,
     root: PathBuf,
     old: Vec<u8>,
@@ -31,7 +45,7 @@ struct Datasets {
 }
 
 impl Datasets {
-    fn new() -> Self {
+    fn new(kind: Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shim compares with what the kernel says.
         let root = folder.path().canonicalize().unwrap();
@@ -41,42 +55,72 @@ impl Datasets {
         let (old, new): (Vec<u8>, Vec<u8>) = (samples(3).collect(), samples(5).collect());
         std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &SHAPE), new.clone()].concat())
             .unwrap();
-        Self { folder, root, old, new }
+        Self { kind, folder, root, old, new }
+    }
+
+    fn name(&self) -> &'static str {
+        if self.kind == Kind::Zarr { "d.zarr" } else { "d.idx" }
     }
 
     fn output(&self) -> PathBuf {
-        self.root.join("out/d.idx")
+        self.root.join("out").join(self.name())
     }
 
     /// Empties the output's folder but for the old dataset.
-    fn reset(&self, bits_per_block: u32) {
+    fn reset(&self) {
         std::fs::remove_dir_all(self.root.join("out")).unwrap();
         std::fs::create_dir(self.root.join("out")).unwrap();
         let counts: Vec<u64> = SHAPE.iter().rev().copied().collect();
+        let options = WriteOptions { existing: Existing::Replace, jobs: 1, ..WriteOptions::default() };
+        let Kind::Idx(bits_per_block) = self.kind else {
+            let fields = vec![("new".to_owned(), "uint32".parse().unwrap())];
+            let form = Form::new(&counts, fields, &FormOptions::default()).unwrap();
+            let patches = vec![Patch { region: form.domain(), arrays: vec![self.old.as_slice().into()] }];
+            let mut writer = ZarrWriter::new(&self.output(), form, options).unwrap();
+            let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+            let mut report = writer.write_among(patches, &watch, &SingleProcess).unwrap();
+            writer.publish(&mut report, &SingleProcess).unwrap();
+            return;
+        };
         let field = Field::new("new", "uint32".parse().unwrap())
             .with("default_layout", "row_major")
             .with("default_compression", "zip");
         let mut header = Header::new("d", &counts, vec![field]).unwrap();
         (header.bits_per_block, header.blocks_per_file) = (bits_per_block, 16);
-        let options = WriteOptions { existing: Existing::Replace, jobs: 1, ..WriteOptions::default() };
         Writer::new(&self.output(), header, options).unwrap().write(None, &[&self.old]).unwrap();
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
-        let arguments = ["idx", "write", "new.npy", "-o", "out/d.idx", "-f", "-j", "1", "--progress", "never"];
-        let layout = ["--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"];
-        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments).args(layout).stdin(Stdio::null());
+        let arguments = ["idx", "write", "new.npy", "-f", "-j", "1", "--progress", "never", "-o"];
+        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments).stdin(Stdio::null());
+        command.arg(Path::new("out").join(self.name()));
+        match self.kind {
+            Kind::Idx(_) => command.args(["--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"]),
+            Kind::Zarr => command.args(["--chunk", "8x8x8", "--shard", "16x16x16"]),
+        };
         command
     }
 
     /// What a reader finds: nothing, or one of the two whole.
     fn found(&self, context: &dyn std::fmt::Debug) -> Found {
-        let dataset = match Dataset::open(&self.output()) {
-            Err(IdxError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => return Found::Nothing,
-            opened => opened.unwrap_or_else(|error| panic!("{context:?}: {error}")),
+        let read = match self.kind {
+            Kind::Idx(_) => Dataset::open(&self.output()).and_then(|dataset| dataset.read(&dataset.whole(0))),
+            Kind::Zarr => Images::open(&self.output()).and_then(|images| {
+                let image = &images.images[0];
+                let check = image.check(1, &CancelToken::new())?;
+                assert!(check.bad.is_empty() && check.levels_compared, "{context:?}: {check:?}");
+                image.read(0, &image.domain(0))
+            }),
         };
-        let samples = dataset.read(&dataset.whole(0)).unwrap_or_else(|error| panic!("{context:?}: {error}"));
+        let samples = match read {
+            Err(IdxError::Read { source, path, .. })
+                if source.kind() == ErrorKind::NotFound && (path == self.output() || !self.output().exists()) =>
+            {
+                return Found::Nothing;
+            }
+            read => read.unwrap_or_else(|error| panic!("{context:?}: {error}")),
+        };
         assert!(samples == self.old || samples == self.new, "{context:?}: neither the old nor the new samples");
         if samples == self.new { Found::New } else { Found::Old }
     }
@@ -89,16 +133,21 @@ impl Datasets {
         names
     }
 
+    /// What is there when all is well.
+    fn whole(&self) -> &'static [&'static str] {
+        if self.kind == Kind::Zarr { &["d.zarr"] } else { &["d", "d.idx"] }
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 }
 
-/// Lets `action` happen at every `step`-th call over a dataset with so many bits per block; how many calls there are.
-fn strike(action: &Action, step: usize, old_bits_per_block: u32) -> u64 {
-    let datasets = Datasets::new();
+/// Lets `action` happen at every `step`-th call over a dataset; how many calls there are.
+fn strike(action: &Action, step: usize, kind: Kind) -> u64 {
+    let datasets = Datasets::new(kind);
     for at in (1..).step_by(step) {
-        datasets.reset(old_bits_per_block);
+        datasets.reset();
         let fault = Fault { calls: CHANGING, at, sticky: false, action: action.clone() };
         let mut command = datasets.command();
         faults::arm(&mut command, &fault, &datasets.root.join("out"), &datasets.log());
@@ -106,10 +155,10 @@ fn strike(action: &Action, step: usize, old_bits_per_block: u32) -> u64 {
         let (struck, told) = (faults::struck(&datasets.log()), String::from_utf8_lossy(&output.stderr).into_owned());
         let context = (&fault, &struck, &told, output.status);
         let found = datasets.found(&context);
-        assert!(found != Found::Nothing || old_bits_per_block != BITS_PER_BLOCK, "{context:?}");
+        assert!(found != Found::Nothing || matches!(kind, Kind::Idx(bits) if bits != BITS_PER_BLOCK), "{context:?}");
         if struck.is_empty() {
             assert!(output.status.success() && found == Found::New, "{context:?}");
-            assert_eq!(datasets.left(), ["d", "d.idx"], "{context:?}");
+            assert_eq!(datasets.left(), datasets.whole(), "{context:?}");
             return at;
         }
         match output.status.code() {
@@ -121,23 +170,34 @@ fn strike(action: &Action, step: usize, old_bits_per_block: u32) -> u64 {
         // Whatever is left keeps nobody out.
         let again = datasets.command().output().unwrap();
         assert!(again.status.success() && datasets.found(&context) == Found::New, "{context:?}: {again:?}");
-        assert_eq!(datasets.left(), ["d", "d.idx"], "{context:?}");
+        assert_eq!(datasets.left(), datasets.whole(), "{context:?}");
     }
     unreachable!("the loop ends where no call is left");
 }
 
 #[test]
 fn a_call_that_fails_leaves_the_old_samples_or_the_new() {
-    let calls = strike(&Action::Fail(ENOSPC), 1, BITS_PER_BLOCK);
+    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Idx(BITS_PER_BLOCK));
     assert!(calls > 12, "only {calls} calls were counted");
 }
 
 #[test]
 fn a_kill_leaves_the_old_samples_or_the_new() {
-    strike(&Action::Kill, 2, BITS_PER_BLOCK);
+    strike(&Action::Kill, 2, Kind::Idx(BITS_PER_BLOCK));
 }
 
 #[test]
 fn no_header_of_another_layout_lies_beside_new_blocks() {
-    strike(&Action::Kill, 1, BITS_PER_BLOCK - 1);
+    strike(&Action::Kill, 1, Kind::Idx(BITS_PER_BLOCK - 1));
+}
+
+#[test]
+fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_fails() {
+    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Zarr);
+    assert!(calls > 12, "only {calls} calls were counted");
+}
+
+#[test]
+fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_is_the_last() {
+    strike(&Action::Kill, 2, Kind::Zarr);
 }

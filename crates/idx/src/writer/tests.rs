@@ -1,15 +1,16 @@
 //! Ranks write the files of one process, whose bytes are those of the definition, whatever they hold and go through.
 
 use super::*;
-use crate::bitmask::Point;
+use crate::bitmask::{MAX_RANK, Point};
 use crate::compression::{BlockEncoder, RECORD_LEN_BYTES};
 use crate::grid::Layout;
 use crate::region::copy_part;
-use crate::restructure::ImposedBox;
 use crate::restructure::tests::partitions;
+use crate::restructure::{ImposedBox, PartitionFault};
 use crate::template::FileTemplate;
 use proptest::prelude::*;
 use raddle_codec::Effort;
+use raddle_core::CoreError;
 use raddle_core::progress::Event;
 use raddle_core::threads::Threads;
 use std::collections::BTreeMap;

@@ -5,9 +5,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::CoreError;
 use raddle_core::progress::Watch;
-use raddle_idx::{Dataset, IdxError, Query};
+use raddle_idx::zarr::{Image, Images};
+use raddle_idx::{Dataset, IdxError, Query, SampleBox};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// Rows of samples that are compared at once, in bytes.
 const PIECE_LEN_BYTES: u64 = 64 << 20;
@@ -25,35 +27,45 @@ pub struct Unequal {
     pub samples: u64,
 }
 
-/// The fields that differ from `inputs`, bit by bit.
+/// A dataset whose samples are compared with inputs.
+pub trait Compared {
+    /// Whether it has a field of this name and type with `inputs`' samples: else how it differs.
+    fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String>;
+
+    /// Samples of a field at a time step, x fastest; `field` is that of the inputs, of which `rows` are wanted.
+    fn read_rows(
+        &self,
+        field: usize,
+        time: Option<u64>,
+        rows: &Range<u64>,
+        inputs: &Inputs,
+    ) -> Result<Vec<u8>, IdxError>;
+}
+
+/// The fields of the dataset at `path` that differ from `inputs`, bit by bit.
 ///
 /// # Errors
 /// If the dataset has other fields, counts or time steps, or either side cannot be read.
-pub fn compare(dataset: &Dataset, inputs: &Inputs, watch: &Watch<'_>) -> Result<Vec<Unequal>, Failure> {
-    let header = dataset.header();
-    let path = dataset.path().display();
-    let refused = |why: &str| Failure::new(Exit::Mismatch, &format!("{path}: {why}"));
-    let whole = inputs.region(&(0..inputs.rows()));
-    if (whole.start, whole.end) != (header.start, header.end) {
-        return Err(refused("has other samples than the inputs"));
-    }
+pub fn compare(
+    path: &Path,
+    dataset: &dyn Compared,
+    inputs: &Inputs,
+    watch: &Watch<'_>,
+) -> Result<Vec<Unequal>, Failure> {
     let mut unequal = Vec::new();
     for (time, of_step) in &inputs.steps {
         for (field, input) in of_step.clone().enumerate() {
             let (name, sample) = &inputs.fields[field];
-            let number = header.field_index(name).ok_or_else(|| refused(&format!("has no field {name}")))?;
-            if header.fields[number].sample != *sample {
-                return Err(refused(&format!("has field {name} of another type than {sample}")));
-            }
+            let refused = |why: String| Failure::new(Exit::Mismatch, &format!("{}: {why}", path.display()));
+            dataset.check(field, inputs).map_err(refused)?;
             let array = &inputs.arrays[input];
             let rows_at_once = (PIECE_LEN_BYTES / array.row_len_bytes().max(1)).max(1);
             let (mut row, mut samples) = (0, 0);
             while row < inputs.rows() {
                 watch.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
                 let rows = row..inputs.rows().min(row + rows_at_once);
-                let region = inputs.region(&rows);
-                let query = Query { time: *time, start: region.start, end: region.end, ..dataset.whole(number) };
-                let got = dataset.read(&query).map_err(|error| Failure::of_idx(&error))?;
+                let got = dataset.read_rows(field, *time, &rows, inputs);
+                let got = got.map_err(|error| Failure::of_idx(&error))?;
                 let want = array.read_rows(rows.clone())?;
                 let len = sample.len_bytes();
                 samples += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count() as u64;
@@ -66,4 +78,97 @@ pub fn compare(dataset: &Dataset, inputs: &Inputs, watch: &Watch<'_>) -> Result<
         }
     }
     Ok(unequal)
+}
+
+impl Compared for Dataset {
+    fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String> {
+        let (header, whole) = (self.header(), inputs.region(&(0..inputs.rows())));
+        let (name, sample) = &inputs.fields[field];
+        if (whole.start, whole.end) != (header.start, header.end) {
+            return Err("has other samples than the inputs".to_owned());
+        }
+        match header.field_index(name) {
+            None => Err(format!("has no field {name}")),
+            Some(number) if header.fields[number].sample != *sample => {
+                Err(format!("has field {name} of another type than {sample}"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn read_rows(
+        &self,
+        field: usize,
+        time: Option<u64>,
+        rows: &Range<u64>,
+        inputs: &Inputs,
+    ) -> Result<Vec<u8>, IdxError> {
+        // It has been looked for.
+        let number = self.header().field_index(&inputs.fields[field].0).unwrap_or_default();
+        let region = inputs.region(rows);
+        self.read(&Query { time, start: region.start, end: region.end, ..self.whole(number) })
+    }
+}
+
+impl Compared for Images {
+    fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String> {
+        let (name, sample) = &inputs.fields[field];
+        let image = self.images.iter().find(|image| image.name() == name);
+        let image = image.ok_or_else(|| format!("has no image {name}"))?;
+        if image.number() != sample.number {
+            return Err(format!("has image {name} of another type than {sample}"));
+        }
+        let steps = inputs.steps.iter().filter_map(|(step, _)| *step).max();
+        let want = region_of(image, inputs, sample.count, &(0..inputs.rows()), steps, 0..sample.count as u64);
+        match want {
+            Some(want) if want.end == image.domain(0).end => Ok(()),
+            _ => Err(format!("has image {name} of other samples than the inputs")),
+        }
+    }
+
+    fn read_rows(
+        &self,
+        field: usize,
+        time: Option<u64>,
+        rows: &Range<u64>,
+        inputs: &Inputs,
+    ) -> Result<Vec<u8>, IdxError> {
+        let (name, sample) = &inputs.fields[field];
+        let mut out = Vec::new();
+        for image in self.images.iter().filter(|image| image.name() == name).take(1) {
+            let (count, len) = (sample.count, sample.number.len_bytes());
+            for component in 0..count {
+                let only = component as u64..component as u64 + 1;
+                let Some(region) = region_of(image, inputs, count, rows, time, only) else { continue };
+                let numbers = image.read(0, &region)?;
+                out.resize(numbers.len() * count, 0);
+                for (sample, number) in out.chunks_mut(count * len).zip(numbers.chunks(len)) {
+                    sample[component * len..][..len].copy_from_slice(number);
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The box of an image's first level in which rows of inputs lie, some components of them; `None` if it has other axes.
+fn region_of(
+    image: &Image,
+    inputs: &Inputs,
+    components: usize,
+    rows: &Range<u64>,
+    step: Option<u64>,
+    only: Range<u64>,
+) -> Option<SampleBox> {
+    let (of_samples, rank) = (inputs.region(rows), inputs.counts.len());
+    let mut ranges: Vec<Range<u64>> = (0..rank).map(|axis| of_samples.start[axis]..of_samples.end[axis]).collect();
+    if components > 1 {
+        // Before time, where that is the slowest axis of the samples.
+        let has_own_steps = step.is_none() && image.axes().last() == Some(&'t');
+        ranges.insert(rank - usize::from(has_own_steps), only);
+    }
+    ranges.extend(step.map(|step| step..step + 1));
+    let start: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+    let counts: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+    (ranges.len() == image.axes().len()).then(|| SampleBox::new(&start, &counts))
 }

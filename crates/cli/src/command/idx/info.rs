@@ -4,15 +4,16 @@ use super::place::open;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::idx;
+use crate::render::{idx, zarr};
+use raddle_idx::zarr::{Images, is_zarr};
 use std::path::PathBuf;
 
 /// Options of `raddle idx info`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArgs {
-    /// The .idx file
-    #[arg(value_name = "IN.idx")]
+    /// The .idx file, or an OME-Zarr folder as raddle writes it
+    #[arg(value_name = "IN")]
     input: PathBuf,
 
     /// Print it as JSON
@@ -24,11 +25,18 @@ const EXAMPLES: &str = "\
 Examples:
   raddle idx info flow.idx            fields, time steps, layout, samples at each resolution
   raddle idx info flow.idx --json | jq .bitmask
+  raddle idx info flow.zarr           images, levels, shards and chunks
 
-Only the .idx file and the names of folders are read; `raddle idx verify` looks at the blocks.";
+Only the .idx file and the names of folders are read, or zarr.json files; `raddle idx verify` looks at blocks and shards.";
 
 /// Prints what the header says.
 pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
+    if is_zarr(&arguments.input) {
+        let images = Images::open(&arguments.input).map_err(|error| Failure::of_idx(&error))?;
+        let info = zarr::Info::of(&arguments.input, &images);
+        print(&if arguments.json { crate::render::json(&info) } else { info.text() })?;
+        return Ok(Exit::Done);
+    }
     let dataset = open(&arguments.input)?;
     let steps = dataset.steps().map_err(|error| Failure::of_idx(&error))?;
     let info = idx::Info::of(&dataset, &steps);

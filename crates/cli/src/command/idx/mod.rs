@@ -1,6 +1,6 @@
 //! `raddle idx`: arrays that can be read at any resolution, one file per subcommand.
 
-mod compare;
+pub mod compare;
 pub mod info;
 mod inputs;
 pub mod place;
@@ -9,6 +9,7 @@ pub mod target;
 pub mod verify;
 pub mod view;
 pub mod write;
+pub mod zarr;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,11 +18,11 @@ use crate::team::Team;
 /// Commands of `raddle idx`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum IdxCommand {
-    /// Write arrays of HDF5, .npy or raw files as the fields or time steps of an IDX dataset
+    /// Write arrays of HDF5, .npy or raw files as fields or time steps of an IDX dataset, or as an OME-Zarr folder
     Write(write::WriteArgs),
     /// Read a box of a dataset at a resolution into an .npy or raw file
     Read(read::ReadArgs),
-    /// Tell what a dataset holds
+    /// Tell what a dataset or an OME-Zarr folder holds
     Info(info::InfoArgs),
     /// Check that every block is there and decodes, or that a dataset holds what its inputs hold
     Verify(verify::VerifyArgs),

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::zarr::is_zarr;
 use raddle_idx::{Dataset, Query};
 use std::ops::Range;
 use std::path::Path;
@@ -59,6 +60,11 @@ fn along(text: &str) -> Result<Along, String> {
 
 /// A dataset that is open for reading.
 pub fn open(path: &Path) -> Result<Dataset, Failure> {
+    if is_zarr(path) {
+        let what = format!("{}: is a Zarr folder, and this reads IDX", path.display());
+        return Err(Failure::new(Exit::InputRefused, &what)
+            .hint("read it with zarr-python, xarray or an OME-Zarr viewer; raddle idx info and verify know it"));
+    }
     Dataset::open(path).map_err(|error| Failure::of_idx(&error))
 }
 

@@ -1,22 +1,30 @@
 //! The dataset that is to be written: where, in which layout, and how ranks go about it.
 
 use super::inputs::{Shape, shape};
+use super::zarr::ZarrArgs;
 use crate::failure::Failure;
 use crate::options::running::RunningArgs;
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::Watch;
 use raddle_idx::bitmask::MAX_RANK;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
-use raddle_idx::{Existing, Header, LayoutOptions, Phases, WriteOptions, Writer};
+use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
+use raddle_idx::{Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options about the output.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TargetArgs {
-    /// The .idx file to write; its blocks lie in the folder of that name beside it
-    #[arg(short, long, value_name = "OUT.idx")]
+    /// The .idx file to write, whose blocks lie in the folder of that name beside it; or a folder NAME.zarr
+    #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+
+    /// Format [default: OME-Zarr if the output is called NAME.zarr, else IDX]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<Format>,
 
     /// Replace the output if it exists
     #[arg(short, long, conflicts_with = "append")]
@@ -26,13 +34,13 @@ pub struct TargetArgs {
     #[arg(long)]
     append: bool,
 
-    /// How blocks are compressed
-    #[arg(short, long, value_name = "HOW", value_enum, default_value_t = BlockCompression::Zip, help_heading = "Layout")]
-    compress: BlockCompression,
+    /// How blocks or chunks are compressed [default: zip in IDX, zstd in OME-Zarr]
+    #[arg(short, long, value_name = "HOW", value_enum, help_heading = "Layout")]
+    compress: Option<BlockCompression>,
 
-    /// Order of samples in blocks; rows compress better and are read faster
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = BlockOrder::Rows, help_heading = "Layout")]
-    order: BlockOrder,
+    /// Order of samples in blocks [default: rows, which compress better and are read faster]
+    #[arg(long, value_name = "ORDER", value_enum, help_heading = "Layout")]
+    order: Option<BlockOrder>,
 
     /// Base-2 logarithm of the samples per block [default: 15]
     #[arg(long, value_name = "N", help_heading = "Layout")]
@@ -41,6 +49,9 @@ pub struct TargetArgs {
     /// Blocks per file [default: 256]
     #[arg(long, value_name = "N", help_heading = "Layout")]
     blocks_per_file: Option<u64>,
+
+    #[command(flatten)]
+    zarr: ZarrArgs,
 
     /// What samples go through between ranks
     #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three, help_heading = "Ranks")]
@@ -55,13 +66,25 @@ pub struct TargetArgs {
     aggregators: Option<NonZeroUsize>,
 }
 
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// IDX: every sample once, read at any resolution
+    Idx,
+    /// OME-Zarr: Zarr 3 in shards, levels of half the samples each
+    Zarr,
+}
+
 /// How blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum BlockCompression {
-    /// Deflate
+    /// Deflate; in OME-Zarr codec gzip
+    #[value(alias = "gzip")]
     Zip,
-    /// LZ4: larger, faster
+    /// LZ4: larger, faster (only in IDX)
     Lz4,
+    /// Zstandard (only in OME-Zarr)
+    Zstd,
     /// Not at all
     None,
 }
@@ -78,7 +101,7 @@ enum BlockOrder {
 /// What samples go through between ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PhaseCount {
-    /// Every rank writes its own samples (only with -c none)
+    /// Every rank writes its own samples (only IDX, with -c none)
     One,
     /// Parts of blocks are sent to those that write them
     Two,
@@ -103,20 +126,145 @@ fn imposed(text: &str) -> Result<Imposed, String> {
     }
 }
 
-impl TargetArgs {
-    /// The header of a dataset of `counts` samples per axis, x first.
+/// What is written at once: a dataset whose time steps appear one by one, or a folder that appears at the end.
+#[derive(Debug)]
+pub enum Output {
+    /// IDX.
+    Idx(Box<Writer>),
+    /// OME-Zarr.
+    Zarr(Box<ZarrWriter>),
+}
+
+impl Output {
+    /// Collective. Writes a time step, or the only one.
     ///
     /// # Errors
-    /// If the options do not fit the samples.
-    pub fn header(&self, counts: &[u64], fields: &[(String, SampleType)], has_steps: bool) -> Result<Header, Failure> {
+    /// If it cannot be written; on every rank.
+    pub fn write_among(
+        &mut self,
+        step: Option<u64>,
+        patches: Vec<Patch<'_>>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport, IdxError> {
+        match self {
+            Self::Idx(writer) => writer.write_among(step, patches, watch, ranks),
+            Self::Zarr(writer) => writer.write_among(patches, watch, ranks),
+        }
+    }
+
+    /// Collective. Publishes what is published at the end; `report` is that of the last time step. What was written.
+    ///
+    /// # Errors
+    /// If it cannot be; on every rank.
+    pub fn finish(self, report: Option<&mut WriteReport>, ranks: &dyn Communicator) -> Result<Written, IdxError> {
+        match (self, report) {
+            (Self::Idx(writer), _) => Ok(Written::Idx(Box::new(writer.header().clone()))),
+            (Self::Zarr(writer), Some(report)) => {
+                let form = writer.form().clone();
+                writer.publish(report, ranks).map(|()| Written::Zarr(Box::new(form)))
+            }
+            (Self::Zarr(writer), None) => Ok(Written::Zarr(Box::new(writer.form().clone()))),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug)]
+pub enum Written {
+    /// IDX.
+    Idx(Box<Header>),
+    /// OME-Zarr.
+    Zarr(Box<Form>),
+}
+
+impl TargetArgs {
+    fn format(&self) -> Format {
+        let is_zarr = self.output.extension().is_some_and(|ending| ending == "zarr");
+        self.format.unwrap_or(if is_zarr { Format::Zarr } else { Format::Idx })
+    }
+
+    /// Where it is to be written.
+    pub fn output(&self) -> &Path {
+        &self.output
+    }
+
+    /// A writer of `counts` samples per axis, x first, at `steps` time steps: the numbers of the first and the last.
+    ///
+    /// # Errors
+    /// If the options do not fit the samples, or a dataset that is to be continued cannot be read or is another.
+    pub fn begin(
+        &self,
+        counts: &[u64],
+        fields: &[(String, SampleType)],
+        steps: Option<(u64, u64)>,
+        options: WriteOptions,
+    ) -> Result<Output, Failure> {
+        match self.format() {
+            Format::Idx => {
+                if let Some(option) = self.zarr.given() {
+                    return Err(Failure::usage(&format!("{option} is an option of OME-Zarr, the output is IDX"))
+                        .hint("call the output NAME.zarr, or name the format with --format zarr"));
+                }
+                let header = self.header(counts, fields, steps.is_some())?;
+                Ok(Output::Idx(Box::new(self.writer(header, options)?)))
+            }
+            Format::Zarr => {
+                let form = self.form(counts, fields, steps)?;
+                let writer = ZarrWriter::new(&self.output, form, options);
+                writer.map(|writer| Output::Zarr(Box::new(writer))).map_err(|error| Failure::of_idx(&error))
+            }
+        }
+    }
+
+    /// What to write as OME-Zarr.
+    fn form(
+        &self,
+        counts: &[u64],
+        fields: &[(String, SampleType)],
+        steps: Option<(u64, u64)>,
+    ) -> Result<Form, Failure> {
+        let of_idx = [
+            (self.append, "--append"),
+            (self.order.is_some(), "--order"),
+            (self.bits_per_block.is_some(), "--bits-per-block"),
+            (self.blocks_per_file.is_some(), "--blocks-per-file"),
+        ];
+        if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::usage(&format!("{option} is an option of IDX, the output is OME-Zarr")));
+        }
         let compression = match self.compress {
-            BlockCompression::Zip => "zip",
-            BlockCompression::Lz4 => "lz4",
-            BlockCompression::None => "",
+            None | Some(BlockCompression::Zstd) => ChunkCompression::Zstd,
+            Some(BlockCompression::Zip) => ChunkCompression::Gzip,
+            Some(BlockCompression::None) => ChunkCompression::None,
+            Some(BlockCompression::Lz4) => {
+                return Err(Failure::usage("OME-Zarr is written with -c zstd, zip or none; Zarr has no codec lz4"));
+            }
+        };
+        let steps = match steps {
+            None => None,
+            Some((0, last)) => Some(last + 1),
+            Some((first, _)) => {
+                let what = format!("time steps of OME-Zarr are counted from 0, the first one here is {first}");
+                return Err(Failure::usage(&what).hint("leave out --step, and give all steps at once with --as steps"));
+            }
+        };
+        self.zarr.form(&self.output, counts, fields, steps, compression)
+    }
+
+    /// The header of a dataset of `counts` samples per axis, x first.
+    fn header(&self, counts: &[u64], fields: &[(String, SampleType)], has_steps: bool) -> Result<Header, Failure> {
+        let compression = match self.compress {
+            None | Some(BlockCompression::Zip) => "zip",
+            Some(BlockCompression::Lz4) => "lz4",
+            Some(BlockCompression::None) => "",
+            Some(BlockCompression::Zstd) => {
+                return Err(Failure::usage("IDX is written with -c zip, lz4 or none; its readers know no zstd"));
+            }
         };
         let layout = LayoutOptions {
             compression: compression.to_owned(),
-            order: if self.order == BlockOrder::Hz { Layout::Hz } else { Layout::RowMajor },
+            order: if self.order == Some(BlockOrder::Hz) { Layout::Hz } else { Layout::RowMajor },
             bits_per_block: self.bits_per_block,
             blocks_per_file: self.blocks_per_file,
         };
@@ -154,10 +302,7 @@ impl TargetArgs {
     }
 
     /// A writer of the dataset, or of more steps of the one that is there.
-    ///
-    /// # Errors
-    /// If the header cannot be written, or the one that is there cannot be read or is another.
-    pub fn writer(&self, header: Header, options: WriteOptions) -> Result<Writer, Failure> {
+    fn writer(&self, header: Header, options: WriteOptions) -> Result<Writer, Failure> {
         let made = match self.append {
             true => Writer::resume(&self.output, &header, options),
             false => Writer::new(&self.output, header, options),

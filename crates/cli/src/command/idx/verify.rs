@@ -1,24 +1,28 @@
 //! `raddle idx verify`: is every block there, and are the samples those of the inputs?
 
-use super::compare::{Unequal, compare};
+use super::compare::{Compared, Unequal, compare};
 use super::inputs::ArrayArgs;
 use super::place::open;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::RunningArgs;
-use crate::render::idx;
+use crate::render::{idx, zarr};
 use crate::watching::Watching;
+use raddle_core::engine::default_jobs;
+use raddle_core::progress::Watch;
 use raddle_idx::check::FieldCheck;
+use raddle_idx::zarr::{ImageCheck, Images, is_zarr};
 use serde::Serialize;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Options of `raddle idx verify`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
-    /// The .idx file
-    #[arg(value_name = "IN.idx")]
+    /// The .idx file, or the OME-Zarr folder
+    #[arg(value_name = "IN")]
     input: PathBuf,
 
     /// The inputs it was made of, in their order; the options about them as for write
@@ -39,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle idx verify flow.idx                                  every block is there and decodes
   raddle idx verify flow.idx --against rho.npy v.npy --name rho,v
+  raddle idx verify flow.zarr                                 every shard decodes, every level is made of the one before
 
 Exit code 0: whole and equal, 8: blocks are missing or damaged, or samples differ.";
 
@@ -64,6 +69,9 @@ impl Outcome {
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let watching = Watching::start(&arguments.running, "idx verify")?;
     watching.conclude(|watch| {
+        if is_zarr(&arguments.input) {
+            return run_zarr(arguments, watch);
+        }
         let dataset = open(&arguments.input)?;
         let failed = |error| Failure::of_idx(&error);
         let mut checks = Vec::new();
@@ -74,20 +82,62 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         }
         let is_compared = !arguments.against.is_empty();
         let is_whole = checks.iter().all(|check| check.bad.is_empty());
-        let unequal = match is_compared && is_whole {
-            true => {
-                let inputs = arguments.arrays.open(&arguments.against, &arguments.running.reader)?;
-                compare(&dataset, &inputs, watch)?
-            }
-            false => Vec::new(),
-        };
+        let unequal = if is_whole { arguments.compare(&dataset, watch)? } else { Vec::new() };
         let outcome = Outcome { checks, unequal, is_compared };
-        arguments.running.write_report(&outcome)?;
-        if arguments.json {
-            print(&crate::render::json(&outcome))?;
-        } else if !arguments.running.telling.quiet || !outcome.is_good() {
-            print(&idx::verified(&arguments.input, &outcome))?;
-        }
-        Ok(if outcome.is_good() { Exit::Done } else { Exit::Mismatch })
+        arguments.tell(&outcome, outcome.is_good(), || idx::verified(&arguments.input, &outcome))
     })
+}
+
+/// What was found of an OME-Zarr folder.
+#[derive(Debug, Serialize)]
+pub struct ZarrOutcome {
+    /// Its images.
+    pub checks: Vec<ImageCheck>,
+    /// Fields that differ from their inputs.
+    pub unequal: Vec<Unequal>,
+    /// Whether there were inputs to compare with.
+    pub is_compared: bool,
+}
+
+impl ZarrOutcome {
+    /// Whether nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.unequal.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
+    }
+}
+
+fn run_zarr(arguments: &VerifyArgs, watch: &Watch<'_>) -> Result<Exit, Failure> {
+    let failed = |error| Failure::of_idx(&error);
+    let images = Images::open(&arguments.input).map_err(failed)?;
+    let threads = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let mut checks = Vec::new();
+    for image in &images.images {
+        checks.push(image.check(threads, watch.cancel).map_err(failed)?);
+    }
+    let is_whole = checks.iter().all(|check| check.bad.is_empty());
+    let unequal = if is_whole { arguments.compare(&images, watch)? } else { Vec::new() };
+    let outcome = ZarrOutcome { checks, unequal, is_compared: !arguments.against.is_empty() };
+    arguments.tell(&outcome, outcome.is_good(), || zarr::verified(&arguments.input, &outcome))
+}
+
+impl VerifyArgs {
+    /// The fields that differ from the inputs that were named, if any were.
+    fn compare(&self, dataset: &dyn Compared, watch: &Watch<'_>) -> Result<Vec<Unequal>, Failure> {
+        if self.against.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inputs = self.arrays.open(&self.against, &self.running.reader)?;
+        compare(&self.input, dataset, &inputs, watch)
+    }
+
+    /// Tells what was found.
+    fn tell(&self, outcome: &impl Serialize, is_good: bool, text: impl Fn() -> String) -> Result<Exit, Failure> {
+        self.running.write_report(outcome)?;
+        if self.json {
+            print(&crate::render::json(outcome))?;
+        } else if !self.running.telling.quiet || !is_good {
+            print(&text())?;
+        }
+        Ok(if is_good { Exit::Done } else { Exit::Mismatch })
+    }
 }

@@ -1,16 +1,16 @@
-//! `raddle idx write`: arrays in, a dataset that can be read at any resolution out.
+//! `raddle idx write`: arrays in, a dataset that can be read at any resolution out, or an OME-Zarr folder of levels.
 
 use super::inputs::{ArrayArgs, Inputs};
-use super::target::TargetArgs;
+use super::target::{TargetArgs, Written};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::RunningArgs;
-use crate::render::{idx, quantity};
+use crate::render::{idx, quantity, zarr};
 use crate::team::Team;
 use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage, Watch};
-use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport, Writer};
+use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport};
 use serde::Serialize;
 use std::ops::Range;
 use std::time::Instant;
@@ -39,10 +39,11 @@ Examples:
   raddle idx write rho.npy v.npy -o flow.idx --name rho,v    two fields
   raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
+  raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
 The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by
-one, each whole. A process or rank holds its share of one time step in memory.";
+one, each whole; in an OME-Zarr folder they are axis t, and it appears when all are written. A process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.
 pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
@@ -50,23 +51,25 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
-        let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
-        let header = arguments.target.header(&inputs.counts, &inputs.fields, has_steps)?;
+        let numbers = || inputs.steps.iter().filter_map(|(step, _)| *step);
+        let steps = numbers().min().zip(numbers().max());
         let ranks = team.ranks();
         let rows = share(inputs.rows(), ranks.rank(), ranks.size());
         let held_len_bytes = inputs.row_len_bytes().saturating_mul(rows.end - rows.start);
         let options = arguments.options(team, inputs.counts.len(), held_len_bytes);
         let options = team.agree("fit the samples into memory", options)?;
-        let mut writer = team.agree("begin the output", arguments.target.writer(header, options))?;
+        let begun = arguments.target.begin(&inputs.counts, &inputs.fields, steps, options);
+        let mut output = team.agree("begin the output", begun)?;
         let mut reports = Vec::new();
         for (step, of_step) in &inputs.steps {
             let read = read(&inputs, of_step.clone(), &rows, watch);
             let patches = team.agree("read the inputs", read)?;
-            let written = writer.write_among(*step, patches, watch, ranks);
+            let written = output.write_among(*step, patches, watch, ranks);
             reports.push(written.map_err(|error| Failure::of_idx(&error))?);
         }
+        let written = output.finish(reports.last_mut(), ranks).map_err(|error| Failure::of_idx(&error))?;
         if team.leads() {
-            tell(arguments, &writer, &reports)?;
+            tell(arguments, &written, &reports)?;
         }
         Ok(Exit::Done)
     })
@@ -78,9 +81,13 @@ struct Steps<'a> {
     steps: &'a [WriteReport],
 }
 
-fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport]) -> Result<(), Failure> {
+fn tell(arguments: &WriteArgs, written: &Written, reports: &[WriteReport]) -> Result<(), Failure> {
     arguments.running.write_report(&Steps { steps: reports })?;
-    if arguments.running.telling.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
+    match written {
+        _ if arguments.running.telling.quiet => Ok(()),
+        Written::Idx(header) => print(&idx::written(header, reports)),
+        Written::Zarr(form) => print(&zarr::written(form, reports)),
+    }
 }
 
 /// The rows that rank number `rank` of `ranks` reads.

@@ -1,0 +1,127 @@
+//! Options of the other format of `raddle idx write`: OME-Zarr, its axes, chunks, shards and levels.
+
+use super::inputs::{Shape, shape};
+use crate::failure::Failure;
+use raddle_idx::IdxError;
+use raddle_idx::sample::SampleType;
+use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions};
+use std::path::Path;
+
+/// Options about OME-Zarr.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "OME-Zarr")]
+pub struct ZarrArgs {
+    /// Samples of a chunk along each axis, slowest first, for example 64x64x64 [default: up to 1 MiB, alike in space]
+    #[arg(long, value_name = "SIZE", value_parser = shape)]
+    chunk: Option<Shape>,
+
+    /// Samples of a shard, which is a file: whole chunks [default: up to 32 MiB]; each is held in memory while it is made
+    #[arg(long, value_name = "SIZE", value_parser = shape)]
+    shard: Option<Shape>,
+
+    /// Levels, each with half the samples along x, y and z [default: until one is a single chunk]
+    #[arg(long, value_name = "N")]
+    levels: Option<u32>,
+
+    /// How a level is made of the one before [default: subsample]
+    #[arg(long, value_name = "HOW", value_enum)]
+    downsample: Option<Halving>,
+
+    /// Names of the axes of the inputs, slowest first: of t, c, z, y and x in this order [default: the last ones]
+    #[arg(long, value_name = "NAMES")]
+    axes: Option<String>,
+
+    /// Distance of samples along each axis, slowest first, for example 2,0.5,0.5
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = distance)]
+    spacing: Vec<f64>,
+
+    /// Unit of distances along x, y and z, for example micrometer
+    #[arg(long, value_name = "NAME")]
+    unit: Option<String>,
+}
+
+/// How a level is made of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Halving {
+    /// Every second sample
+    Subsample,
+    /// The mean of up to 2 x 2 x 2 samples; of integers rounded to the nearest, ties to even
+    Average,
+}
+
+fn distance(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a distance is a number above 0".to_owned())
+}
+
+impl ZarrArgs {
+    /// The option that was given, if any was: none has a meaning for IDX.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.chunk.is_some(), "--chunk"),
+            (self.shard.is_some(), "--shard"),
+            (self.levels.is_some(), "--levels"),
+            (self.downsample.is_some(), "--downsample"),
+            (self.axes.is_some(), "--axes"),
+            (!self.spacing.is_empty(), "--spacing"),
+            (self.unit.is_some(), "--unit"),
+        ];
+        given.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name)
+    }
+
+    /// What to write at `output`: `counts` samples per axis, x first, at so many time steps.
+    ///
+    /// # Errors
+    /// If the options do not fit the samples.
+    pub fn form(
+        &self,
+        output: &Path,
+        counts: &[u64],
+        fields: &[(String, SampleType)],
+        steps: Option<u64>,
+        compression: ChunkCompression,
+    ) -> Result<Form, Failure> {
+        let rank = counts.len();
+        let of_axes = |option: &str, shape: &Option<Shape>| match shape {
+            Some(Shape(named)) if named.len() != rank => {
+                let named = named.len();
+                Err(Failure::usage(&format!("{option} is a size along {named} axes, the samples have {rank}")))
+            }
+            shape => Ok(shape.as_ref().map(|Shape(named)| named.iter().rev().copied().collect::<Vec<u64>>())),
+        };
+        if !self.spacing.is_empty() && self.spacing.len() != rank {
+            let named = self.spacing.len();
+            return Err(Failure::usage(&format!("--spacing has {named} numbers, the samples have {rank} axes")));
+        }
+        let options = FormOptions {
+            axes: self.axes.clone(),
+            chunk: of_axes("--chunk", &self.chunk)?,
+            shard: of_axes("--shard", &self.shard)?,
+            levels: self.levels,
+            downsample: match self.downsample {
+                None | Some(Halving::Subsample) => Downsample::Subsample,
+                Some(Halving::Average) => Downsample::Average,
+            },
+            compression,
+            spacing: self.spacing.iter().rev().copied().collect(),
+            unit: self.unit.clone(),
+            steps,
+        };
+        Form::new(counts, fields.to_vec(), &options)
+            .map_err(|source| Failure::of_idx(&IdxError::Zarr { path: output.to_path_buf(), source: Box::new(source) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("0.5"), Ok(0.5));
+        assert!(
+            distance("0").is_err() && distance("-1").is_err() && distance("inf").is_err() && distance("a").is_err()
+        );
+    }
+}

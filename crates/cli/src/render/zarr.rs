@@ -1,0 +1,179 @@
+//! OME-Zarr folders as text.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use crate::command::idx::verify::ZarrOutcome;
+use raddle_idx::WriteReport;
+use raddle_idx::zarr::{Form, Image, ImageCheck, Images};
+use serde::Serialize;
+use std::path::Path;
+
+/// Lines of a table shown.
+const LONGEST_TABLE: usize = 50;
+
+/// Counts along axes, slowest first.
+fn shape(counts: &[u64]) -> String {
+    counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
+}
+
+/// What was written, step by step.
+pub fn written(form: &Form, reports: &[WriteReport]) -> String {
+    let Some(first) = reports.first() else { return String::new() };
+    let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let (samples, stored) = (sum(|report| report.sample_len_bytes), sum(|report| report.stored_len_bytes));
+    let elapsed_s: f64 = reports.iter().map(|report| report.elapsed_s).sum();
+    let counts: Vec<u64> = form.levels[0].counts[..form.rank()].iter().rev().copied().collect();
+    let steps = match form.steps {
+        Some(steps) => format!(", {}", quantity::counted(steps, "time step")),
+        None => String::new(),
+    };
+    let ranks = match first.ranks {
+        1 => String::new(),
+        ranks => format!(" by {ranks} ranks"),
+    };
+    format!(
+        "{}: {} of {} samples{steps}, {} ({})\n  {} in {} of {}, {} of the samples' {}\n  in {} ({}){ranks}\n",
+        escape::path(&first.output),
+        quantity::counted(form.fields.len() as u64, "image"),
+        shape(&counts),
+        quantity::counted(form.levels.len() as u64, "level"),
+        form.downsample.name(),
+        quantity::size(stored),
+        quantity::counted(sum(|report| report.files), "shard"),
+        quantity::counted(sum(|report| report.blocks), "chunk"),
+        quantity::share(stored, samples),
+        quantity::size(samples),
+        quantity::seconds(elapsed_s),
+        quantity::rate(samples, elapsed_s),
+    )
+}
+
+/// A level of an image. Axes slowest first.
+#[derive(Debug, Serialize)]
+pub struct LevelInfo {
+    shape: Vec<u64>,
+    scale: Vec<f64>,
+    shard: Vec<u64>,
+    chunk: Vec<u64>,
+    codec: &'static str,
+}
+
+/// An image.
+#[derive(Debug, Serialize)]
+pub struct ImageInfo {
+    name: String,
+    folder: String,
+    dtype: &'static str,
+    axes: String,
+    unit: Option<String>,
+    downsample: Option<String>,
+    levels: Vec<LevelInfo>,
+}
+
+/// What a folder says of itself.
+#[derive(Debug, Serialize)]
+pub struct Info {
+    path: String,
+    images: Vec<ImageInfo>,
+}
+
+impl Info {
+    /// Of the images in the folder at `path`.
+    pub fn of(path: &Path, images: &Images) -> Self {
+        Self { path: escape::path(path), images: images.images.iter().map(ImageInfo::of).collect() }
+    }
+
+    /// As lines.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}: OME-Zarr, {}\n", self.path, quantity::counted(self.images.len() as u64, "image"));
+        for image in &self.images {
+            let name = escape::shorten(&escape::text(&image.name)).into_owned();
+            let unit = image.unit.as_ref().map(|unit| format!(" in {}", escape::text(unit))).unwrap_or_default();
+            let made = image.downsample.as_ref().map(|how| format!(", {}", escape::text(how))).unwrap_or_default();
+            let axes = escape::text(&image.axes);
+            text.push_str(&format!("\n{name}: {}, axes {axes}{unit}{made}\n", image.dtype));
+            let titles = [
+                ("level", Align::Right),
+                ("samples", Align::Left),
+                ("scale", Align::Left),
+                ("shard", Align::Left),
+                ("chunk", Align::Left),
+                ("codec", Align::Left),
+            ];
+            let mut columns = Columns::new(&titles);
+            for (number, level) in image.levels.iter().enumerate().take(LONGEST_TABLE) {
+                columns.row(&[
+                    number.to_string(),
+                    shape(&level.shape),
+                    level.scale.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
+                    shape(&level.shard),
+                    shape(&level.chunk),
+                    level.codec.to_owned(),
+                ]);
+            }
+            text.push_str(&columns.render());
+        }
+        text
+    }
+}
+
+impl ImageInfo {
+    fn of(image: &Image) -> Self {
+        let rank = image.axes().len();
+        let of_axes = |of: &[u64]| of[..rank].iter().rev().copied().collect::<Vec<u64>>();
+        let level = |level: usize| {
+            let (shard, chunk, codec) = image.layout(level);
+            LevelInfo {
+                shape: of_axes(&image.domain(level).end),
+                scale: image.scale(level).iter().rev().copied().collect(),
+                shard: of_axes(&shard),
+                chunk: of_axes(&chunk),
+                codec: codec.unwrap_or("none"),
+            }
+        };
+        Self {
+            name: image.name().to_owned(),
+            folder: escape::path(image.folder()),
+            dtype: image.number().name(),
+            axes: image.axes().iter().rev().collect(),
+            unit: image.unit().map(str::to_owned),
+            downsample: image.method().map(str::to_owned),
+            levels: (0..image.level_count()).map(level).collect(),
+        }
+    }
+}
+
+/// What a verification found.
+pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
+    let sum = |of: fn(&ImageCheck) -> u64| outcome.checks.iter().map(of).sum::<u64>();
+    let path = escape::path(folder);
+    let stored = quantity::size(sum(|check| check.stored_len_bytes));
+    let empty = match sum(|check| check.empty_shards) {
+        0 => String::new(),
+        empty => format!(", {} of zeros not stored", quantity::count(empty)),
+    };
+    let good = format!("{} with {stored}{empty}", quantity::counted(sum(|check| check.shards), "shard"));
+    let bad = sum(|check| check.bad.len() as u64);
+    if bad > 0 {
+        let mut columns = Columns::new(&[("shard or level", Align::Left), ("what is wrong", Align::Left)]);
+        for bad in outcome.checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
+            let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
+            columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);
+        }
+        let rest = match bad.checked_sub(LONGEST_TABLE as u64) {
+            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
+            _ => String::new(),
+        };
+        let count = quantity::counted(bad, "fault");
+        return format!("DAMAGED: {path}: {count}, good: {good}\n{}{rest}", columns.render());
+    }
+    if outcome.unequal.is_empty() {
+        let compared = if outcome.is_compared { "equal" } else { "whole" };
+        let levels = match outcome.checks.iter().all(|check| check.levels_compared) {
+            true => "each level as the one before makes it",
+            false => "levels not compared with each other",
+        };
+        return format!("{compared}: {path}: {good}; {levels}\n");
+    }
+    super::idx::not_equal(&path, &outcome.unequal)
+}

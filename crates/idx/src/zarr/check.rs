@@ -1,0 +1,209 @@
+//! Looking whether an image is whole: every shard decodes, as many are there as were written, and each level is what the
+//! one before makes.
+//!
+//! Not for what the samples should be. Invariant: a shard is counted as good, as one of zeros that is not stored, or told as
+//! a fault, never passed over.
+
+use super::downsample::{Downsample, Halving};
+use super::form::{Level, is_space};
+use super::image::Image;
+use super::shard::ChunkDecoder;
+use crate::bitmask::{MAX_RANK, Point};
+use crate::error::{IdxError, Result};
+use crate::region::SampleBox;
+use raddle_core::cancel::CancelToken;
+use raddle_core::parallel::for_each;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Samples of a level that are compared at once with what the next has of them, in bytes: a few times that is held.
+const PIECE_LEN_BYTES: u64 = 16 << 20;
+
+/// A shard that is damaged, or does not fit the others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct BadShard {
+    /// The file, or the folder of the level.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// What was found of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ImageCheck {
+    /// Its name.
+    pub image: String,
+    /// Levels.
+    pub levels: u64,
+    /// Whether each level was compared with the one before: it says how levels were made, and that is known here.
+    pub levels_compared: bool,
+    /// Shards that are good.
+    pub shards: u64,
+    /// Shards that are not stored: all their samples are zero.
+    pub empty_shards: u64,
+    /// Chunks that are good.
+    pub chunks: u64,
+    /// Bytes of good shards.
+    pub stored_len_bytes: u64,
+    /// What is wrong.
+    pub bad: Vec<BadShard>,
+}
+
+impl Image {
+    /// Looks at every shard of every level.
+    ///
+    /// # Errors
+    /// If the run is cancelled, or memory is short. What is wrong with the image is in the outcome.
+    pub fn check(&self, threads: usize, cancel: &CancelToken) -> Result<ImageCheck> {
+        let halvings = self.halvings();
+        let outcome = ImageCheck {
+            image: self.name().to_owned(),
+            levels: self.level_count() as u64,
+            levels_compared: halvings.is_some(),
+            ..ImageCheck::default()
+        };
+        let outcome = Mutex::new(outcome);
+        for level in 0..self.level_count() {
+            let shards = self.shards_in(level, &self.domain(level));
+            let counts = |outcome: &ImageCheck| (outcome.shards, outcome.bad.len() as u64);
+            let before = counts(&outcome.lock().unwrap_or_else(PoisonError::into_inner));
+            for_each(&shards, threads, cancel, Default::default, |buffers, number| {
+                let found = self.check_shard(level, number, buffers).and_then(|found| {
+                    if level > 0
+                        && let Some((downsample, levels)) = &halvings
+                    {
+                        self.check_halving(*downsample, &levels[level], level, number, cancel)?;
+                    }
+                    Ok(found)
+                });
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                match found {
+                    Ok(Some((chunks, len_bytes))) => {
+                        outcome.shards += 1;
+                        outcome.chunks += chunks;
+                        outcome.stored_len_bytes += len_bytes;
+                    }
+                    Ok(None) => outcome.empty_shards += 1,
+                    Err(error @ (IdxError::Core(_) | IdxError::Memory { .. })) => return Err(error),
+                    Err(error) => {
+                        let path = self.shard_path(level, number);
+                        outcome.bad.push(BadShard { path, why: why(&error) });
+                    }
+                }
+                Ok(())
+            })?;
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            let after = counts(&outcome);
+            let stored = after.0 - before.0 + after.1 - before.1;
+            if let Some(written) = self.array(level).shards.filter(|written| *written != stored) {
+                let path = self.shard_path(level, &[0; MAX_RANK]);
+                let path = path.ancestors().nth(self.axes().len() + 1).unwrap_or(&path).to_path_buf();
+                outcome.bad.push(BadShard { path, why: format!("{written} shards were written, {stored} are stored") });
+            }
+        }
+        let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.bad.sort_unstable();
+        Ok(outcome)
+    }
+
+    /// Chunks and bytes of a shard; `None` if it is not stored.
+    fn check_shard(
+        &self,
+        level: usize,
+        number: &Point,
+        buffers: &mut (ChunkDecoder, Vec<u8>),
+    ) -> Result<Option<(u64, u64)>> {
+        let Some(shard) = self.open_shard(level, number)? else { return Ok(None) };
+        let mut chunks = 0;
+        for (chunk, entry) in shard.entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                self.chunk(level, &shard, chunk, *entry, buffers)?;
+                chunks += 1;
+            }
+        }
+        Ok(Some((chunks, shard.len_bytes)))
+    }
+
+    /// How levels are made of each other, if this image says so and they have such counts.
+    fn halvings(&self) -> Option<(Downsample, Vec<Level>)> {
+        let downsample = [Downsample::Subsample, Downsample::Average];
+        let downsample = downsample.into_iter().find(|known| self.method() == Some(known.name()))?;
+        let counts = |level: usize| self.domain(level).end;
+        let mut levels = vec![Level { counts: counts(0), factors: [1; MAX_RANK], spacing: [1; MAX_RANK] }];
+        for number in 1..self.level_count() {
+            let before = levels[number - 1];
+            let is_halved =
+                |axis: usize| self.axes().get(axis).copied().is_some_and(is_space) && before.counts[axis] > 1;
+            let factors: Point = std::array::from_fn(|axis| if is_halved(axis) { 2 } else { 1 });
+            let made: Point = std::array::from_fn(|axis| before.counts[axis].div_ceil(factors[axis]));
+            if made != counts(number) || self.array(number).form.sample != self.array(0).form.sample {
+                return None;
+            }
+            // Distances are not asked for here.
+            levels.push(Level { counts: made, factors, spacing: before.spacing });
+        }
+        Some((downsample, levels))
+    }
+
+    /// Whether a shard's samples are what the level before makes.
+    fn check_halving(
+        &self,
+        downsample: Downsample,
+        level: &Level,
+        number: usize,
+        shard: &Point,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let form = &self.array(number).form;
+        let Some(whole) = form.shard_box(shard).intersection(&level.domain()) else { return Ok(()) };
+        let before = self.domain(number - 1);
+        let source = |made: &SampleBox| SampleBox {
+            start: std::array::from_fn(|axis| made.start[axis] * level.factors[axis]),
+            end: std::array::from_fn(|axis| (made.end[axis] * level.factors[axis]).min(before.end[axis])),
+        };
+        let is_stored = |level: usize, shard: &Point| self.shard_path(level, shard).symlink_metadata().is_ok();
+        let sources = self.shards_in(number - 1, &source(&whole));
+        if !is_stored(number, shard) && !sources.iter().any(|shard| is_stored(number - 1, shard)) {
+            return Ok(()); // zeros of zeros, however many
+        }
+        let len = form.sample.len_bytes();
+        let (mut differ, mut rest) = (0, vec![whole]);
+        while let Some(made) = rest.pop() {
+            let region = source(&made);
+            let len_bytes = region.sample_count().and_then(|samples| samples.checked_mul(len as u64));
+            if len_bytes.is_none_or(|len_bytes| len_bytes > PIECE_LEN_BYTES)
+                && let Some((low, high)) = made.halves()
+            {
+                rest.extend([high, low]);
+                continue;
+            }
+            let samples = match self.read(number - 1, &region) {
+                // It is told where that level is looked at.
+                Err(IdxError::Zarr { .. } | IdxError::Read { .. }) => return Ok(()),
+                read => read?,
+            };
+            let mut want = crate::exchange::zeros(made.sample_count(), len)?;
+            let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
+            halving.make(&made, &mut want, 1, cancel)?;
+            let got = self.read(number, &made)?;
+            differ += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count();
+        }
+        match differ {
+            0 => Ok(()),
+            samples => Err(IdxError::Zarr {
+                path: self.shard_path(number, shard),
+                source: Box::new(super::ZarrFault::Differs { samples: samples as u64, level: number - 1 }),
+            }),
+        }
+    }
+}
+
+/// The fault without the path, which is told beside it.
+fn why(error: &IdxError) -> String {
+    match error {
+        IdxError::Zarr { source, .. } => source.to_string(),
+        IdxError::Read { source, operation, .. } => format!("cannot {operation} it: {source}"),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,267 @@
+//! Reading images: which there are in a folder, and boxes of their levels, from the shards that `shard` reads.
+//!
+//! What raddle writes, and other folders of the same kind; there is zarr-python for all others. All axes of an array are
+//! taken as those of samples, also time steps and components. Invariant: samples come from chunks whose checksums are right,
+//! or are the fill value where nothing is stored.
+
+use super::fault::ZarrFault;
+use super::metadata::{ArrayMetadata, FILE_NAME, Group, ImageMetadata, parse_array, parse_group};
+use super::plan::MAX_SHARDS;
+use super::shard::{ChunkDecoder, Entry};
+use crate::bitmask::{MAX_RANK, Point};
+use crate::error::{IdxError, Result};
+use crate::exchange::zeros;
+use crate::region::{SampleBox, copy_part};
+use crate::sample::Number;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Longest `zarr.json` that is read.
+const MAX_METADATA_LEN_BYTES: u64 = 16 << 20;
+
+/// Whether `path` is a folder that Zarr version 3 describes.
+pub fn is_zarr(path: &Path) -> bool {
+    path.join(FILE_NAME).is_file()
+}
+
+/// The images in a folder.
+#[derive(Debug, Clone)]
+pub struct Images {
+    /// The images: one, or those that the folder lists.
+    pub images: Vec<Image>,
+}
+
+/// An image.
+#[derive(Debug, Clone)]
+pub struct Image {
+    folder: PathBuf,
+    metadata: ImageMetadata,
+    arrays: Vec<ArrayMetadata>,
+}
+
+/// The chunks of a shard that is open.
+pub(crate) struct OpenShard {
+    file: File,
+    path: PathBuf,
+    /// Length of the file.
+    pub(crate) len_bytes: u64,
+    /// Where chunks lie.
+    pub(crate) entries: Vec<Option<Entry>>,
+}
+
+impl Images {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// If it holds no images, or some of a kind that is not read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let group = |folder: &Path| {
+            let file = folder.join(FILE_NAME);
+            let bytes = read(&file)?;
+            parse_group(&file, &bytes).map_err(|source| refused(path, source))
+        };
+        let names = match group(path)? {
+            Group::Image(metadata) => return Ok(Self { images: vec![Image::open(path, metadata)?] }),
+            Group::Series(names) => names,
+            Group::Collection => match group(&path.join("OME"))? {
+                Group::Series(names) => names,
+                _ => return Err(not_an_image(path, &path.join("OME"))),
+            },
+        };
+        let image = |name: &String| {
+            let folder = path.join(name);
+            match group(&folder)? {
+                Group::Image(metadata) => Image::open(&folder, metadata),
+                _ => Err(not_an_image(path, &folder)),
+            }
+        };
+        Ok(Self { images: names.iter().map(image).collect::<Result<_>>()? })
+    }
+}
+
+fn refused(path: &Path, source: ZarrFault) -> IdxError {
+    IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) }
+}
+
+fn not_an_image(path: &Path, folder: &Path) -> IdxError {
+    refused(path, ZarrFault::Metadata { file: folder.join(FILE_NAME), reason: "describes no images".to_owned() })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let failed = |operation| move |source| IdxError::Read { path: file.to_path_buf(), operation, source };
+    let mut bytes = Vec::new();
+    let open = File::open(file).map_err(failed("open"))?;
+    open.take(MAX_METADATA_LEN_BYTES).read_to_end(&mut bytes).map_err(failed("read"))?;
+    Ok(bytes)
+}
+
+impl Image {
+    fn open(folder: &Path, metadata: ImageMetadata) -> Result<Self> {
+        let mut arrays = Vec::new();
+        for (name, _) in &metadata.levels {
+            let file = folder.join(name).join(FILE_NAME);
+            let array = parse_array(&file, &read(&file)?).map_err(|source| refused(folder, source))?;
+            let fits = (metadata.axes.len()..MAX_RANK).all(|axis| array.counts[axis] == 1);
+            if !fits {
+                let reason = format!("has more axes than the image, {}", metadata.axes.len());
+                return Err(refused(folder, ZarrFault::Metadata { file, reason }));
+            }
+            let shards = (0..MAX_RANK).map(|axis| array.counts[axis].div_ceil(array.form.shard[axis]));
+            let shards = shards.fold(1, u64::saturating_mul);
+            if shards > MAX_SHARDS {
+                return Err(refused(
+                    folder,
+                    ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") },
+                ));
+            }
+            arrays.push(array);
+        }
+        Ok(Self { folder: folder.to_path_buf(), metadata, arrays })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// Names of its axes, x first.
+    pub fn axes(&self) -> &[char] {
+        &self.metadata.axes
+    }
+
+    /// Unit of distances in space.
+    pub fn unit(&self) -> Option<&str> {
+        self.metadata.unit.as_deref()
+    }
+
+    /// How its levels were made, where it says so.
+    pub fn method(&self) -> Option<&str> {
+        self.metadata.method.as_deref()
+    }
+
+    /// Type of its numbers.
+    pub fn number(&self) -> Number {
+        self.arrays[0].form.sample.number
+    }
+
+    /// Number of levels.
+    pub fn level_count(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// Scale of a level per axis, x first.
+    pub fn scale(&self, level: usize) -> &[f64] {
+        &self.metadata.levels[level].1
+    }
+
+    /// All samples of a level.
+    pub fn domain(&self, level: usize) -> SampleBox {
+        SampleBox { start: [0; MAX_RANK], end: self.arrays[level].counts }
+    }
+
+    /// Samples of a shard and of a chunk per axis, x first, and the codec of chunks.
+    pub fn layout(&self, level: usize) -> (Point, Point, Option<&'static str>) {
+        let form = &self.arrays[level].form;
+        (form.shard, form.chunk, form.compression.name())
+    }
+
+    pub(crate) fn array(&self, level: usize) -> &ArrayMetadata {
+        &self.arrays[level]
+    }
+
+    /// Path of a shard.
+    pub(crate) fn shard_path(&self, level: usize, number: &Point) -> PathBuf {
+        let mut path = self.folder.join(&self.metadata.levels[level].0).join("c");
+        path.extend((0..self.metadata.axes.len()).rev().map(|axis| number[axis].to_string()));
+        path
+    }
+
+    /// Opens a shard and reads where its chunks are; `None` if it is not stored.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its index is damaged.
+    pub(crate) fn open_shard(&self, level: usize, number: &Point) -> Result<Option<OpenShard>> {
+        let (path, form) = (self.shard_path(level, number), &self.arrays[level].form);
+        let failed = |operation| {
+            let path = path.clone();
+            move |source| IdxError::Read { path, operation, source }
+        };
+        let file = match File::open(&path) {
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(failed("open"))?,
+        };
+        let len_bytes = file.metadata().map_err(failed("stat"))?.len();
+        let index_len_bytes = form.index_len_bytes();
+        let Some(at) = len_bytes.checked_sub(index_len_bytes) else {
+            return Err(refused(&path, ZarrFault::Index { reason: "is cut off" }));
+        };
+        // No more than the file has.
+        let mut index = vec![0; index_len_bytes as usize];
+        file.read_exact_at(&mut index, at).map_err(failed("read"))?;
+        let entries = form.entries(&index, len_bytes).map_err(|source| refused(&path, source))?;
+        Ok(Some(OpenShard { file, path, len_bytes, entries }))
+    }
+
+    /// Decodes a chunk of a shard: its samples, x fastest.
+    ///
+    /// # Errors
+    /// If it cannot be read or is damaged.
+    pub(crate) fn chunk<'d>(
+        &self,
+        level: usize,
+        shard: &OpenShard,
+        chunk: usize,
+        entry: Entry,
+        (decoder, stored): &'d mut (ChunkDecoder, Vec<u8>),
+    ) -> Result<&'d [u8]> {
+        // It lies in the file, which the index was checked for.
+        stored.resize(entry.len_bytes as usize, 0);
+        let read = shard.file.read_exact_at(stored, entry.offset);
+        read.map_err(|source| IdxError::Read { path: shard.path.clone(), operation: "read", source })?;
+        self.arrays[level].form.decode(decoder, chunk, stored).map_err(|source| refused(&shard.path, source))
+    }
+
+    /// The shards of a level that hold samples of `region`, x fastest.
+    pub(crate) fn shards_in(&self, level: usize, region: &SampleBox) -> Vec<Point> {
+        let mut numbers = Vec::new();
+        super::plan::each_shard(region, &self.arrays[level].form.shard, |number, _| numbers.push(number));
+        numbers
+    }
+
+    /// Reads a box of a level, x fastest.
+    ///
+    /// # Errors
+    /// If the level has not all its samples, or a shard cannot be read or is damaged.
+    pub fn read(&self, level: usize, region: &SampleBox) -> Result<Vec<u8>> {
+        if region.is_empty() || !self.domain(level).contains(region) {
+            let rank = self.metadata.axes.len();
+            return Err(IdxError::EmptyBox {
+                path: self.folder.clone(),
+                start: region.start[..rank].to_vec(),
+                end: region.end[..rank].to_vec(),
+                resolution: level as u32,
+            });
+        }
+        let form = &self.arrays[level].form;
+        let mut out = zeros(region.sample_count(), form.sample.len_bytes())?;
+        let mut buffers = (ChunkDecoder::default(), Vec::new());
+        for number in self.shards_in(level, region) {
+            let Some(shard) = self.open_shard(level, &number)? else { continue };
+            let whole = form.shard_box(&number);
+            for (chunk, entry) in shard.entries.iter().enumerate() {
+                let chunk_box = form.chunk_box(&whole, chunk as u64);
+                let (Some(entry), Some(part)) = (entry, chunk_box.intersection(region)) else { continue };
+                let samples = self.chunk(level, &shard, chunk, *entry, &mut buffers)?;
+                copy_part((&chunk_box, samples), (region, &mut out), &part, form.sample.len_bytes())?;
+            }
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,28 @@
+//! OME-Zarr: the second target of the three phases. Zarr version 3 with sharding, levels by halving, OME-NGFF 0.5.
+//!
+//! A folder holds one image (one field) or several (one group each); an image holds one array per level. An array is stored
+//! in shards, which are files of many chunks that are read one by one. Samples, boxes, ranks and phases are those of the
+//! rest of this crate; `form` says what an image is, `plan` who makes which shard, `pyramid` makes the levels, `shard` and
+//! `metadata` are the bytes. Decisions are in docs/design/024-ome-zarr.md.
+//!
+//! Sources: Zarr core specification 3.0, sharding codec 1.0, OME-NGFF 0.5.
+
+mod check;
+mod downsample;
+mod fault;
+mod form;
+mod image;
+mod metadata;
+mod plan;
+mod publish;
+mod pyramid;
+mod shard;
+mod work;
+mod writer;
+
+pub use check::{BadShard, ImageCheck};
+pub use downsample::Downsample;
+pub use fault::ZarrFault;
+pub use form::{ChunkCompression, Form, FormOptions, Level};
+pub use image::{Image, Images, is_zarr};
+pub use writer::ZarrWriter;

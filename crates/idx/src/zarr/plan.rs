@@ -1,0 +1,226 @@
+//! The shards of a time step as data: which there are, which samples are in each, and which rank holds most of them.
+//!
+//! Not for moving samples. Invariant: the engine's plan has one array of one tile per shard, so a shard is made and written
+//! whole by the one rank that owns its tile; two ranks can not write one shard.
+
+use super::fault::ZarrFault;
+use super::form::Form;
+use super::shard::ShardForm;
+use crate::bitmask::{MAX_RANK, Point};
+use crate::region::SampleBox;
+use raddle_core::extent::product;
+use raddle_core::plan::{ArrayPlan, Plan};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Most shards of a time step, and of an array that is read: each takes some hundred bytes of memory while it is planned.
+pub(crate) const MAX_SHARDS: u64 = 1 << 22;
+
+/// The shards of a level of a field, x fastest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    field: usize,
+    level: usize,
+    /// Number of the first shard.
+    first: u64,
+    /// Shards per axis.
+    grid: Point,
+}
+
+/// A shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardPlace {
+    pub(crate) field: usize,
+    pub(crate) level: usize,
+    /// Its number along each axis of the samples.
+    pub(crate) number: Point,
+    /// Its samples that the level has.
+    pub(crate) region: SampleBox,
+}
+
+/// The shards of a time step.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardPlan<'a> {
+    pub(crate) form: &'a Form,
+    /// For the engine.
+    pub(crate) tiles: Plan,
+    /// Of each field.
+    pub(crate) shard_forms: Vec<ShardForm>,
+    groups: Vec<Group>,
+}
+
+impl<'a> ShardPlan<'a> {
+    pub(crate) fn new(form: &'a Form) -> Result<Self, ZarrFault> {
+        let shard_forms: Vec<_> = (0..form.fields.len()).map(|field| ShardForm::of(form, field)).collect();
+        let (mut groups, mut next) = (Vec::new(), 0u64);
+        for field in 0..form.fields.len() {
+            for (level, of) in form.levels.iter().enumerate() {
+                let grid: Point = std::array::from_fn(|axis| of.counts[axis].div_ceil(form.shard[axis]));
+                groups.push(Group { field, level, first: next, grid });
+                next = next.saturating_add(product(&grid).unwrap_or(u64::MAX));
+            }
+        }
+        if next > MAX_SHARDS {
+            return Err(ZarrFault::TooManyShards { shards: next, limit: MAX_SHARDS });
+        }
+        let mut plan = Self { form, tiles: Plan::default(), shard_forms, groups };
+        let array = |shard: u32| {
+            let place = plan.place(shard);
+            let sample_len_bytes = form.fields[place.field].1.len_bytes() as u64;
+            let samples = place.region.sample_count().unwrap_or(u64::MAX);
+            let element_len_bytes = samples.saturating_mul(sample_len_bytes);
+            ArrayPlan { shape: vec![1], tile_shape: vec![1], element_len_bytes, ..ArrayPlan::default() }
+        };
+        // Few enough for 32 bits.
+        plan.tiles = Plan { arrays: (0..next as u32).map(array).collect() };
+        Ok(plan)
+    }
+
+    /// Chunks, whether they will be stored or not.
+    pub(crate) fn chunk_count(&self) -> u64 {
+        let chunks = |group: &Group| {
+            let counts = &self.form.levels[group.level].counts;
+            (0..MAX_RANK).map(|axis| counts[axis].div_ceil(self.form.chunk[axis])).product::<u64>()
+        };
+        self.groups.iter().map(chunks).sum()
+    }
+
+    /// The shard of a number.
+    pub(crate) fn place(&self, shard: u32) -> ShardPlace {
+        let group = self.groups.partition_point(|group| group.first <= u64::from(shard)).saturating_sub(1);
+        let Group { field, level, first, grid } = self.groups[group];
+        let mut rest = u64::from(shard) - first;
+        let mut number = [0; MAX_RANK];
+        for axis in 0..MAX_RANK {
+            number[axis] = rest % grid[axis];
+            rest /= grid[axis];
+        }
+        let domain = self.form.levels[level].domain();
+        let whole = self.shard_forms[field].shard_box(&number);
+        ShardPlace { field, level, number, region: whole.intersection(&domain).unwrap_or(domain) }
+    }
+
+    /// Number of the array of a shard among those of all fields and levels.
+    pub(crate) fn array_of(&self, field: usize, level: usize) -> usize {
+        field * self.form.levels.len() + level
+    }
+
+    /// Path of a shard, from the folder of the image.
+    pub(crate) fn path(&self, place: &ShardPlace, step: u64) -> PathBuf {
+        let numbers = self.form.of_array(place.field, step, 0, &|axis| place.number[axis]);
+        let mut path = PathBuf::from(format!("{}/c", place.level));
+        path.extend(numbers.iter().map(u64::to_string));
+        path
+    }
+}
+
+/// The rank that holds most samples of each shard; of equals the lowest.
+#[derive(Debug, Default)]
+pub(crate) struct ShardHomes {
+    /// By level and number: samples, rank, ranks that hold any.
+    most: HashMap<(usize, Point), (u64, u32, u32)>,
+}
+
+impl ShardHomes {
+    /// Of ranks that hold the boxes of `partitions`, of which there is one per level.
+    pub(crate) fn new(form: &Form, partitions: &[Vec<Vec<SampleBox>>]) -> Self {
+        let mut most: HashMap<(usize, Point), (u64, u32, u32)> = HashMap::new();
+        for (level, partition) in partitions.iter().enumerate() {
+            for (rank, boxes) in (0u32..).zip(partition) {
+                let mut held: HashMap<Point, u64> = HashMap::new();
+                boxes.iter().for_each(|of| {
+                    each_shard(of, &form.shard, |number, samples| {
+                        *held.entry(number).or_default() += samples;
+                    })
+                });
+                for (number, samples) in held {
+                    let best = most.entry((level, number)).or_insert((samples, rank, 0));
+                    best.2 += 1;
+                    if samples > best.0 {
+                        (best.0, best.1) = (samples, rank);
+                    }
+                }
+            }
+        }
+        Self { most }
+    }
+
+    /// The rank.
+    pub(crate) fn of(&self, place: &ShardPlace) -> Option<usize> {
+        self.most.get(&(place.level, place.number)).map(|(_, rank, _)| *rank as usize)
+    }
+
+    /// How many ranks hold samples of a shard.
+    pub(crate) fn holders(&self, place: &ShardPlace) -> u64 {
+        self.most.get(&(place.level, place.number)).map_or(0, |(_, _, holders)| (*holders).into())
+    }
+}
+
+/// Calls `each` with the number of every shard that a box has samples of, and how many.
+pub(crate) fn each_shard(of: &SampleBox, shard: &Point, mut each: impl FnMut(Point, u64)) {
+    let first: Point = std::array::from_fn(|axis| of.start[axis] / shard[axis]);
+    let grid: Point = std::array::from_fn(|axis| of.end[axis].div_ceil(shard[axis]) - first[axis]);
+    for place in 0..product(&grid).unwrap_or(0) {
+        let mut rest = place;
+        let number: Point = std::array::from_fn(|axis| {
+            let at = rest % grid[axis];
+            rest /= grid[axis];
+            first[axis] + at
+        });
+        let whole = SampleBox {
+            start: std::array::from_fn(|axis| number[axis] * shard[axis]),
+            end: std::array::from_fn(|axis| (number[axis] + 1).saturating_mul(shard[axis])),
+        };
+        each(number, whole.intersection(of).and_then(|part| part.sample_count()).unwrap_or(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zarr::FormOptions;
+
+    fn form() -> Form {
+        let fields = ["a", "b"].map(|name| (name.to_owned(), "uint16".parse().unwrap())).to_vec();
+        let options = FormOptions {
+            chunk: Some(vec![2, 2]),
+            shard: Some(vec![4, 2]),
+            levels: Some(2),
+            steps: Some(9),
+            ..FormOptions::default()
+        };
+        Form::new(&[7, 5], fields, &options).unwrap()
+    }
+
+    #[test]
+    fn every_sample_is_in_one_shard() {
+        let form = form();
+        let plan = ShardPlan::new(&form).unwrap();
+        // Two fields of 2 x 3 shards and, of 4 x 3 samples, 1 x 2.
+        assert_eq!((plan.tiles.arrays.len(), plan.chunk_count()), (16, 2 * (4 * 3 + 2 * 2)));
+        let places: Vec<_> = (0..16).map(|shard| plan.place(shard)).collect();
+        for field in 0..2 {
+            for (number, level) in form.levels.iter().enumerate() {
+                let of = places.iter().filter(|place| (place.field, place.level) == (field, number));
+                let boxes = of.map(|place| place.region).collect();
+                crate::restructure::check_partition(&level.domain(), &[boxes]).unwrap();
+            }
+        }
+        assert_eq!(places[5].region, SampleBox::new(&[4, 4], &[3, 1]));
+        assert_eq!(plan.tiles.arrays[5].element_len_bytes, 6);
+        assert_eq!(plan.path(&places[5], 8), PathBuf::from("0/c/8/2/1"));
+        assert_eq!(plan.array_of(places[15].field, places[15].level), 3);
+    }
+
+    #[test]
+    fn homes_are_where_most_samples_are() {
+        let form = form();
+        let plan = ShardPlan::new(&form).unwrap();
+        let halves = vec![vec![SampleBox::new(&[0, 0], &[5, 5])], vec![SampleBox::new(&[5, 0], &[2, 5])]];
+        let coarse = vec![vec![], vec![form.levels[1].domain()]];
+        let homes = ShardHomes::new(&form, &[halves, coarse]);
+        let of: Vec<_> = (0..8).map(|shard| homes.of(&plan.place(shard))).collect();
+        assert_eq!(of, [0, 1, 0, 1, 0, 1, 1, 1].map(Some));
+        assert_eq!((homes.holders(&plan.place(1)), homes.holders(&plan.place(0))), (2, 1));
+    }
+}

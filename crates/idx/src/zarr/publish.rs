@@ -1,0 +1,193 @@
+//! Where a folder of images is made, and how it gets its name: in a hidden folder beside it, renamed when all is whole.
+//!
+//! Not for what is in shards. Invariant: under the name is what was there before, or the whole new folder.
+
+use super::metadata::{self, FILE_NAME};
+use super::plan::ShardPlan;
+use crate::error::{IdxError, Result};
+use crate::publish::{Existing, remove, staging_folder, sync_folders, write};
+use raddle_core::engine::Sink;
+use raddle_core::output::{OutputLock, folder_of, sync_folder};
+use rustix::fs::RenameFlags;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The hidden folder that becomes the output, and the right to write it.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    output: PathBuf,
+    existing: Existing,
+    folder: PathBuf,
+    _lock: OutputLock,
+}
+
+impl Staging {
+    /// Takes the lock on `output`, looks whether its name is free, and makes the hidden folder.
+    pub(crate) fn begin(output: &Path, existing: Existing) -> Result<Self> {
+        let lock = OutputLock::take(output)?;
+        if output.symlink_metadata().is_ok() {
+            if existing == Existing::Refuse {
+                return Err(IdxError::Exists { path: output.to_path_buf() });
+            }
+            refuse_foreign(output)?;
+        }
+        let folder = staging_folder(output);
+        // What a killed run left.
+        match remove(&folder) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(write(&folder, "clear")(source));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
+        Ok(Self { output: output.to_path_buf(), existing, folder, _lock: lock })
+    }
+
+    /// Writes a `zarr.json` into a folder of the output.
+    pub(crate) fn describe(&self, folder: &Path, text: &str) -> Result<()> {
+        let folder = self.folder.join(folder);
+        std::fs::create_dir_all(&folder).map_err(write(&folder, "make"))?;
+        let file = folder.join(FILE_NAME);
+        std::fs::write(&file, text).map_err(write(&file, "write"))?;
+        File::open(&file).and_then(|file| file.sync_all()).map_err(write(&file, "fsync"))
+    }
+
+    /// Gives the folder its name.
+    pub(crate) fn publish(&self) -> Result<()> {
+        let (from, to) = (&self.folder, &self.output);
+        sync_folders(from).map_err(write(from, "fsync"))?;
+        let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags);
+        match rename(RenameFlags::NOREPLACE) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
+                return Err(IdxError::Exists { path: to.clone() });
+            }
+            // The old one takes the place of the new one and goes with the hidden folder.
+            Err(rustix::io::Errno::EXIST) => {
+                refuse_foreign(to)?;
+                rename(RenameFlags::EXCHANGE).map_err(|error| write(to, "replace")(error.into()))?;
+            }
+            Err(error) => return Err(write(to, "rename")(error.into())),
+        }
+        sync_folder(to).map_err(write(folder_of(to), "fsync"))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // A failure to clean up must not hide the error that led here; the next run clears again.
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Refuses to replace what is not a folder of metadata and shards alone.
+fn refuse_foreign(path: &Path) -> Result<()> {
+    match is_foreign(path).map_err(write(path, "list"))? {
+        false => Ok(()),
+        true => Err(IdxError::Foreign { path: path.to_path_buf() }),
+    }
+}
+
+fn is_foreign(path: &Path) -> std::io::Result<bool> {
+    if !path.symlink_metadata()?.is_dir() {
+        return Ok(true);
+    }
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_shard = name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        let is_foreign = match entry.file_type()? {
+            kind if kind.is_dir() => is_foreign(&entry.path())?,
+            kind => !kind.is_file() || !is_shard && name != FILE_NAME,
+        };
+        if is_foreign {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The folder of an image below that of the output: the output itself, where it is the only one.
+pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
+    match form.fields.len() {
+        1 => PathBuf::new(),
+        _ => PathBuf::from(&form.fields[field].0),
+    }
+}
+
+/// Describes all groups and arrays, `shards` of which are stored of each.
+pub(crate) fn describe(
+    staging: &Staging,
+    form: &super::Form,
+    shards: &[u64],
+    effort: raddle_codec::Effort,
+) -> Result<()> {
+    let mut shards = shards.iter();
+    for field in 0..form.fields.len() {
+        let folder = image_folder(form, field);
+        staging.describe(&folder, &metadata::image(form, field))?;
+        for level in 0..form.levels.len() {
+            let stored = shards.next().copied().unwrap_or(0);
+            staging.describe(&folder.join(level.to_string()), &metadata::array(form, field, level, stored, effort))?;
+        }
+    }
+    if form.fields.len() > 1 {
+        staging.describe(Path::new("OME"), &metadata::series(form))?;
+        staging.describe(Path::new(""), &metadata::collection())?;
+    }
+    Ok(())
+}
+
+/// Phase 3: the shards of a time step, each made and written by one rank.
+#[derive(Debug)]
+pub(crate) struct ShardFiles<'a> {
+    folder: PathBuf,
+    plan: &'a ShardPlan<'a>,
+    step: u64,
+    written: Mutex<BTreeSet<u32>>,
+}
+
+impl<'a> ShardFiles<'a> {
+    /// Of the output at `output`, while it is made.
+    pub(crate) fn new(output: &Path, plan: &'a ShardPlan<'a>, step: u64) -> Self {
+        Self { folder: staging_folder(output), plan, step, written: Mutex::default() }
+    }
+
+    pub(crate) fn path(&self, shard: u32) -> PathBuf {
+        let place = self.plan.place(shard);
+        let image = self.folder.join(image_folder(self.plan.form, place.field));
+        image.join(self.plan.path(&place, self.step))
+    }
+
+    /// Makes what this rank has written durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        for shard in std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let path = self.path(shard);
+            File::open(&path).and_then(|file| file.sync_all()).map_err(write(&path, "fsync"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for ShardFiles<'_> {
+    fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.write_file_at(0, address, bytes)
+    }
+
+    fn write_file_at(&self, shard: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let path = self.path(shard);
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(shard);
+        let open = || OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = match open() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| open())
+            }
+            opened => opened,
+        };
+        let written = file.and_then(|file| file.write_all_at(bytes, address));
+        written.map_err(|cause| crate::files::named(&path, &cause))
+    }
+}

@@ -1,0 +1,151 @@
+//! The samples of all levels, as ranks hold them: the first level after restructuring, each other made of the one before.
+//!
+//! Not for shards. Invariants: the boxes of a level are disjoint and together the level, on every rank the same; means are
+//! made where a cell is whole, so boxes that cut cells are brought into power-of-two boxes before.
+
+use super::downsample::{Downsample, Halving};
+use super::form::{Form, Level};
+use crate::bitmask::{MAX_RANK, Point};
+use crate::error::Result;
+use crate::exchange::{Patch, agree, partition_error, restructure, zeros};
+use crate::region::SampleBox;
+use crate::restructure::{ImposedBox, Restructuring};
+use crate::traffic::Traffic;
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::Communicator;
+use raddle_core::memory::{MemoryBudget, Permit};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// Shortest side, along axes that are halved, of boxes that cells are brought together in: so many halvings later it is
+/// needed again.
+const SHORTEST_SIDE: u64 = 8;
+
+/// The boxes of every rank.
+pub(crate) type Partition = Vec<Vec<SampleBox>>;
+
+/// The samples of all levels.
+#[derive(Debug)]
+pub(crate) struct Pyramid<'a> {
+    /// Boxes that this rank holds, by level.
+    pub(crate) levels: Vec<Vec<Patch<'a>>>,
+    /// Those of all ranks.
+    pub(crate) partitions: Vec<Partition>,
+    /// Sizes of the power-of-two boxes of the first level, if it was brought into any.
+    pub(crate) imposed_counts: Option<Point>,
+    permits: Vec<Permit>,
+}
+
+/// What making the levels takes.
+pub(crate) struct Making<'m> {
+    /// The output, for errors.
+    pub(crate) path: &'m Path,
+    pub(crate) form: &'m Form,
+    /// Boxes to bring the first level into, if at all.
+    pub(crate) imposed: Option<ImposedBox>,
+    pub(crate) budget: &'m MemoryBudget,
+    pub(crate) threads: usize,
+    pub(crate) cancel: &'m CancelToken,
+    pub(crate) ranks: &'m dyn Communicator,
+}
+
+impl Making<'_> {
+    /// Collective. Makes the levels of `patches`, those of the first that this rank holds.
+    pub(crate) fn make<'a>(
+        &self,
+        patches: Vec<Patch<'a>>,
+        partition: Partition,
+        traffic: &mut Traffic,
+    ) -> Result<Pyramid<'a>> {
+        let mut pyramid =
+            Pyramid { levels: vec![patches], partitions: vec![partition], imposed_counts: None, permits: Vec::new() };
+        if let Some(imposed) = self.imposed {
+            pyramid.imposed_counts = Some(self.bring(&mut pyramid, imposed, traffic)?);
+        }
+        for level in &self.form.levels[1..] {
+            if self.form.downsample == Downsample::Average
+                && let Some(counts) = self.whole_cells(pyramid.last_partition(), level)
+            {
+                let made = self.bring(&mut pyramid, ImposedBox::Counts(counts), traffic)?;
+                if pyramid.levels.len() == 1 {
+                    pyramid.imposed_counts = Some(made);
+                }
+            }
+            let halved = self.halve(&pyramid, level);
+            let (patches, permit) = agree(self.ranks, "make the coarser levels", halved)?;
+            let made = |of: &SampleBox| self.form.downsample.made_of(of, level);
+            let of_rank = |boxes: &Vec<SampleBox>| boxes.iter().map(made).filter(|of| !of.is_empty()).collect();
+            let partition = pyramid.last_partition().iter().map(of_rank).collect();
+            pyramid.levels.push(patches);
+            pyramid.partitions.push(partition);
+            pyramid.permits.push(permit);
+        }
+        Ok(pyramid)
+    }
+
+    /// The level before `level`, whose samples the last boxes are.
+    fn before(&self, pyramid: &Pyramid<'_>) -> &Level {
+        &self.form.levels[pyramid.levels.len() - 1]
+    }
+
+    /// Sizes of boxes that cut no cell, if the boxes that ranks hold cut any.
+    fn whole_cells(&self, partition: &Partition, level: &Level) -> Option<Point> {
+        let boxes = || partition.iter().flatten();
+        let far_end = |axis: usize| boxes().map(|of| of.end[axis]).max().unwrap_or(0);
+        let cuts = |axis: usize| {
+            let (factor, far_end) = (level.factors[axis], far_end(axis));
+            boxes().any(|of| of.start[axis] % factor != 0 || of.end[axis] % factor != 0 && of.end[axis] != far_end)
+        };
+        let side = |axis: usize| {
+            let longest = boxes().map(|of| of.counts()[axis]).max().unwrap_or(1).next_power_of_two();
+            if level.factors[axis] > 1 { longest.max(SHORTEST_SIDE) } else { longest }
+        };
+        (0..MAX_RANK).any(cuts).then(|| std::array::from_fn(side))
+    }
+
+    /// Collective. Brings the samples of the last level into power-of-two boxes; their size.
+    fn bring(&self, pyramid: &mut Pyramid<'_>, imposed: ImposedBox, traffic: &mut Traffic) -> Result<Point> {
+        let domain = self.before(pyramid).domain();
+        let plan = Restructuring::new(&domain, pyramid.last_partition(), imposed);
+        let plan = plan.map_err(|source| partition_error(self.path, source))?;
+        let sample_lens: Vec<usize> = self.form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
+        let patches = pyramid.levels.pop().unwrap_or_default();
+        let (held, permit) = restructure(&plan, patches, &sample_lens, self.budget, self.ranks, traffic)?;
+        pyramid.levels.push(held);
+        pyramid.permits.push(permit);
+        pyramid.partitions.pop();
+        pyramid.partitions.push(plan.partition(self.ranks.size()));
+        Ok(plan.counts)
+    }
+
+    /// What this rank's boxes of the last level make of `level`.
+    fn halve(&self, pyramid: &Pyramid<'_>, level: &Level) -> Result<(Vec<Patch<'static>>, Permit)> {
+        let (before, downsample) = (&pyramid.levels[pyramid.levels.len() - 1], self.form.downsample);
+        let made = |patch: &Patch<'_>| downsample.made_of(&patch.region, level);
+        let samples: u64 = before.iter().map(|patch| made(patch).sample_count().unwrap_or(u64::MAX)).sum();
+        let per_sample: u64 = self.form.fields.iter().map(|(_, sample)| sample.len_bytes() as u64).sum();
+        let permit = self.budget.try_acquire(samples.saturating_mul(per_sample), "coarser levels")?;
+        let mut patches = Vec::new();
+        for patch in before {
+            let region = made(patch);
+            if region.is_empty() {
+                continue;
+            }
+            let mut arrays = Vec::new();
+            for ((_, sample), samples) in self.form.fields.iter().zip(&patch.arrays) {
+                let mut out = zeros(region.sample_count(), sample.len_bytes())?;
+                let halving = Halving { downsample, sample: *sample, level, region: &patch.region, samples };
+                halving.make(&region, &mut out, self.threads, self.cancel)?;
+                arrays.push(Cow::Owned(out));
+            }
+            patches.push(Patch { region, arrays });
+        }
+        Ok((patches, permit))
+    }
+}
+
+impl Pyramid<'_> {
+    fn last_partition(&self) -> &Partition {
+        &self.partitions[self.partitions.len() - 1]
+    }
+}

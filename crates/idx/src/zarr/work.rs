@@ -1,0 +1,153 @@
+//! Phase 2: what the engine makes of the levels that ranks hold. A shard is put together from its owner's boxes and from
+//! what other ranks send of it, then its chunks are compressed.
+//!
+//! Invariant: a shard's bytes depend on its samples alone, not on who holds them or makes it.
+
+use super::plan::{ShardHomes, ShardPlace, ShardPlan};
+use super::pyramid::Pyramid;
+use super::shard::ChunkEncoder;
+use crate::brought::Brought;
+use crate::error::{IdxError, Result};
+use crate::region::{SampleBox, copy_part};
+use crate::traffic::Traffic;
+use raddle_codec::Effort;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::engine::{Round, TileForm, TileWork};
+use raddle_core::plan::Tile;
+use raddle_core::regroup::Outbox;
+
+/// Memory of a compressor's tables, for the budget: zstd's at its usual level.
+const ENCODER_LEN_BYTES: u64 = 4 << 20;
+
+/// Numbers that go with a piece of a shard from rank to rank.
+const PIECE_HEAD_LEN_BYTES: u64 = 128;
+
+/// The shards of a time step as the engine's tiles.
+pub(crate) struct ShardWork<'a> {
+    plan: &'a ShardPlan<'a>,
+    pyramid: &'a Pyramid<'a>,
+    effort: Effort,
+    /// Where there are several ranks: who holds what of each shard.
+    homes: Option<ShardHomes>,
+    /// Most bytes that a chunk takes, by field.
+    chunk_bounds: Vec<u64>,
+    brought: Brought,
+}
+
+impl<'a> ShardWork<'a> {
+    pub(crate) fn new(
+        plan: &'a ShardPlan<'a>,
+        pyramid: &'a Pyramid<'a>,
+        effort: Effort,
+        homes: Option<ShardHomes>,
+    ) -> Result<Self> {
+        let encoder = ChunkEncoder::new(plan.form.compression, effort).map_err(IdxError::Encode)?;
+        let chunk_bounds = plan.shard_forms.iter().map(|form| form.chunk_bound_len_bytes(&encoder)).collect();
+        Ok(Self { plan, pyramid, effort, homes, chunk_bounds, brought: Brought::default() })
+    }
+
+    /// What this rank sent.
+    pub(crate) fn into_traffic(self) -> Traffic {
+        self.brought.into_traffic()
+    }
+
+    fn place(&self, tile: Tile) -> ShardPlace {
+        self.plan.place(tile.array)
+    }
+
+    fn sample_len_bytes(&self, place: &ShardPlace) -> usize {
+        self.plan.form.fields[place.field].1.len_bytes()
+    }
+
+    /// Packs what this rank holds of the round's shards that others own.
+    fn pack(&self, round: &Round<'_>, rank: Rank, outbox: &mut Outbox) -> Result<()> {
+        let mut piece = Vec::new();
+        for (tile, owner) in round.tiles().filter(|(_, owner)| *owner != rank) {
+            let place = self.place(tile);
+            let sample_len_bytes = self.sample_len_bytes(&place);
+            for patch in &self.pyramid.levels[place.level] {
+                let Some(part) = patch.region.intersection(&place.region) else { continue };
+                let counts = part.counts();
+                piece.resize(part.sample_count().unwrap_or(0) as usize * sample_len_bytes, 0);
+                let from = (&patch.region, patch.arrays[place.field].as_ref());
+                copy_part(from, (&part, &mut piece), &part, sample_len_bytes)?;
+                let target: Vec<u64> = part.start.into_iter().chain([0]).collect();
+                let count: Vec<u64> = counts.into_iter().chain([sample_len_bytes as u64]).collect();
+                outbox.put(owner, tile, &target, &count, &piece)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TileWork for ShardWork<'_> {
+    type Error = IdxError;
+    type Worker = ChunkEncoder;
+
+    fn worker(&self) -> Result<ChunkEncoder> {
+        ChunkEncoder::new(self.plan.form.compression, self.effort).map_err(IdxError::Encode)
+    }
+
+    fn assemble(&self, _: &mut ChunkEncoder, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        let place = self.place(tile);
+        let sample_len_bytes = self.sample_len_bytes(&place);
+        for patch in &self.pyramid.levels[place.level] {
+            if let Some(part) = patch.region.intersection(&place.region) {
+                let from = (&patch.region, patch.arrays[place.field].as_ref());
+                copy_part(from, (&place.region, raw), &part, sample_len_bytes)?;
+            }
+        }
+        if self.homes.is_none() {
+            return Ok(());
+        }
+        let inboxes = self.brought.inboxes();
+        for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
+            let part = SampleBox::new(&piece.target, &piece.count);
+            copy_part((&part, piece.bytes), (&place.region, raw), &part, sample_len_bytes)?;
+        }
+        Ok(())
+    }
+
+    fn encode(&self, encoder: &mut ChunkEncoder, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+        let place = self.place(tile);
+        let is_stored = self.plan.shard_forms[place.field].append(encoder, &place.region, raw, stored)?;
+        Ok(if is_stored { TileForm::Stored { filter_mask: 0 } } else { TileForm::Fill })
+    }
+
+    fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
+        let place = self.place(tile);
+        self.plan.shard_forms[place.field].stored_bound_len_bytes(&place.region, self.chunk_bounds[place.field])
+    }
+
+    fn worker_len_bytes(&self) -> u64 {
+        let chunks = self.plan.shard_forms.iter().map(|form| form.chunk_len_bytes() as u64).max().unwrap_or(0);
+        2 * chunks + ENCODER_LEN_BYTES
+    }
+
+    /// One shard, one file.
+    fn file(&self, array: u32) -> u32 {
+        array
+    }
+
+    fn home(&self, tile: Tile) -> Option<Rank> {
+        self.homes.as_ref()?.of(&self.place(tile))
+    }
+
+    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        let rank = communicator.rank();
+        // Samples are bytes here: fields have samples of different lengths.
+        let mut outbox = Outbox::new(communicator.size(), 1);
+        let packed = self.pack(round, rank, &mut outbox);
+        // Also where packing failed: the others wait for it.
+        self.brought.exchange(outbox, communicator)?;
+        packed
+    }
+
+    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+        let Some(homes) = &self.homes else { return 0 };
+        let place = self.place(tile);
+        let samples = place.region.sample_count().unwrap_or(u64::MAX);
+        let len_bytes = samples.saturating_mul(self.sample_len_bytes(&place) as u64);
+        len_bytes.saturating_add(PIECE_HEAD_LEN_BYTES * homes.holders(&place))
+    }
+}

@@ -1,0 +1,196 @@
+//! Writing a folder of images: by one process that holds whole arrays, or by ranks that hold boxes of them, in the phases
+//! of [`crate::Writer`].
+//!
+//! 1. Restructure: samples go to power-of-two boxes; every level is made of the one before, box by box (`pyramid`).
+//! 2. Encode: a shard is put together and compressed by one rank, which holds most of it or is a neighbour where that
+//!    balances better (`work`, on the engine of `raddle_core`).
+//! 3. Place: that rank writes it, as one file. Metadata last, then the folder gets its name (`publish`).
+//!
+//! Invariant: the same samples and form give the same bytes for any number of ranks and threads, whatever the phases, and
+//! the folder is there whole or not at all.
+
+use super::fault::ZarrFault;
+use super::form::Form;
+use super::plan::{ShardHomes, ShardPlan};
+use super::publish::{ShardFiles, Staging, describe};
+use super::pyramid::Making;
+use super::work::ShardWork;
+use crate::error::{IdxError, Result};
+use crate::exchange::{Patch, agree, check_arrays, gather_boxes, gather_traffic};
+use crate::options::{Phases, WriteOptions, WriteReport};
+use crate::traffic::Traffic;
+use raddle_core::communicator::Communicator;
+use raddle_core::digest::Digest;
+use raddle_core::engine::{Committed, Context, EngineOptions, execute};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::progress::Watch;
+use raddle_core::report::MemoryReport;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Writes a folder of images, time step by time step. Dropped before [`ZarrWriter::publish`] it leaves nothing.
+#[derive(Debug)]
+pub struct ZarrWriter {
+    path: PathBuf,
+    form: Form,
+    options: WriteOptions,
+    /// On the first rank, once begun.
+    staging: Option<Staging>,
+    /// Time steps written.
+    written: u64,
+    /// Shards stored of each array, as the first rank knows.
+    shards: Vec<u64>,
+}
+
+impl ZarrWriter {
+    /// A writer of the folder `path`. Nothing is written yet.
+    ///
+    /// # Errors
+    /// If shards are to be written in one phase, or are too many.
+    pub fn new(path: &Path, form: Form, options: WriteOptions) -> Result<Self> {
+        let refused = |source| IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) };
+        if options.phases == Phases::One {
+            return Err(refused(ZarrFault::OnePhase));
+        }
+        ShardPlan::new(&form).map_err(refused)?;
+        let shards = vec![0; form.fields.len() * form.levels.len()];
+        Ok(Self { path: path.to_path_buf(), form, options, staging: None, written: 0, shards })
+    }
+
+    /// What is written.
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
+    fn refused(&self, source: ZarrFault) -> IdxError {
+        IdxError::Zarr { path: self.path.clone(), source: Box::new(source) }
+    }
+
+    /// Collective. Writes the next time step, or the only one, by `ranks` that hold any number of boxes each, which are
+    /// disjoint and together all samples; they see one file system, and were made with the same form and options but for
+    /// threads and memory.
+    ///
+    /// # Errors
+    /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. Where only another rank
+    /// met an error, that it failed. The writer is of no use then.
+    pub fn write_among(
+        &mut self,
+        patches: Vec<Patch<'_>>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let started = Instant::now();
+        let (form, domain) = (&self.form, self.form.domain());
+        let sample_lens: Vec<usize> = form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
+        let checked = check_arrays(&patches, &sample_lens).and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "check what is to be written", checked)?;
+        let partition = gather_boxes(&self.path, &domain, self.told(), &patches, ranks)?;
+        let wanted = form.steps.unwrap_or(1);
+        let plan = match self.written < wanted {
+            true => ShardPlan::new(form).map_err(|source| self.refused(source)),
+            false => Err(self.refused(ZarrFault::Steps { written: self.written + 1, wanted })),
+        };
+        let plan = agree(ranks, "plan the shards", plan)?;
+        let begins = ranks.rank() == 0 && self.staging.is_none();
+        let begun = begins.then(|| Staging::begin(&self.path, self.options.existing)).transpose();
+        let begun = agree(ranks, "begin the output", begun)?;
+        let files = ShardFiles::new(&self.path, &plan, self.written);
+
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let mut restructure_traffic = Traffic::default();
+        let is_brought = self.options.phases == Phases::Three && ranks.size() > 1;
+        let making = Making {
+            path: &self.path,
+            form,
+            imposed: is_brought.then_some(self.options.imposed),
+            budget: &budget,
+            threads: self.options.jobs,
+            cancel: watch.cancel,
+            ranks,
+        };
+        let pyramid = making.make(patches, partition, &mut restructure_traffic)?;
+        let restructure_s = started.elapsed().as_secs_f64();
+
+        let encoding = Instant::now();
+        let homes = (ranks.size() > 1).then(|| ShardHomes::new(form, &pyramid.partitions));
+        let work = ShardWork::new(&plan, &pyramid, self.options.effort, homes);
+        let work = agree(ranks, "begin encoding", work)?;
+        let options =
+            EngineOptions { jobs: self.options.jobs, owners: self.options.aggregators, ..EngineOptions::default() };
+        let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
+        let mut shards = vec![0; self.shards.len()];
+        let mut commit = |done: Committed<'_>| {
+            let place = plan.place(done.array);
+            shards[plan.array_of(place.field, place.level)] += done.claims.len() as u64;
+            Ok(())
+        };
+        let engine = execute(&plan.tiles, &work, &files, &mut commit, &options, &context);
+        let engine = engine.map_err(|error| IdxError::of_engine(&self.path, error))?;
+        let encode_s = encoding.elapsed().as_secs_f64();
+
+        let publishing = Instant::now();
+        let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "make the files durable", synced)?;
+        let report = WriteReport {
+            output: self.path.clone(),
+            time: form.steps.map(|_| self.written),
+            ranks: ranks.size(),
+            phases: self.options.phases,
+            files: engine.tiles - engine.fill_tiles,
+            blocks: plan.chunk_count(),
+            sample_len_bytes: sample_lens
+                .iter()
+                .map(|len| domain.sample_count().unwrap_or(0).saturating_mul(*len as u64))
+                .sum(),
+            stored_len_bytes: engine.stored_len_bytes,
+            imposed_counts: pyramid.imposed_counts,
+            holders: pyramid.partitions[0].iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            elapsed_s: started.elapsed().as_secs_f64(),
+            restructure_s,
+            encode_s,
+            publish_s: publishing.elapsed().as_secs_f64(),
+            restructure_messages: gather_traffic(&restructure_traffic, ranks)?,
+            aggregate_messages: gather_traffic(&work.into_traffic(), ranks)?,
+            engine: Some(engine),
+            memory: MemoryReport::of(&budget),
+        };
+        if let Some(begun) = begun {
+            self.staging = Some(begun);
+        }
+        self.shards.iter_mut().zip(shards).for_each(|(all, of_step)| *all += of_step);
+        self.written += 1;
+        Ok(report)
+    }
+
+    /// Collective. Describes what was written and gives the folder its name; the time that took is added to `report`, that
+    /// of the last time step.
+    ///
+    /// # Errors
+    /// If not all time steps were written, or files cannot be; nothing is left then.
+    pub fn publish(self, report: &mut WriteReport, ranks: &dyn Communicator) -> Result<()> {
+        let started = Instant::now();
+        let (written, wanted) = (self.written, self.form.steps.unwrap_or(1));
+        let published = match &self.staging {
+            _ if written != wanted => Err(self.refused(ZarrFault::Steps { written, wanted })),
+            None => Ok(()),
+            Some(staging) => {
+                describe(staging, &self.form, &self.shards, self.options.effort).and_then(|()| staging.publish())
+            }
+        };
+        agree(ranks, "publish the output", published)?;
+        let elapsed_s = started.elapsed().as_secs_f64();
+        report.publish_s += elapsed_s;
+        report.elapsed_s += elapsed_s;
+        Ok(())
+    }
+
+    /// A number for what all ranks must be told alike.
+    fn told(&self) -> u64 {
+        let WriteOptions { phases, imposed, aggregators, effort, .. } = &self.options;
+        let text = format!("{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?}", self.form, self.written);
+        Digest::of(text.as_bytes()).crc64_nvme()
+    }
+}
+
+#[cfg(test)]
+mod tests;
