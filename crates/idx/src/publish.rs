@@ -47,7 +47,8 @@ impl Staging {
         let lock = OutputLock::take(output)?;
         let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
         if existing == Existing::Refuse
-            && let Some(taken) = names(step, continues).map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
+            && let Some(taken) =
+                names(step, continues).map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
         {
             return Err(IdxError::Exists { path: taken });
         }

@@ -366,7 +366,8 @@ mod tests {
     use std::num::NonZeroUsize;
 
     fn header(counts: &[u64]) -> Header {
-        let fields = [("a", "float32"), ("b", "uint8[3]")].map(|(name, sample)| Field::new(name, sample.parse().unwrap()));
+        let fields =
+            [("a", "float32"), ("b", "uint8[3]")].map(|(name, sample)| Field::new(name, sample.parse().unwrap()));
         let mut header = Header::new("d", counts, fields.to_vec()).unwrap();
         header.bits_per_block = 8;
         header.blocks_per_file = 16;

@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn slabs_are_the_whole_array_in_order() {
         for (rows, origin, jobs) in [(1, 0, 4), (5, 3, 4), (64, 0, 2), (1000, 24, 3), (1000, 24, 1)] {
-            let grid = ArrayGrid { origin: [0, 0, origin, 0, 0], counts: [3, 2, rows, 1, 1], log2_spacing: [1, 0, 3, 0, 0] };
+            let grid =
+                ArrayGrid { origin: [0, 0, origin, 0, 0], counts: [3, 2, rows, 1, 1], log2_spacing: [1, 0, 3, 0, 0] };
             let mut out = vec![0; 6 * rows as usize * 4];
             let slabs = Slabs::cut(&grid, &mut out, 4, jobs);
             let mut row = 0;

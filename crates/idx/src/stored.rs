@@ -101,7 +101,9 @@ impl BlockReader {
         let Self { open, buffers, records } = self;
         let buffers = match buffers {
             Some(buffers) => buffers,
-            None => buffers.insert(Buffers::new().map_err(|fault| stored.bad(*first, stored.dataset.path(), fault.into()))?),
+            None => {
+                buffers.insert(Buffers::new().map_err(|fault| stored.bad(*first, stored.dataset.path(), fault.into()))?)
+            }
         };
         let header = stored.dataset.header();
         let of_file = stored.file(*first);

@@ -207,7 +207,8 @@ fn replacing_leaves_no_older_steps() {
     let mut plain = Writer::new(&path, Header { time: None, ..header.clone() }, replacing()).unwrap();
     plain.write(None, &[&bytes(60, 4)]).unwrap();
     write(&[5], replacing()).unwrap();
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("t")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path().join("t")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!((there(), left), (vec![Some(5)], vec!["time_0005".into()]));
 }
 

@@ -86,9 +86,7 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     let cancel = CancelToken::new();
     let readers = Readers { jobs: 2, cancel: &cancel };
     let outcomes = Threads::run(3, |ranks| dataset.read_among(&thirds(&dataset, ranks.rank()), &readers, ranks));
-    let is_own = |outcome: &Result<Vec<u8>, IdxError>| {
-        matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone)
-    };
+    let is_own = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
     let is_echo = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_echo);
     assert!(outcomes.iter().any(is_own) && outcomes.iter().all(|of| is_own(of) || is_echo(of)), "{outcomes:?}");
     // Where that is asked for, every rank has the default value for samples of missing blocks.

@@ -35,7 +35,18 @@ fn stage_names(run: &Run) -> Vec<&str> {
         }
     }
     const ORDER: [&str; 12] = [
-        "scan", "plan", "create", "keys", "read", "decode", "restructure", "regroup", "encode", "place", "commit", "verify",
+        "scan",
+        "plan",
+        "create",
+        "keys",
+        "read",
+        "decode",
+        "restructure",
+        "regroup",
+        "encode",
+        "place",
+        "commit",
+        "verify",
     ];
     names.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
     names

@@ -21,7 +21,9 @@ const STAGES: [&str; 5] = ["restructure", "regroup", "encode", "place", "commit"
 pub fn messages(run: &Run) -> Option<Figure> {
     let buckets = |all: &[Messages]| -> Vec<Bucket> {
         let counts = Messages::sum(all).by_log2_len.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        counts.filter_map(|(log2, count)| Some(Bucket { from_len_bytes: 1u64.checked_shl(log2 as u32)?, count })).collect()
+        counts
+            .filter_map(|(log2, count)| Some(Bucket { from_len_bytes: 1u64.checked_shl(log2 as u32)?, count }))
+            .collect()
     };
     let caption = "Messages of all ranks by size, from each power of two to the next: those that bring samples into \
                    power-of-two boxes, and those that bring parts of blocks to the ranks that write them."
@@ -67,7 +69,8 @@ pub fn phase_table(run: &Run) -> String {
     let (Some(phases), Some(ranks)) = (&run.phases, run.ranks.filter(|ranks| *ranks > 0)) else { return String::new() };
     let mut rows = Vec::new();
     let mut row = |title: &str, values: &[f64], shown: &dyn Fn(f64) -> String| {
-        let (least, most) = (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
+        let (least, most) =
+            (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
         if most > 0.0 {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             rows.push(vec![title.to_owned(), shown(least), shown(mean), shown(most)]);
@@ -108,7 +111,8 @@ pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
         };
         let mut sent = Messages::sum(&run.restructure_messages);
         sent.add(&Messages::sum(&run.aggregate_messages));
-        let rate = run.sample_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
+        let rate =
+            run.sample_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
         let held = run.rank_memory.iter().filter_map(|of| of.peak_rss_bytes).max();
         let mut cells = vec![
             (*name).to_owned(),
@@ -153,7 +157,10 @@ mod tests {
     fn a_run_shows_its_phases_messages_and_memory() {
         let run = run("three");
         let text = messages(&run).unwrap().inline();
-        assert!(text.contains("restructure, 1.00 KiB or more: 2") && text.contains("aggregate (regroup), 4 B or more: 2"), "{text}");
+        assert!(
+            text.contains("restructure, 1.00 KiB or more: 2") && text.contains("aggregate (regroup), 4 B or more: 2"),
+            "{text}"
+        );
         let text = memory(&run).unwrap().inline();
         assert!(text.contains("resident: 2.00 MiB") && text.contains("buffers: 1.00 KiB"), "{text}");
         let text = phase_table(&run);

@@ -60,7 +60,9 @@ pub struct Run {
 }
 
 /// The default in place of `null`.
-fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(from: D) -> std::result::Result<T, D::Error> {
+fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
+    from: D,
+) -> std::result::Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
@@ -277,7 +279,10 @@ mod tests {
             "engine": null, "aggregate_messages": [{"messages": 3, "len_bytes": 12, "by_log2_len": [0, 0, 3]}],
             "rank_memory": [{"peak_rss_bytes": 7}]}"#;
         let steps = Run::parse(Path::new("run.json"), format!(r#"{{"steps": [{step}, {step}]}}"#).as_bytes()).unwrap();
-        assert_eq!((steps.elapsed_s, steps.phases.as_deref(), steps.all_stages().count()), (Some(4.0), Some("three"), 2));
+        assert_eq!(
+            (steps.elapsed_s, steps.phases.as_deref(), steps.all_stages().count()),
+            (Some(4.0), Some("three"), 2)
+        );
         assert_eq!((steps.aggregate_messages[0].messages, steps.aggregate_messages[0].by_log2_len[2]), (6, 6));
         assert_eq!(steps.rank_memory[0].peak_rss_bytes, Some(7));
     }

@@ -74,7 +74,10 @@ impl IdxOption {
     }
 
     fn takes(self, value: &Value) -> bool {
-        matches!((self, value), (Self::Box, Value::Text(_)) | (Self::BlocksPerFile | Self::Aggregators, Value::Whole(1..)))
+        matches!(
+            (self, value),
+            (Self::Box, Value::Text(_)) | (Self::BlocksPerFile | Self::Aggregators, Value::Whole(1..))
+        )
     }
 }
 
@@ -296,7 +299,10 @@ mod tests {
         let misplaced = refused(&EXAMPLE.replace("[layout.chunk]", "[settings.chunk]"));
         assert!(misplaced.contains("belongs under [layout.chunk]"), "{misplaced}");
         let idx = EXAMPLE.replace("[layout.chunk]", "[idx.aggregators]").replace("[11, 360, 32]", "4");
-        assert_eq!(Profile::parse(Path::new("mine.toml"), &idx).unwrap().idx[&IdxOption::Aggregators].value, Value::Whole(4));
+        assert_eq!(
+            Profile::parse(Path::new("mine.toml"), &idx).unwrap().idx[&IdxOption::Aggregators].value,
+            Value::Whole(4)
+        );
         assert!(refused(&idx.replace("value = 4\n", "value = 0\n")).contains("aggregators cannot be 0"));
         let wrong = refused(&EXAMPLE.replace("[11, 360, 32]", "\"large\""));
         assert!(wrong.contains("chunk cannot be large"), "{wrong}");

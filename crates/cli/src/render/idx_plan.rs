@@ -36,7 +36,12 @@ fn of_choice(choice: &Choice) -> String {
             }
             counts.reverse();
             let boxes = counted(simulation.boxes, "box");
-            format!("\n{} boxes: {} samples, {boxes} on {}\n", choice.imposed, product(&counts), counted(simulation.holders, "rank"))
+            format!(
+                "\n{} boxes: {} samples, {boxes} on {}\n",
+                choice.imposed,
+                product(&counts),
+                counted(simulation.holders, "rank")
+            )
         }
         None => "\nwithout restructuring\n".to_owned(),
     };

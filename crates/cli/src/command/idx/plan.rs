@@ -116,14 +116,18 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         let reversed = |shape: &[u64]| shape.iter().rev().copied().collect::<Vec<u64>>();
         let ranks = arguments.ranks.get();
         let grid = arguments.grid.as_ref().map_or_else(|| rank_grid(ranks as u64, axes), |grid| reversed(&grid.0));
-        if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64) {
-            return Err(Failure::usage(&format!("--grid: ranks along {axes} axes whose product is {ranks} are needed")));
+        if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64)
+        {
+            return Err(Failure::usage(&format!(
+                "--grid: ranks along {axes} axes whose product is {ranks} are needed"
+            )));
         }
         if arguments.phases == PhaseCount::One {
             return Err(Failure::usage("--phases one sends no messages; two or three can be planned"));
         }
         let per_rank = reversed(&arguments.per_rank.0);
-        let counts: Vec<u64> = grid.iter().zip(&per_rank).map(|(ranks, samples)| ranks.saturating_mul(*samples)).collect();
+        let counts: Vec<u64> =
+            grid.iter().zip(&per_rank).map(|(ranks, samples)| ranks.saturating_mul(*samples)).collect();
         let field = |(number, sample): (usize, &SampleType)| Field::new(&format!("field{number}"), *sample);
         let refused = |error: raddle_idx::header::HeaderError| Failure::usage(&error.to_string());
         let fields = arguments.fields.iter().enumerate().map(field).collect();
@@ -135,7 +139,8 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         let partition = regular_partition(&grid, &per_rank);
         let mut boxes = Vec::new();
         // Without the first phase there are no boxes to compare.
-        let compared = if arguments.phases == PhaseCount::Two { &arguments.imposed[..1] } else { &arguments.imposed[..] };
+        let compared =
+            if arguments.phases == PhaseCount::Two { &arguments.imposed[..1] } else { &arguments.imposed[..] };
         for imposed in compared {
             watch.cancel.check().map_err(|error| failed(error.into()))?;
             let options = WriteOptions {

@@ -237,9 +237,8 @@ impl TargetArgs {
     /// # Errors
     /// If it makes no sense.
     pub fn set(&mut self, option: IdxOption, value: &Value) -> Result<(), Failure> {
-        let refused = || {
-            Failure::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()))
-        };
+        let refused =
+            || Failure::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()));
         if self.has(option) {
             return Ok(());
         }
