@@ -108,10 +108,9 @@ def test_any_number_of_ranks_reads_the_same(ranks, alone, volume, tmp_path, size
     rho, _ = volume
     alone("idx", "write", "rho.h5", "-o", "rho.idx", "-q", "--bits-per-block", 9, "--blocks-per-file", 8)
     for name, options in [("whole.npy", []), ("coarse.raw", ["--resolution", 11]), ("slice.npy", ["--box", "z=7:8,x=3:44"])]:
-        for jobs in (1, 3):
-            ranks(size, "idx", "read", "rho.idx", "-o", name, "-f", "-j", jobs, *options)
-            alone("idx", "read", "rho.idx", "-o", f"alone-{name}", "-f", "-j", jobs, *options)
-            assert (tmp_path / name).read_bytes() == (tmp_path / f"alone-{name}").read_bytes()
+        ranks(size, "idx", "read", "rho.idx", "-o", name, "-j", 2, *options)
+        alone("idx", "read", "rho.idx", "-o", f"alone-{name}", "-j", 3, *options)
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"alone-{name}").read_bytes()
     assert np.array_equal(np.load(tmp_path / "whole.npy"), rho)
     _, err = ranks(size, "idx", "read", "rho.idx", "-o", "whole.npy", expect=5)
     assert err.count("error:") == 1 and "exists" in err, err

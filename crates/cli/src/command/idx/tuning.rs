@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::team::Team;
 use raddle_core::communicator::CommunicatorExt;
-use raddle_core::progress::Watch;
+use raddle_core::progress::{Silent, Watch};
 use raddle_idx::{Header, IdxError, Patch, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Value;
@@ -171,7 +171,8 @@ fn trial(
     let mut writer = team.agree("begin a trial", made)?;
     let patches = subject.patches.iter().map(borrowed).collect();
     let started = Instant::now();
-    writer.write_among(subject.step, patches, watch, ranks).map_err(failed)?;
+    let silent = Watch { observer: &Silent, cancel: watch.cancel };
+    writer.write_among(subject.step, patches, &silent, ranks).map_err(failed)?;
     let told = ranks.all_gather_u64(started.elapsed().as_secs_f64().to_bits());
     let times = told.map_err(|error| failed(IdxError::Core(error)))?;
     let cleared = if team.leads() { clear(folder) } else { Ok(()) };
