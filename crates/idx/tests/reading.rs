@@ -81,7 +81,7 @@ fn thirds(dataset: &Dataset, rank: usize) -> Query {
 fn a_bad_block_is_an_error_on_all_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), &header(&[22, 36, 22], "float32", "", 9, 16), 5);
-    let gone = folder.path().join("d/10.bin");
+    let gone = folder.path().join(dataset.header().files.path(16, ""));
     std::fs::remove_file(&gone).unwrap();
     let cancel = CancelToken::new();
     let readers = Readers { jobs: 2, cancel: &cancel };
