@@ -37,6 +37,7 @@ pub mod regroup;
 pub mod report;
 mod segments;
 pub mod size;
+pub mod spread;
 pub mod stripes;
 mod sync;
 pub mod threads;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::traffic::Traffic;
 use raddle_core::communicator::Communicator;
 use raddle_core::regroup::{Inbox, Outbox};
+use raddle_core::report::{StageTimer, StageTotals};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,19 +14,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct Brought {
     inboxes: Mutex<VecDeque<Arc<Inbox>>>,
-    traffic: Mutex<Traffic>,
+    sent: Mutex<Sent>,
+}
+
+/// What bringing pieces to their tiles' owners took.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// What this rank sent.
+    pub(crate) traffic: Traffic,
+    /// Time, and the messages once more.
+    pub(crate) totals: StageTotals,
 }
 
 impl Brought {
-    /// Collective. Sends a round's pieces and receives those for this rank's tiles.
-    pub(crate) fn exchange(&self, outbox: Outbox, communicator: &dyn Communicator) -> Result<()> {
-        let lens = outbox.message_lens();
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).count(communicator.rank(), lens);
+    /// Collective. Sends a round's pieces and receives those for this rank's tiles; the work on them began with `timer`.
+    pub(crate) fn exchange(&self, outbox: Outbox, timer: &StageTimer, communicator: &dyn Communicator) -> Result<()> {
+        let mut traffic = Traffic::default();
+        traffic.count(communicator.rank(), outbox.message_lens());
         let inbox = outbox.exchange(communicator)?;
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         // Two rounds are open at most: what is older has been encoded.
         inboxes.truncate(1);
         inboxes.push_front(Arc::new(inbox));
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.totals.add(&timer.totals(traffic.len_bytes, traffic.messages));
+        sent.traffic.add(&traffic);
         Ok(())
     }
 
@@ -35,7 +48,7 @@ impl Brought {
     }
 
     /// What this rank sent.
-    pub(crate) fn into_traffic(self) -> Traffic {
-        self.traffic.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn into_sent(self) -> Sent {
+        self.sent.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
 
-use crate::brought::Brought;
+use crate::brought::{Brought, Sent};
 use crate::compression::{BlockEncoder, Compression};
 use crate::error::{IdxError, Result};
 use crate::exchange::Patch;
@@ -17,7 +17,9 @@ use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::extent::fill_with;
 use raddle_core::plan::Tile;
+use raddle_core::progress::Stage;
 use raddle_core::regroup::Outbox;
+use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -82,6 +84,13 @@ pub(crate) struct StepWork<'a> {
     brought: Brought,
 }
 
+/// State of a worker thread.
+pub(crate) struct Worker {
+    encoder: BlockEncoder,
+    /// Time of filling blocks, which is encoding them in HZ order.
+    filling: StageTotals,
+}
+
 impl<'a> StepWork<'a> {
     pub(crate) fn new(
         samples: Samples<'a>,
@@ -96,8 +105,8 @@ impl<'a> StepWork<'a> {
     }
 
     /// What this rank sent.
-    pub(crate) fn into_traffic(self) -> Traffic {
-        self.brought.into_traffic()
+    pub(crate) fn into_sent(self) -> Sent {
+        self.brought.into_sent()
     }
 
     /// How the block of a claim with this mask is stored.
@@ -133,15 +142,18 @@ impl<'a> StepWork<'a> {
 
 impl TileWork for StepWork<'_> {
     type Error = IdxError;
-    type Worker = BlockEncoder;
+    type Worker = Worker;
 
-    fn worker(&self) -> Result<BlockEncoder> {
-        Ok(BlockEncoder::new(self.effort))
+    fn worker(&self) -> Result<Worker> {
+        Ok(Worker { encoder: BlockEncoder::new(self.effort), filling: StageTotals::default() })
     }
 
-    fn assemble(&self, _: &mut BlockEncoder, tile: Tile, raw: &mut [u8]) -> Result<()> {
+    fn assemble(&self, worker: &mut Worker, tile: Tile, raw: &mut [u8]) -> Result<()> {
         let (place, header) = (self.step.place(tile), self.samples.header);
+        let timer = StageTimer::start();
         self.samples.fill(place, raw);
+        // The engine counts the block when it is compressed.
+        worker.filling.add(&timer.totals(0, 0));
         if self.homes.is_none() {
             return Ok(());
         }
@@ -164,10 +176,14 @@ impl TileWork for StepWork<'_> {
         Ok(())
     }
 
-    fn encode(&self, encoder: &mut BlockEncoder, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+    fn retire(&self, worker: Worker, stages: &mut StageTable) {
+        stages.get_mut(Stage::Encode).add(&worker.filling);
+    }
+
+    fn encode(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
         let place = self.step.place(tile);
         let wanted = self.compressions[place.field];
-        let got = encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
+        let got = worker.encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
             path: self.path.clone(),
             field: self.samples.header.fields[place.field].name.clone(),
             block: place.block,
@@ -198,12 +214,12 @@ impl TileWork for StepWork<'_> {
     }
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        let rank = communicator.rank();
+        let (rank, timer) = (communicator.rank(), StageTimer::start());
         // Samples are bytes here: fields have samples of different lengths.
         let mut outbox = Outbox::new(communicator.size(), 1);
         let packed = self.pack(round, rank, &mut outbox);
         // Also where packing failed: the others wait for it.
-        self.brought.exchange(outbox, communicator)?;
+        self.brought.exchange(outbox, &timer, communicator)?;
         packed
     }
 

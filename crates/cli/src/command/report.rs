@@ -120,12 +120,16 @@ fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
         return Ok(Shown { name, subject: Subject::Measurement(Box::new(done)) });
     }
     let run = Run::parse(path, &text).map_err(|error| of_report(&error))?;
-    let (file, file_missing) =
-        match run.output.as_deref().filter(|_| !arguments.no_files).map(|output| look(arguments, output)) {
-            Some(Ok(file)) => (Some(file), None),
-            Some(Err(reason)) => (None, Some(reason)),
-            None => (None, None),
-        };
+    let (file, file_missing) = match run
+        .output
+        .as_deref()
+        .filter(|_| !arguments.no_files && run.phases.is_none())
+        .map(|output| look(arguments, output))
+    {
+        Some(Ok(file)) => (Some(file), None),
+        Some(Err(reason)) => (None, Some(reason)),
+        None => (None, None),
+    };
     Ok(Shown { name, subject: Subject::Run(Box::new(ShownRun { run, file, file_missing })) })
 }
 

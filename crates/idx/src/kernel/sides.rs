@@ -4,26 +4,38 @@
 
 use super::CELL_ROWS;
 
-/// Moves samples between places of the array and of the block.
+/// Moves samples between places of the array and of the block. What is said of one sample holds for many; sides that know
+/// more of samples have faster loops of their own.
 pub(super) trait Side {
-    /// Whether [`Side::cells`] is worth calling.
-    const HAS_CELLS: bool;
+    /// Whether [`Side::cells`] may be called.
+    const HAS_CELLS: bool = false;
+
+    /// One sample.
+    fn sample(&mut self, block_at: usize, array_at: usize);
 
     /// `count` samples at equal steps: (first, step) in the block and in the array.
-    fn row(&mut self, block: (usize, usize), array: (usize, usize), count: usize);
+    fn row(&mut self, block: (usize, usize), array: (usize, usize), count: usize) {
+        (0..count).for_each(|index| self.sample(block.0 + index * block.1, array.0 + index * array.1));
+    }
 
     /// One sample per entry of `table`, which gives its place in the block from `block_at`.
-    fn spread(&mut self, block_at: usize, table: &[u32], array_at: usize, array_step: usize);
+    fn spread(&mut self, block_at: usize, table: &[u32], array_at: usize, array_step: usize) {
+        for (index, place) in table.iter().enumerate() {
+            self.sample(block_at + *place as usize, array_at + index * array_step);
+        }
+    }
 
     /// Cells of 2^K samples, one per pair of entries of `table`. Bit P of the place in a cell is that along x, the others
     /// together are the number of the row, of which `rows` gives the first sample.
     fn cells<const K: usize, const P: usize>(
         &mut self,
-        block_at: usize,
-        table: &[u32],
-        rows: &[usize; CELL_ROWS],
-        array_step: usize,
-    );
+        _block_at: usize,
+        _table: &[u32],
+        _rows: &[usize; CELL_ROWS],
+        _array_step: usize,
+    ) {
+        unreachable!("has no cells")
+    }
 }
 
 /// The row of a place in a cell: the place without bit `x_bit`.
@@ -78,6 +90,10 @@ fn gather<const N: usize>(to: &mut [[u8; N]], from: &[[u8; N]], step: usize) {
 
 impl<const N: usize> Side for Encode<'_, N> {
     const HAS_CELLS: bool = true;
+
+    fn sample(&mut self, block_at: usize, array_at: usize) {
+        self.block[block_at] = self.array[array_at];
+    }
 
     fn row(&mut self, (block_at, block_step): (usize, usize), (array_at, array_step): (usize, usize), count: usize) {
         let from = &self.array[array_at..=array_at + (count - 1) * array_step];
@@ -136,6 +152,10 @@ impl<const N: usize> Side for Encode<'_, N> {
 impl<const N: usize> Side for Decode<'_, N> {
     const HAS_CELLS: bool = true;
 
+    fn sample(&mut self, block_at: usize, array_at: usize) {
+        self.array[array_at] = self.block[block_at];
+    }
+
     fn row(&mut self, (block_at, block_step): (usize, usize), (array_at, array_step): (usize, usize), count: usize) {
         let to = &mut self.array[array_at..=array_at + (count - 1) * array_step];
         if array_step == 1 {
@@ -179,50 +199,21 @@ impl<const N: usize> Side for Decode<'_, N> {
     }
 }
 
+/// The bytes of the sample at a place.
+fn bytes_at(place: usize, sample_len_bytes: usize) -> std::ops::Range<usize> {
+    place * sample_len_bytes..(place + 1) * sample_len_bytes
+}
+
 impl Side for EncodeAny<'_> {
-    const HAS_CELLS: bool = false;
-
-    fn row(&mut self, (block_at, block_step): (usize, usize), (array_at, array_step): (usize, usize), count: usize) {
+    fn sample(&mut self, block_at: usize, array_at: usize) {
         let len = self.sample_len_bytes;
-        for index in 0..count {
-            let (to, from) = ((block_at + index * block_step) * len, (array_at + index * array_step) * len);
-            self.block[to..to + len].copy_from_slice(&self.array[from..from + len]);
-        }
-    }
-
-    fn spread(&mut self, block_at: usize, table: &[u32], array_at: usize, array_step: usize) {
-        let len = self.sample_len_bytes;
-        for (index, place) in table.iter().enumerate() {
-            let (to, from) = ((block_at + *place as usize) * len, (array_at + index * array_step) * len);
-            self.block[to..to + len].copy_from_slice(&self.array[from..from + len]);
-        }
-    }
-
-    fn cells<const K: usize, const P: usize>(&mut self, _: usize, _: &[u32], _: &[usize; CELL_ROWS], _: usize) {
-        unreachable!("has no cells")
+        self.block[bytes_at(block_at, len)].copy_from_slice(&self.array[bytes_at(array_at, len)]);
     }
 }
 
 impl Side for DecodeAny<'_> {
-    const HAS_CELLS: bool = false;
-
-    fn row(&mut self, (block_at, block_step): (usize, usize), (array_at, array_step): (usize, usize), count: usize) {
+    fn sample(&mut self, block_at: usize, array_at: usize) {
         let len = self.sample_len_bytes;
-        for index in 0..count {
-            let (from, to) = ((block_at + index * block_step) * len, (array_at + index * array_step) * len);
-            self.array[to..to + len].copy_from_slice(&self.block[from..from + len]);
-        }
-    }
-
-    fn spread(&mut self, block_at: usize, table: &[u32], array_at: usize, array_step: usize) {
-        let len = self.sample_len_bytes;
-        for (index, place) in table.iter().enumerate() {
-            let (from, to) = ((block_at + *place as usize) * len, (array_at + index * array_step) * len);
-            self.array[to..to + len].copy_from_slice(&self.block[from..from + len]);
-        }
-    }
-
-    fn cells<const K: usize, const P: usize>(&mut self, _: usize, _: &[u32], _: &[usize; CELL_ROWS], _: usize) {
-        unreachable!("has no cells")
+        self.array[bytes_at(array_at, len)].copy_from_slice(&self.block[bytes_at(block_at, len)]);
     }
 }

@@ -183,7 +183,7 @@ impl Image {
                 Err(IdxError::Zarr { .. } | IdxError::Read { .. }) => return Ok(()),
                 read => read?,
             };
-            let mut want = crate::exchange::zeros(made.sample_count(), len)?;
+            let mut want = crate::exchange::zero_samples(made.sample_count(), len)?;
             let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
             halving.make(&made, &mut want, 1, cancel)?;
             let got = self.read(number, &made)?;

@@ -10,7 +10,7 @@ use super::plan::MAX_SHARDS;
 use super::shard::{ChunkDecoder, Entry};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::{IdxError, Result};
-use crate::exchange::zeros;
+use crate::exchange::zero_samples;
 use crate::region::{SampleBox, copy_part};
 use crate::sample::Number;
 use std::fs::File;
@@ -250,7 +250,7 @@ impl Image {
             });
         }
         let form = &self.arrays[level].form;
-        let mut out = zeros(region.sample_count(), form.sample.len_bytes())?;
+        let mut out = zero_samples(region.sample_count(), form.sample.len_bytes())?;
         let mut buffers = (ChunkDecoder::default(), Vec::new());
         for number in self.shards_in(level, region) {
             let Some(shard) = self.open_shard(level, &number)? else { continue };

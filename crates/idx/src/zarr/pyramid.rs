@@ -7,7 +7,7 @@ use super::downsample::{Downsample, Halving};
 use super::form::{Form, Level};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::Result;
-use crate::exchange::{Patch, agree, partition_error, restructure, zeros};
+use crate::exchange::{Patch, agree, partition_error, restructure, zero_samples};
 use crate::region::SampleBox;
 use crate::restructure::{ImposedBox, Restructuring};
 use crate::traffic::Traffic;
@@ -133,7 +133,7 @@ impl Making<'_> {
             }
             let mut arrays = Vec::new();
             for ((_, sample), samples) in self.form.fields.iter().zip(&patch.arrays) {
-                let mut out = zeros(region.sample_count(), sample.len_bytes())?;
+                let mut out = zero_samples(region.sample_count(), sample.len_bytes())?;
                 let halving = Halving { downsample, sample: *sample, level, region: &patch.region, samples };
                 halving.make(&region, &mut out, self.threads, self.cancel)?;
                 arrays.push(Cow::Owned(out));

@@ -6,15 +6,15 @@
 use super::plan::{ShardHomes, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
 use super::shard::ChunkEncoder;
-use crate::brought::Brought;
+use crate::brought::{Brought, Sent};
 use crate::error::{IdxError, Result};
 use crate::region::{SampleBox, copy_part};
-use crate::traffic::Traffic;
 use raddle_codec::Effort;
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;
 use raddle_core::regroup::Outbox;
+use raddle_core::report::StageTimer;
 
 /// Memory of a compressor's tables, for the budget: zstd's at its usual level.
 const ENCODER_LEN_BYTES: u64 = 4 << 20;
@@ -47,8 +47,8 @@ impl<'a> ShardWork<'a> {
     }
 
     /// What this rank sent.
-    pub(crate) fn into_traffic(self) -> Traffic {
-        self.brought.into_traffic()
+    pub(crate) fn into_sent(self) -> Sent {
+        self.brought.into_sent()
     }
 
     fn place(&self, tile: Tile) -> ShardPlace {
@@ -134,12 +134,12 @@ impl TileWork for ShardWork<'_> {
     }
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        let rank = communicator.rank();
+        let (rank, timer) = (communicator.rank(), StageTimer::start());
         // Samples are bytes here: fields have samples of different lengths.
         let mut outbox = Outbox::new(communicator.size(), 1);
         let packed = self.pack(round, rank, &mut outbox);
         // Also where packing failed: the others wait for it.
-        self.brought.exchange(outbox, communicator)?;
+        self.brought.exchange(outbox, &timer, communicator)?;
         packed
     }
 

@@ -16,15 +16,14 @@ use super::publish::{ShardFiles, Staging, describe};
 use super::pyramid::Making;
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
-use crate::exchange::{Patch, agree, check_arrays, gather_boxes, gather_traffic};
-use crate::options::{Phases, WriteOptions, WriteReport};
-use crate::traffic::Traffic;
+use crate::exchange::{Patch, agree, check_arrays, gather_boxes};
+use crate::options::{Counts, Phases, WriteOptions, WriteReport};
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, execute};
 use raddle_core::memory::MemoryBudget;
-use raddle_core::progress::Watch;
-use raddle_core::report::MemoryReport;
+use raddle_core::progress::{Stage, Watch};
+use raddle_core::report::{MemoryReport, StageTimer};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -97,7 +96,8 @@ impl ZarrWriter {
         let files = ShardFiles::new(&self.path, &plan, self.written);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
-        let mut restructure_traffic = Traffic::default();
+        let mut counts = Counts::default();
+        let timer = StageTimer::start();
         let is_brought = self.options.phases == Phases::Three && ranks.size() > 1;
         let making = Making {
             path: &self.path,
@@ -108,7 +108,9 @@ impl ZarrWriter {
             cancel: watch.cancel,
             ranks,
         };
-        let pyramid = making.make(patches, partition, &mut restructure_traffic)?;
+        let pyramid = making.make(patches, partition, &mut counts.restructured)?;
+        let sent = &counts.restructured;
+        counts.stages.get_mut(Stage::Restructure).add(&timer.totals(sent.len_bytes, sent.messages));
         let restructure_s = started.elapsed().as_secs_f64();
 
         let encoding = Instant::now();
@@ -127,11 +129,17 @@ impl ZarrWriter {
         let engine = execute(&plan.tiles, &work, &files, &mut commit, &options, &context);
         let engine = engine.map_err(|error| IdxError::of_engine(&self.path, error))?;
         let encode_s = encoding.elapsed().as_secs_f64();
+        let sent = work.into_sent();
+        if ranks.size() > 1 {
+            counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
+        }
+        counts.aggregated = sent.traffic;
 
-        let publishing = Instant::now();
+        let (publishing, timer) = (Instant::now(), StageTimer::start());
         let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
         agree(ranks, "make the files durable", synced)?;
-        let report = WriteReport {
+        counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
+        let mut report = WriteReport {
             output: self.path.clone(),
             time: form.steps.map(|_| self.written),
             ranks: ranks.size(),
@@ -149,11 +157,14 @@ impl ZarrWriter {
             restructure_s,
             encode_s,
             publish_s: publishing.elapsed().as_secs_f64(),
-            restructure_messages: gather_traffic(&restructure_traffic, ranks)?,
-            aggregate_messages: gather_traffic(&work.into_traffic(), ranks)?,
+            restructure_messages: Vec::new(),
+            aggregate_messages: Vec::new(),
+            stages: Vec::new(),
             engine: Some(engine),
             memory: MemoryReport::of(&budget),
+            rank_memory: Vec::new(),
         };
+        report.gather(&counts, ranks)?;
         if let Some(begun) = begun {
             self.staging = Some(begun);
         }

@@ -4,9 +4,8 @@ use super::inputs::Inputs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::CoreError;
-use raddle_core::progress::Watch;
 use raddle_idx::zarr::{Image, Images};
-use raddle_idx::{Dataset, IdxError, Query, SampleBox};
+use raddle_idx::{Dataset, IdxError, Query, Readers, SampleBox};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -39,6 +38,7 @@ pub trait Compared {
         time: Option<u64>,
         rows: &Range<u64>,
         inputs: &Inputs,
+        readers: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError>;
 }
 
@@ -50,7 +50,7 @@ pub fn compare(
     path: &Path,
     dataset: &dyn Compared,
     inputs: &Inputs,
-    watch: &Watch<'_>,
+    readers: &Readers<'_>,
 ) -> Result<Vec<Unequal>, Failure> {
     let mut unequal = Vec::new();
     for (time, of_step) in &inputs.steps {
@@ -62,9 +62,9 @@ pub fn compare(
             let rows_at_once = (PIECE_LEN_BYTES / array.row_len_bytes().max(1)).max(1);
             let (mut row, mut samples) = (0, 0);
             while row < inputs.rows() {
-                watch.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
+                readers.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
                 let rows = row..inputs.rows().min(row + rows_at_once);
-                let got = dataset.read_rows(field, *time, &rows, inputs);
+                let got = dataset.read_rows(field, *time, &rows, inputs, readers);
                 let got = got.map_err(|error| Failure::of_idx(&error))?;
                 let want = array.read_rows(rows.clone())?;
                 let len = sample.len_bytes();
@@ -102,11 +102,12 @@ impl Compared for Dataset {
         time: Option<u64>,
         rows: &Range<u64>,
         inputs: &Inputs,
+        readers: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError> {
         // It has been looked for.
         let number = self.header().field_index(&inputs.fields[field].0).unwrap_or_default();
         let region = inputs.region(rows);
-        self.read(&Query { time, start: region.start, end: region.end, ..self.whole(number) })
+        self.read_by(&Query { time, start: region.start, end: region.end, ..self.whole(number) }, readers)
     }
 }
 
@@ -132,6 +133,7 @@ impl Compared for Images {
         time: Option<u64>,
         rows: &Range<u64>,
         inputs: &Inputs,
+        _: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError> {
         let (name, sample) = &inputs.fields[field];
         let mut out = Vec::new();

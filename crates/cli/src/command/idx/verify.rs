@@ -11,6 +11,7 @@ use crate::render::{idx, zarr};
 use crate::watching::Watching;
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
+use raddle_idx::Readers;
 use raddle_idx::check::FieldCheck;
 use raddle_idx::zarr::{ImageCheck, Images, is_zarr};
 use serde::Serialize;
@@ -74,15 +75,17 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         }
         let dataset = open(&arguments.input)?;
         let failed = |error| Failure::of_idx(&error);
+        let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+        let readers = Readers { jobs, cancel: watch.cancel };
         let mut checks = Vec::new();
         for step in dataset.steps().map_err(failed)? {
             for field in 0..dataset.header().fields.len() {
-                checks.push(dataset.check(field, step, watch.cancel).map_err(failed)?);
+                checks.push(dataset.check(field, step, &readers).map_err(failed)?);
             }
         }
         let is_compared = !arguments.against.is_empty();
         let is_whole = checks.iter().all(|check| check.bad.is_empty());
-        let unequal = if is_whole { arguments.compare(&dataset, watch)? } else { Vec::new() };
+        let unequal = if is_whole { arguments.compare(&dataset, &readers)? } else { Vec::new() };
         let outcome = Outcome { checks, unequal, is_compared };
         arguments.tell(&outcome, outcome.is_good(), || idx::verified(&arguments.input, &outcome))
     })
@@ -109,25 +112,26 @@ impl ZarrOutcome {
 fn run_zarr(arguments: &VerifyArgs, watch: &Watch<'_>) -> Result<Exit, Failure> {
     let failed = |error| Failure::of_idx(&error);
     let images = Images::open(&arguments.input).map_err(failed)?;
-    let threads = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let readers = Readers { jobs, cancel: watch.cancel };
     let mut checks = Vec::new();
     for image in &images.images {
-        checks.push(image.check(threads, watch.cancel).map_err(failed)?);
+        checks.push(image.check(jobs, watch.cancel).map_err(failed)?);
     }
     let is_whole = checks.iter().all(|check| check.bad.is_empty());
-    let unequal = if is_whole { arguments.compare(&images, watch)? } else { Vec::new() };
+    let unequal = if is_whole { arguments.compare(&images, &readers)? } else { Vec::new() };
     let outcome = ZarrOutcome { checks, unequal, is_compared: !arguments.against.is_empty() };
     arguments.tell(&outcome, outcome.is_good(), || zarr::verified(&arguments.input, &outcome))
 }
 
 impl VerifyArgs {
     /// The fields that differ from the inputs that were named, if any were.
-    fn compare(&self, dataset: &dyn Compared, watch: &Watch<'_>) -> Result<Vec<Unequal>, Failure> {
+    fn compare(&self, dataset: &dyn Compared, readers: &Readers<'_>) -> Result<Vec<Unequal>, Failure> {
         if self.against.is_empty() {
             return Ok(Vec::new());
         }
         let inputs = self.arrays.open(&self.against, &self.running.reader)?;
-        compare(&self.input, dataset, &inputs, watch)
+        compare(&self.input, dataset, &inputs, readers)
     }
 
     /// Tells what was found.
