@@ -416,7 +416,7 @@ class File(Group):
                 import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
             except ImportError:
                 pass
-            self._h5py_file = h5py.File(self._source.path, "r", locking="best-effort")
+            self._h5py_file = h5py.File(self._source.again(), "r", locking="best-effort")
         return self._h5py_file
 
     def __repr__(self) -> str:

@@ -121,12 +121,13 @@ def test_misuse_is_told(path):
 
 
 def test_xarray_and_dask_take_them(path):
-    import xarray
+    xarray = pytest.importorskip("xarray")
+    from raddle._xarray import RaddleBackend
 
     with raddle.open(from_buffer(path)) as file:
         assert int(file["g/packed"].to_dask(4000).sum()) == 5000 * 4999 // 2
     made = io.BytesIO()
     xarray.Dataset({"t": ("x", np.arange(7.0))}).to_netcdf(path.with_suffix(".nc"), engine="h5netcdf")
     made.write(path.with_suffix(".nc").read_bytes())
-    with xarray.open_dataset(made, engine="raddle") as dataset:
+    with xarray.open_dataset(made, engine=RaddleBackend) as dataset:
         assert dataset["t"].values.tolist() == list(range(7))
