@@ -59,6 +59,10 @@ class WriteReport(_Report):
     """What each rank sent to bring samples into power-of-two boxes: ``messages``, ``len_bytes``, ``by_log2_len``."""
     aggregate_messages: list[Fields]
     """What each rank sent to bring samples to those that make their blocks."""
+    stages: list[Fields]
+    """What each rank took for restructuring, regrouping (aggregation), publishing: ``rank``, ``stage``, ``wall_s``, ..."""
+    rank_memory: list[Fields]
+    """What each rank held in memory, at most: ``peak_rss_bytes``, ``budget_peak_bytes``."""
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
@@ -117,8 +121,9 @@ def write(
     force: bool = False,
     append: bool = False,
     phases: Literal["one", "two", "three"] = "three",
-    box: str | Sequence[int] = "default",
+    box: str | Sequence[int] | None = None,
     aggregators: int | None = None,
+    profile: Path | None = None,
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> WriteReport:
@@ -149,6 +154,9 @@ def write(
         Add a time step to the dataset that is there.
     phases, box, aggregators
         How ranks write, as the options of ``raddle idx write``; the files are the same.
+    profile
+        A profile that `raddle idx write --tune=FILE` wrote: box, blocks per file and aggregators where they are not given;
+        ``"auto"`` is the newest for this machine and file system.
     jobs
         Threads. Default: the cores that this process may use, by the number of ranks.
     memory
@@ -181,8 +189,9 @@ def write(
         "bits-per-block": bits_per_block,
         "blocks-per-file": blocks_per_file,
         "phases": phases,
-        "box": box if isinstance(box, str) else "x".join(str(count) for count in box),
+        "box": box if box is None or isinstance(box, str) else "x".join(str(count) for count in box),
         "aggregators": aggregators,
+        "profile": None if profile is None else os.fspath(profile),
     }
     own = {"jobs": jobs, "memory": memory}
     flags = [f"--{name}" for name, wanted in (("force", force), ("append", append)) if wanted]
@@ -201,6 +210,8 @@ def read(
     box: Sequence[slice] | None = None,
     resolution: int | None = None,
     missing: Literal["error", "default"] = "error",
+    communicator: Communicator | None = None,
+    jobs: int | None = None,
 ) -> npt.NDArray[Any]:
     """Read a box of a field at a resolution.
 
@@ -218,11 +229,17 @@ def read(
         The highest level to read, as `info` lists them. Default: all of them.
     missing
         What to do about blocks that are not stored: an error, or the field's default value. Damaged blocks are an error.
+    communicator
+        The ranks that read together, as in `write`: each names its ``box``, all else is the same. Every block is read and
+        decoded by one of them, and what others need of it is sent.
+    jobs
+        Threads. Default: the cores that this process may use, by the number of ranks.
 
     Returns
     -------
     numpy.ndarray
-        Of the samples in the box those of the resolution; components are the last axis.
+        Of the samples in the box those of the resolution; components are the last axis. On ranks it may be empty: a box may
+        lie between the samples of a resolution.
 
     Raises
     ------
@@ -232,8 +249,16 @@ def read(
     Examples
     --------
     >>> raddle.idx.read("flow.idx", "rho", resolution=12)  # doctest: +SKIP
+    >>> raddle.idx.read("flow.idx", "rho", box=np.s_[64 * rank : 64 * (rank + 1), :, :],
+    ...                 communicator=MPI.COMM_WORLD)  # doctest: +SKIP
     """
-    return _read(path, field, step, None if box is None else _ranges(info(path), box), resolution, missing)
+
+    def prepare() -> list[str]:
+        ranges = None if box is None else _ranges(info(path), box, may_be_empty=communicator is not None)
+        return _what(field, step, resolution, missing) + _along(ranges)
+
+    line = _agreed(communicator, prepare, lambda _: (os.fspath(path), field, step, resolution, missing))
+    return _read(path, line, communicator, jobs)
 
 
 def refine(
@@ -245,13 +270,15 @@ def refine(
     resolution: int | None = None,
     every: int | None = None,
     missing: Literal["error", "default"] = "error",
+    communicator: Communicator | None = None,
+    jobs: int | None = None,
 ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """Read a box again and again, from the coarsest resolution at which it holds samples to the finest.
 
     Parameters
     ----------
-    path, field, step, box, missing
-        As in `read`.
+    path, field, step, box, missing, communicator, jobs
+        As in `read`. Ranks go through the same resolutions, also those at which the box of one of them holds no samples.
     resolution
         The last resolution. Default: the highest.
     every
@@ -268,15 +295,23 @@ def refine(
     >>> for resolution, array in raddle.idx.refine("flow.idx", "rho"):  # doctest: +SKIP
     ...     show(array)
     """
-    described = info(path)
-    ranges = _ranges(described, box if box is not None else [slice(None)] * len(described.shape))
+
+    def prepare() -> tuple[Info, list[tuple[int, int]]]:
+        described = info(path)
+        if every is not None and every < 1:
+            raise UsageError(f"every={every}: at least one resolution from one to the next")
+        whole = [slice(None)] * len(described.shape)
+        return described, _ranges(described, whole if box is None else box, may_be_empty=communicator is not None)
+
+    def told_alike(_: object) -> object:
+        return os.fspath(path), field, step, resolution, every, missing
+
+    described, ranges = _agreed(communicator, prepare, told_alike)
     last = described.resolutions[-1].resolution if resolution is None else resolution
-    between = len(ranges) if every is None else every
-    if between < 1:
-        raise UsageError(f"every={every}: at least one resolution from one to the next")
-    for number in reversed(range(last, -1, -between)):
-        if number == last or _holds_samples(described.bitmask, ranges, number):
-            yield number, _read(path, field, step, ranges, number, missing)
+    for number in reversed(range(last, -1, -(every or len(ranges)))):
+        if communicator is not None or number == last or _holds_samples(described.bitmask, ranges, number):
+            line = _what(field, step, number, missing) + _along(ranges)
+            yield number, _read(path, line, communicator, jobs)
 
 
 def info(path: Path) -> Info:
@@ -372,28 +407,32 @@ def _agreed(
     return prepared[0]
 
 
-def _read(
-    path: Path,
-    field: str | None,
-    step: int | None,
-    ranges: list[tuple[int, int]] | None,
-    resolution: int | None,
-    missing: str,
-) -> npt.NDArray[Any]:
+def _what(field: str | None, step: int | None, resolution: int | None, missing: str) -> list[str]:
+    """Options that say what to read, but for the box."""
     if missing not in ("error", "default"):
         raise UsageError(f"missing={missing!r}: 'error' or 'default'")
     options = {"field": field, "step": step, "resolution": resolution}
     line = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    if ranges is not None:
-        along = zip(_AXES, reversed(ranges), strict=False)
-        line.append("--box=" + ",".join(f"{axis}={first}:{end}" for axis, (first, end) in along))
-    if missing == "default":
-        line.append("--missing-as-default")
-    values, shape, number = _core.idx_read(os.fspath(path), line)
+    return line + (["--missing-as-default"] if missing == "default" else [])
+
+
+def _along(ranges: list[tuple[int, int]] | None) -> list[str]:
+    """The option that names a box."""
+    if ranges is None:
+        return []
+    along = zip(_AXES, reversed(ranges), strict=False)
+    return ["--box=" + ",".join(f"{axis}={first}:{end}" for axis, (first, end) in along)]
+
+
+def _read(
+    path: Path, line: list[str], communicator: Communicator | None, jobs: int | None
+) -> npt.NDArray[Any]:
+    own = [] if jobs is None else [f"--jobs={jobs}"]
+    values, shape, number = _core.idx_read(os.fspath(path), line + own, communicator)
     return values.view(np.dtype(number).newbyteorder("<")).reshape(shape)
 
 
-def _ranges(described: Info, box: Sequence[slice]) -> list[tuple[int, int]]:
+def _ranges(described: Info, box: Sequence[slice], *, may_be_empty: bool) -> list[tuple[int, int]]:
     """First sample and one past the last along each axis."""
     if len(box) != len(described.shape):
         raise UsageError(f"a box of {len(box)} axes; the dataset has {len(described.shape)}")
@@ -403,7 +442,7 @@ def _ranges(described: Info, box: Sequence[slice]) -> list[tuple[int, int]]:
             raise UsageError(f"{along!r} in a box: a slice without step")
         begin = first if along.start is None else int(along.start)
         end = first + count if along.stop is None else int(along.stop)
-        if not first <= begin < end <= first + count:
+        if not first <= begin <= end <= first + count or (begin == end and not may_be_empty):
             raise UsageError(f"{begin}:{end} in a box: the dataset has samples {first} to {first + count}")
         ranges.append((begin, end))
     return ranges

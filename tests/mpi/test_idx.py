@@ -55,6 +55,67 @@ def test_any_number_of_ranks_writes_the_files_of_one_process(ranks, alone, volum
         assert len(writers) <= 2
 
 
+def test_reports_of_phases_tell_what_every_rank_did(ranks, alone, volume, tmp_path):
+    stages = {}
+    for phases in ("one", "two", "three"):
+        report = f"{phases}.json"
+        options = ["--phases", phases, "--bits-per-block", 9, "-c", "none", "--report", report]
+        ranks(3, "idx", "write", "rho.h5", "-o", f"{phases}.idx", "-q", *options)
+        (step,) = json.loads((tmp_path / report).read_text())["steps"]
+        engine = step["engine"]["stages"] if step["engine"] else []
+        told = {}
+        for stage in [*step["stages"], *engine]:
+            told.setdefault(stage["stage"], set()).add(stage["rank"])
+        stages[phases] = told
+        assert len(step["rank_memory"]) == 3 and all(memory["peak_rss_bytes"] > 0 for memory in step["rank_memory"])
+    every = {0, 1, 2}
+    assert all(told["encode"] == every and told["commit"] == every and "place" in told for told in stages.values())
+    assert "regroup" not in stages["one"] and "restructure" not in stages["two"]
+    assert stages["two"]["regroup"] == every and stages["three"]["restructure"] == every
+    alone("report", "one.json", "two.json", "three.json", "-o", "phases.html")
+    page = (tmp_path / "phases.html").read_text()
+    for words in ("Phases compared", "Messages between ranks", "Memory of ranks", "per rank"):
+        assert words in page
+
+
+def test_tuning_takes_what_is_measured_and_leaves_nothing(ranks, alone, volume, tmp_path):
+    rho, _ = volume
+    before = {path.name for path in tmp_path.iterdir()}
+    ranks(2, "idx", "write", "rho.h5", "-o", "t.idx", "--tune=mine.toml", "--report", "t.json", "-q", "--bits-per-block", 9)
+    assert {path.name for path in tmp_path.iterdir()} - before == {"t", "t.idx", "mine.toml", "t.json"}
+    tried = json.loads((tmp_path / "t.json").read_text())["tuned"]
+    assert {of["option"] for of in tried} == {"box", "blocks_per_file", "aggregators"}
+    assert all(not of["is_taken"] or of["verdict"] == "better" for of in tried)
+    alone("idx", "read", "t.idx", "-o", "t.npy")
+    assert np.array_equal(np.load(tmp_path / "t.npy"), rho)
+    measured = '[idx.{}]\nvalue = {}\nratio = 0.5\ninterval = [0.4, 0.6]\nblocks = 7\nmetric = "wall_s"\ninflation = 1.0\n'
+    kept = (tmp_path / "mine.toml").read_text().partition("[idx.")[0]
+    (tmp_path / "mine.toml").write_text(kept + measured.format("blocks_per_file", 4) + measured.format("box", '"expanded"'))
+    ranks(2, "idx", "write", "rho.h5", "-o", "p.idx", "--profile", "mine.toml", "-q", "--bits-per-block", 9)
+    out, _ = alone("idx", "info", "p.idx", "--json")
+    assert json.loads(out)["blocks_per_file"] == 4
+    ranks(2, "idx", "write", "rho.h5", "-o", "q.idx", "--profile", "mine.toml", "-q", "--blocks-per-file", 8)
+    out, _ = alone("idx", "info", "q.idx", "--json")
+    assert json.loads(out)["blocks_per_file"] == 8
+    (tmp_path / "mine.toml").write_text(kept + measured.format("box", '"huge"'))
+    _, err = ranks(2, "idx", "write", "rho.h5", "-o", "r.idx", "--profile", "mine.toml", expect=3)
+    assert err.count("error:") == 1 and "box" in err, err
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_any_number_of_ranks_reads_the_same(ranks, alone, volume, tmp_path, size):
+    rho, _ = volume
+    alone("idx", "write", "rho.h5", "-o", "rho.idx", "-q", "--bits-per-block", 9, "--blocks-per-file", 8)
+    for name, options in [("whole.npy", []), ("coarse.raw", ["--resolution", 11]), ("slice.npy", ["--box", "z=7:8,x=3:44"])]:
+        for jobs in (1, 3):
+            ranks(size, "idx", "read", "rho.idx", "-o", name, "-f", "-j", jobs, *options)
+            alone("idx", "read", "rho.idx", "-o", f"alone-{name}", "-f", "-j", jobs, *options)
+            assert (tmp_path / name).read_bytes() == (tmp_path / f"alone-{name}").read_bytes()
+    assert np.array_equal(np.load(tmp_path / "whole.npy"), rho)
+    _, err = ranks(size, "idx", "read", "rho.idx", "-o", "whole.npy", expect=5)
+    assert err.count("error:") == 1 and "exists" in err, err
+
+
 def test_time_steps_of_vectors(ranks, alone, volume, tmp_path):
     _, velocity = volume
     ranks(3, "idx", "write", "velocity.npy", "velocity.npy", "-o", "v.idx", "--as", "steps", "--vector", "-q")

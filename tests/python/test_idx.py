@@ -181,6 +181,53 @@ def test_ranks_write_the_files_of_one_process(tmp_path, size, options):
     assert files_of(tmp_path / "one") == files_of(tmp_path / "all")
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_ranks_and_threads_read_what_one_reads(tmp_path, size, jobs):
+    path, array = tmp_path / "d.idx", numbers((30, 17, 23))
+    raddle.idx.write(path, {"a": array}, bits_per_block=6, blocks_per_file=16)
+    assert np.array_equal(raddle.idx.read(path, jobs=jobs), array)
+
+    def box(rank):
+        """Columns, the first rank's none where there are more ranks than columns; all of them have the first row."""
+        return np.s_[: 30 - rank, :, 4 * rank // size : 4 * (rank + 1) // size]
+
+    def read(communicator):
+        options = {"box": box(communicator.rank), "communicator": communicator, "jobs": jobs}
+        return raddle.idx.read(path, **options), list(raddle.idx.refine(path, **options))
+
+    outcomes = on_ranks(size, read)
+    for rank, (whole, refined) in enumerate(outcomes):
+        assert np.array_equal(whole, array[box(rank)])
+        assert [resolution for resolution, _ in refined] == [resolution for resolution, _ in outcomes[0][1]]
+        assert np.array_equal(refined[-1][1], whole)
+        for resolution, got in refined:
+            if got.size:
+                assert np.array_equal(got, raddle.idx.read(path, box=box(rank), resolution=resolution))
+    assert all(outcomes[rank][1][0][1].size == 0 for rank in range(1, size)), "the coarsest sample is the first rank's or nobody's"
+
+
+def test_ranks_that_read_fail_together(tmp_path):
+    path, array = tmp_path / "a.idx", numbers((40, 40), "u2")
+    raddle.idx.write(path, {"a": array}, bits_per_block=6, blocks_per_file=4)
+
+    def outcomes(changed):
+        def read(communicator):
+            rows = slice(10 * communicator.rank, 10 * communicator.rank + 10)
+            options = {"box": (rows, slice(None))} | (changed if communicator.rank == 1 else {})
+            return raddle.idx.read(path, communicator=communicator, **options)
+
+        return on_ranks(3, read)
+
+    assert np.array_equal(np.concatenate(outcomes({})), array[:30])
+    for changed in [{"resolution": 5}, {"missing": "default"}, {"missing": "often"}, {"box": (slice(0, 41),) * 2}]:
+        assert [type(error) for error in outcomes(changed)] == [errors.UsageError] * 3, changed
+    assert [type(error) for error in outcomes({"jobs": 0})][1] is errors.UsageError
+    (tmp_path / "a/0008.bin").unlink()
+    raised = outcomes({})
+    assert {error.kind for error in raised} <= {"input", "rank_failed"} and "block" in str(raised[0]), raised
+
+
 def test_no_rank_waits_for_one_that_cannot(tmp_path):
     array = numbers((12, 10, 4))
 
@@ -234,6 +281,8 @@ array = np.arange(12 * 10 * 14, dtype="f4").reshape(12, 10, 14)
 first, end = (14 * number // world.size for number in (world.rank, world.rank + 1))
 raddle.idx.write(sys.argv[1], {"a": array[:, :, first:end]}, start=(0, 0, first), shape=array.shape, communicator=world)
 world.Barrier()
+part = raddle.idx.read(sys.argv[1], box=np.s_[:, :, first:end], communicator=world)
+assert np.array_equal(part, array[:, :, first:end])
 if world.rank == 0:
     assert world.size == 3 and np.array_equal(raddle.idx.read(sys.argv[1]), array)
     print("equal")

@@ -222,7 +222,7 @@ fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
     let what = format!("raddle {name} is done by one process, but {launcher} started several");
     Failure::usage(&what).hint(&format!(
-        "run it without {launcher}; plan, merge, rechunk, idx write, events convert and events merge share their work among ranks"
+        "run it without {launcher}; plan, merge, rechunk, idx write, idx read, events convert and events merge share their work among ranks"
     ))
 }
 

@@ -40,7 +40,15 @@ impl Watching {
     /// # Errors
     /// As [`Watching::start`], on every rank.
     pub fn start_among(team: &Team, arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
-        let own = if team.leads() { Self::start(arguments, command) } else { Self::with(Progress::silent()) };
+        Self::start_telling_among(team, &arguments.telling, command)
+    }
+
+    /// Collective. The same for a command without the other options of [`RunningArgs`].
+    ///
+    /// # Errors
+    /// As [`Watching::start`], on every rank.
+    pub fn start_telling_among(team: &Team, arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
+        let own = if team.leads() { Self::start_telling(arguments, command) } else { Self::with(Progress::silent()) };
         team.agree("start", own)
     }
 

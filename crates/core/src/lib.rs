@@ -34,6 +34,7 @@ pub mod read_back;
 pub mod regroup;
 pub mod report;
 mod segments;
+pub mod spread;
 pub mod stripes;
 mod sync;
 pub mod threads;

@@ -19,6 +19,8 @@ pub enum Stage {
     Read,
     /// Decoding stored bytes.
     Decode,
+    /// Bringing what ranks hold into the boxes that tiles are made of.
+    Restructure,
     /// Bringing a tile's pieces together.
     Regroup,
     /// Encoding tiles.
@@ -35,13 +37,14 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of a run.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Scan,
         Self::Plan,
         Self::Create,
         Self::Keys,
         Self::Read,
         Self::Decode,
+        Self::Restructure,
         Self::Regroup,
         Self::Encode,
         Self::Place,
@@ -59,6 +62,7 @@ impl Stage {
             Self::Keys => "keys",
             Self::Read => "read",
             Self::Decode => "decode",
+            Self::Restructure => "restructure",
             Self::Regroup => "regroup",
             Self::Encode => "encode",
             Self::Place => "place",

@@ -9,6 +9,12 @@ use crate::extent::{Coordinates, MAX_RANK, product};
 use crate::message::number;
 use crate::plan::Tile;
 
+/// Bytes of a piece in a message, with the numbers that go with it.
+pub const fn piece_len_bytes(axes: usize, elements_len_bytes: u64) -> u64 {
+    // Array, index and number of axes; first element and number of them per axis.
+    (size_of::<u32>() + size_of::<u64>() + 1 + 2 * size_of::<u64>() * axes) as u64 + elements_len_bytes
+}
+
 /// Pieces on their way out, packed per owner.
 #[derive(Debug)]
 pub struct Outbox {
@@ -198,6 +204,7 @@ mod tests {
         assert!(outbox.put(0, tile, &[0], &[2], &[0; 4]).is_err());
         assert!(outbox.put(0, tile, &[0, 0], &[1], &[0; 4]).is_err());
         outbox.put(0, tile, &[0], &[1], &[0; 4]).unwrap();
+        assert_eq!(outbox.len_bytes(), piece_len_bytes(1, 4));
         let whole = outbox.messages[0].clone();
         assert!(outbox.exchange(&SingleProcess).is_ok());
         for cut in 1..whole.len() {

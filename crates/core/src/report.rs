@@ -92,12 +92,15 @@ impl StageTable {
     }
 
     /// The counters, for another rank.
-    pub(crate) fn to_words(self) -> impl Iterator<Item = u64> {
+    pub fn to_words(self) -> impl Iterator<Item = u64> {
         self.totals.into_iter().flat_map(|t| [t.wall_ns, t.cpu_ns, t.bytes, t.calls])
     }
 
     /// The counters of another rank.
-    pub(crate) fn from_words(words: &mut Words<'_>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If there are not as many.
+    pub fn from_words(words: &mut Words<'_>) -> Result<Self> {
         let mut table = Self::default();
         for totals in &mut table.totals {
             let [wall_ns, cpu_ns, bytes, calls] = words.words()?;
@@ -169,6 +172,17 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
+    /// The numbers, for another rank.
+    pub fn to_words(&self) -> [u64; 3] {
+        [self.budget_bytes, self.budget_peak_bytes, self.peak_rss_bytes.unwrap_or(0)]
+    }
+
+    /// The numbers of another rank.
+    pub fn from_words([budget_bytes, budget_peak_bytes, peak_rss_bytes]: [u64; 3]) -> Self {
+        // Every process that tells has pages in memory.
+        Self { budget_bytes, budget_peak_bytes, peak_rss_bytes: Some(peak_rss_bytes).filter(|bytes| *bytes > 0) }
+    }
+
     /// Memory as of now.
     pub fn of(budget: &crate::memory::MemoryBudget) -> Self {
         Self {

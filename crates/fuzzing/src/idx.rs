@@ -4,7 +4,7 @@ use crate::scratch;
 use raddle_core::cancel::CancelToken;
 use raddle_idx::npy::NpyHead;
 use raddle_idx::template::FileTemplate;
-use raddle_idx::{Dataset, Existing, Field, Header, Query, WriteOptions, Writer};
+use raddle_idx::{Dataset, Existing, Field, Header, Query, Readers, WriteOptions, Writer};
 use std::path::{Component, PathBuf};
 
 /// The bytes are an `.idx` file, or the head of an `.npy` file.
@@ -64,7 +64,7 @@ pub(crate) fn blocks(bytes: &[u8]) {
     let dataset = Dataset::open(&path).expect("the header is good");
     let cancel = CancelToken::new();
     for field in 0..dataset.header().fields.len() {
-        let check = dataset.check(field, None, &cancel).expect("the file can be read");
+        let check = dataset.check(field, None, &Readers { jobs: 1, cancel: &cancel }).expect("the file can be read");
         let whole = dataset.whole(field);
         let read = dataset.read(&whole);
         assert_eq!(read.is_ok(), check.bad.is_empty(), "{read:?}");

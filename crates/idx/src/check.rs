@@ -3,14 +3,17 @@
 //! Not for what the samples should be. Invariant: a block with a sample of the dataset is counted as good or told as a
 //! fault, never passed over.
 
-use crate::compression::BlockFault;
+use crate::compression::{Compression, Record};
 use crate::error::{IdxError, Result};
 use crate::grid::{Layout, blocks, level_range};
-use crate::reader::Dataset;
+use crate::header::Header;
+use crate::reader::{Dataset, Query, Readers};
 use crate::step::StepPlan;
-use raddle_core::cancel::CancelToken;
+use crate::stored::{BlockReader, StoredBlocks};
+use raddle_core::parallel;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// Most time steps that are looked for.
 const MAX_STEPS: u64 = 1 << 20;
@@ -92,12 +95,13 @@ impl Dataset {
     ///
     /// # Errors
     /// If the field does not exist, a file cannot be read (a missing one makes its blocks bad), or on cancellation.
-    pub fn check(&self, field: usize, time: Option<u64>, cancel: &CancelToken) -> Result<FieldCheck> {
-        let query = crate::reader::Query { time, ..self.whole(field) };
+    pub fn check(&self, field: usize, time: Option<u64>, readers: &Readers<'_>) -> Result<FieldCheck> {
+        let query = Query { time, ..self.whole(field) };
         let (grid, header) = (self.grid(&query)?, self.header());
-        let name = header.fields[field].name.clone();
+        let all = blocks(&header.bitmask, header.bits_per_block, &grid, header.bitmask.max_level());
+        let stored = StoredBlocks::new(self, field, time);
         let mut check = FieldCheck {
-            field: name.clone(),
+            field: header.fields[field].name.clone(),
             time,
             blocks: 0,
             compressed: 0,
@@ -107,35 +111,47 @@ impl Dataset {
             levels: Vec::new(),
             bad: Vec::new(),
         };
-        let level = header.bitmask.max_level();
-        let all = blocks(&header.bitmask, header.bits_per_block, &grid, level);
-        self.for_each_block(field, time, &all, &mut |block, path, found| {
-            cancel.check()?;
-            match found {
-                Ok(found) => {
-                    let levels = level_range(block, header.bits_per_block);
-                    if check.levels.last().is_none_or(|last| last.levels != levels) {
-                        check.levels.push(LevelCount { levels, ..LevelCount::default() });
-                    }
-                    let stored_len_bytes = u64::from(found.record.len_bytes);
-                    if let Some(count) = check.levels.last_mut() {
-                        count.blocks += 1;
-                        count.stored_len_bytes += stored_len_bytes;
-                    }
-                    check.blocks += 1;
-                    check.stored_len_bytes += stored_len_bytes;
-                    check.raw_len_bytes += found.raw.len() as u64;
-                    check.compressed += u64::from(found.record.compression != crate::compression::Compression::None);
-                    check.in_hz_order += u64::from(found.record.layout == Layout::Hz);
-                }
-                Err(fault) => check.bad.push(bad(&name, time, path.to_path_buf(), block, &fault)),
-            }
-            Ok(())
+        let looked = Mutex::new(Vec::with_capacity(all.len()));
+        let jobs = stored.jobs(&all, readers.jobs);
+        parallel::for_each(&jobs, readers.jobs, readers.cancel, BlockReader::default, |reader, of_job| {
+            reader.read(&stored, of_job, &mut |block, path, found| {
+                let found = found.map(|found| found.record).map_err(|fault| (path.to_path_buf(), fault));
+                looked.lock().unwrap_or_else(PoisonError::into_inner).push((block, found));
+                Ok::<_, IdxError>(())
+            })
         })?;
+        let mut looked = looked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        looked.sort_unstable_by_key(|(block, _)| *block);
+        for (block, found) in looked {
+            match found {
+                Ok(record) => check.count(block, &record, header),
+                Err((path, fault)) => {
+                    let field = check.field.clone();
+                    check.bad.push(BadBlock { field, time, path, block, why: fault.to_string() });
+                }
+            }
+        }
         Ok(check)
     }
 }
 
-fn bad(field: &str, time: Option<u64>, path: PathBuf, block: u64, fault: &BlockFault) -> BadBlock {
-    BadBlock { field: field.to_owned(), time, path, block, why: fault.to_string() }
+impl FieldCheck {
+    /// Counts a good block of the next number.
+    fn count(&mut self, block: u64, record: &Record, header: &Header) {
+        let levels = level_range(block, header.bits_per_block);
+        if self.levels.last().is_none_or(|last| last.levels != levels) {
+            self.levels.push(LevelCount { levels, ..LevelCount::default() });
+        }
+        let stored_len_bytes = u64::from(record.len_bytes);
+        if let Some(count) = self.levels.last_mut() {
+            count.blocks += 1;
+            count.stored_len_bytes += stored_len_bytes;
+        }
+        let of_field = header.field_index(&self.field).unwrap_or(0);
+        self.blocks += 1;
+        self.stored_len_bytes += stored_len_bytes;
+        self.raw_len_bytes += header.block_len_bytes(of_field) as u64;
+        self.compressed += u64::from(record.compression != Compression::None);
+        self.in_hz_order += u64::from(record.layout == Layout::Hz);
+    }
 }

@@ -16,16 +16,19 @@ use crate::work::Samples;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
 use raddle_core::parallel;
+use raddle_core::progress::Stage;
+use raddle_core::report::{StageTable, StageTimer, StageTotals};
+use std::sync::{Mutex, PoisonError};
 
-/// Collective. Writes all blocks; the first rank writes the tables. Returns the bytes that this rank wrote.
+/// Collective. Writes all blocks; the first rank writes the tables. What this rank did is added to `stages`.
 pub(crate) fn write(
     samples: &Samples<'_>,
     step: &StepPlan,
     homes: &Homes,
     files: &StepFiles<'_>,
     (jobs, cancel): (usize, &CancelToken),
-    ranks: &dyn Communicator,
-) -> Result<u64> {
+    (ranks, stages): (&dyn Communicator, &mut StageTable),
+) -> Result<()> {
     let own = samples.blocks();
     let places = |is_home: bool| -> Vec<BlockPlace> {
         let of_kind = own.iter().filter(|block| (homes.of(**block) == Some(ranks.rank())) == is_home);
@@ -38,20 +41,32 @@ pub(crate) fn write(
             .collect()
     };
     let (whole, shared) = (places(true), places(false));
+    let spent = Mutex::default();
     let written = parallel::for_each(&whole, jobs, cancel, Vec::new, |raw: &mut Vec<u8>, place| {
+        let timer = StageTimer::start();
         raw.resize(samples.header.block_len_bytes(place.field), 0);
         samples.fill(*place, raw);
-        files.write(place.file, step.raw_address(*place), raw)
+        count(&spent, Stage::Encode, &timer.totals(raw.len() as u64, 1));
+        let timer = StageTimer::start();
+        files.write(place.file, step.raw_address(*place), raw)?;
+        count(&spent, Stage::Place, &timer.totals(raw.len() as u64, 1));
+        Ok(())
     });
     // Others write over what stands in their places.
     agree(ranks, "write blocks", written)?;
     let written = parallel::for_each(&shared, jobs, cancel, Overlay::default, |overlay, place| {
-        overlay.write(samples, step, files, *place)
+        overlay.write(samples, step, files, *place, &spent)
     });
     agree(ranks, "write blocks", written)?;
     let tables = if ranks.rank() == 0 { write_tables(samples, step, files) } else { Ok(()) };
     agree(ranks, "write the tables", tables)?;
-    Ok(whole.iter().map(|place| samples.header.block_len_bytes(place.field) as u64).sum())
+    stages.add(&spent.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
+}
+
+/// Adds what a thread did.
+fn count(spent: &Mutex<StageTable>, stage: Stage, totals: &StageTotals) {
+    spent.lock().unwrap_or_else(PoisonError::into_inner).get_mut(stage).add(totals);
 }
 
 /// Reused memory of writing parts of blocks.
@@ -71,7 +86,9 @@ impl Overlay {
         step: &StepPlan,
         files: &StepFiles<'_>,
         place: BlockPlace,
+        spent: &Mutex<StageTable>,
     ) -> Result<()> {
+        let timer = StageTimer::start();
         let header = samples.header;
         let (bitmask, bits, of) = (&header.bitmask, header.bits_per_block, &header.fields[place.field]);
         self.raw.resize(header.block_len_bytes(place.field), 0);
@@ -97,14 +114,19 @@ impl Overlay {
             }
         }
         let (address, len) = (step.raw_address(place), of.sample.len_bytes());
+        let held = self.mask.iter().filter(|mask| **mask == 1).count() * len;
+        count(spent, Stage::Encode, &timer.totals(held as u64, 1));
+        let (timer, mut writes) = (StageTimer::start(), 0);
         let mut at = 0;
         for run in self.mask.chunk_by(|a, b| a == b) {
             if run[0] == 1 {
                 let bytes = &self.raw[at * len..(at + run.len()) * len];
                 files.write(place.file, address + (at * len) as u64, bytes)?;
+                writes += 1;
             }
             at += run.len();
         }
+        count(spent, Stage::Place, &timer.totals(held as u64, writes));
         Ok(())
     }
 }

@@ -4,7 +4,8 @@
 //! order. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless one sample is longer,
 //! and all go through the same number of rounds whatever fails.
 
-use crate::error::{IdxError, Result};
+use crate::error::Result;
+use crate::reader::zeros;
 use crate::region::{SampleBox, copy_part};
 use crate::restructure::{Restructuring, Transfer};
 use crate::traffic::Traffic;
@@ -15,7 +16,7 @@ use std::borrow::Cow;
 
 /// Most bytes that a rank sends in a round, and most that it receives: long against the cost of a message, short against
 /// memory.
-const MESSAGES_LEN_BYTES: u64 = 32 << 20;
+pub(crate) const MESSAGES_LEN_BYTES: u64 = 32 << 20;
 
 /// Operation named in errors of other ranks.
 const OPERATION: &str = "restructure";
@@ -39,19 +40,36 @@ pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local:
 
 /// What is sent at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Parcel {
-    field: usize,
+pub(crate) struct Parcel {
+    pub(crate) field: usize,
     transfer: usize,
-    part: SampleBox,
+    pub(crate) part: SampleBox,
 }
 
 /// The parcels that `rank` sends or receives, by round.
 fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Parcel>> {
+    let mut rounds: Vec<Vec<Parcel>> = Vec::new();
+    each_parcel(plan, sample_lens, ranks, limit, |round, from, to, parcel| {
+        rounds.resize(rounds.len().max(round + 1), Vec::new());
+        if from == rank || to == rank {
+            rounds[round].push(parcel);
+        }
+    });
+    rounds
+}
+
+/// Calls `each` with what all of so many ranks send: the round, from whom, to whom, and what.
+pub(crate) fn each_parcel(
+    plan: &Restructuring,
+    sample_lens: &[usize],
+    ranks: usize,
+    limit: u64,
+    mut each: impl FnMut(usize, usize, usize, Parcel),
+) {
     /// The round that is being filled, and how far.
     type Filled = (usize, u64);
     let mut sent: Vec<Filled> = vec![(0, 0); ranks];
     let mut received = sent.clone();
-    let mut rounds: Vec<Vec<Parcel>> = Vec::new();
     for (field, sample_len_bytes) in sample_lens.iter().enumerate() {
         let len_of =
             |part: &SampleBox| part.sample_count().unwrap_or(u64::MAX).saturating_mul(*sample_len_bytes as u64);
@@ -73,14 +91,10 @@ fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize
                     let used = if filled.0 == round { filled.1 } else { 0 };
                     *filled = (round, used.saturating_add(len_bytes));
                 }
-                rounds.resize(rounds.len().max(round + 1), Vec::new());
-                if from == rank || to == rank {
-                    rounds[round].push(Parcel { field, transfer: number, part });
-                }
+                each(round, from, to, Parcel { field, transfer: number, part });
             }
         }
     }
-    rounds
 }
 
 /// Collective. The boxes of `plan` that this rank owns, made of `patches`, those that all ranks hold before. The permit is
@@ -168,7 +182,8 @@ fn begin<'a>(
         let arrays = match stays(number, patches) {
             Some(patch) => std::mem::take(&mut patches[patch].arrays),
             None => {
-                let zeros = |len: &usize| zeros(region.sample_count(), *len).map(Cow::Owned);
+                let samples = region.sample_count().unwrap_or(u64::MAX);
+                let zeros = |len: &usize| zeros(samples.saturating_mul(*len as u64)).map(Cow::Owned);
                 let mut made = Patch { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
                 for transfer in transfers_to(number).iter().filter(|transfer| transfer.from as usize == rank) {
                     let from = &patches[transfer.from_box as usize];
@@ -184,18 +199,6 @@ fn begin<'a>(
         held.patches.push(Patch { region, arrays });
     }
     Ok((held, permit))
-}
-
-fn zeros(samples: Option<u64>, sample_len_bytes: usize) -> Result<Vec<u8>> {
-    let len_bytes = samples.and_then(|samples| samples.checked_mul(sample_len_bytes as u64)).unwrap_or(u64::MAX);
-    let memory = IdxError::Memory { len_bytes };
-    let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };
-    let mut out = Vec::new();
-    if out.try_reserve_exact(len).is_err() {
-        return Err(memory);
-    }
-    out.resize(len, 0);
-    Ok(out)
 }
 
 fn len_of(parcel: &Parcel, sample_len_bytes: usize) -> usize {
@@ -224,6 +227,7 @@ fn unpack(message: &[u8], at: &mut usize, parcel: &Parcel, sample_len_bytes: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::IdxError;
     use crate::restructure::{ImposedBox, tests::partitions};
     use proptest::prelude::*;
     use raddle_core::threads::Threads;

@@ -21,19 +21,42 @@ pub struct ArrayGrid {
 impl ArrayGrid {
     /// The samples of `resolution` in the box from `start` to before `end`; `None` if there are none.
     pub fn of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Option<Self> {
+        let counts = Self::counts_of_box(bitmask, start, end, resolution);
         let log2_spacing = bitmask.log2_spacing(resolution);
-        let (mut origin, mut counts) = ([0; MAX_RANK], [0; MAX_RANK]);
-        for axis in 0..MAX_RANK {
-            let spacing = 1u64 << log2_spacing[axis];
-            origin[axis] = start[axis].checked_next_multiple_of(spacing)?;
-            counts[axis] = end[axis].checked_sub(origin[axis])?.div_ceil(spacing);
+        if counts.contains(&0) {
+            return None;
         }
-        (!counts.contains(&0)).then_some(Self { origin, counts, log2_spacing })
+        let origin = std::array::from_fn(|axis| start[axis].next_multiple_of(1 << log2_spacing[axis]));
+        Some(Self { origin, counts, log2_spacing })
+    }
+
+    /// How many samples of `resolution` the box has along each axis, 0 where it lies between them.
+    pub fn counts_of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Point {
+        let log2_spacing = bitmask.log2_spacing(resolution);
+        std::array::from_fn(|axis| {
+            let spacing = 1u64 << log2_spacing[axis];
+            let first = start[axis].checked_next_multiple_of(spacing);
+            first.map_or(0, |first| end[axis].saturating_sub(first).div_ceil(spacing))
+        })
     }
 
     /// Number of samples; `None` beyond 64 bits.
     pub fn sample_count(&self) -> Option<u64> {
         raddle_core::extent::product(&self.counts)
+    }
+
+    /// The slowest axis along which there is more than one sample: parts of the array along it lie one behind the other.
+    pub fn slowest_axis(&self) -> usize {
+        (0..MAX_RANK).rev().find(|axis| self.counts[*axis] > 1).unwrap_or(0)
+    }
+
+    /// The part with the samples of `range` along `axis`.
+    #[must_use]
+    pub fn along(&self, axis: usize, range: &Range<u64>) -> Self {
+        let mut part = *self;
+        part.origin[axis] += range.start << self.log2_spacing[axis];
+        part.counts[axis] = range.end - range.start;
+        part
     }
 
     /// Distance in the array, in samples, of neighbours along each axis.

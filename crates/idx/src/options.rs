@@ -1,12 +1,15 @@
 //! How a time step is written, and what writing it took. Data; nothing here writes.
 
 use crate::bitmask::MAX_RANK;
+use crate::error::Result;
 use crate::publish::Existing;
 use crate::restructure::ImposedBox;
 use crate::traffic::Traffic;
 use raddle_codec::Effort;
+use raddle_core::communicator::Communicator;
 use raddle_core::engine::EngineReport;
-use raddle_core::report::MemoryReport;
+use raddle_core::message::{self, Words};
+use raddle_core::report::{MemoryReport, StageReport, StageTable};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -92,8 +95,41 @@ pub struct WriteReport {
     pub restructure_messages: Vec<Traffic>,
     /// Messages that bring parts of blocks to those that write them, by rank.
     pub aggregate_messages: Vec<Traffic>,
+    /// Stages of all ranks beside the engine's: restructure, regroup (messages that aggregate), commit, and in one phase
+    /// encode and place.
+    pub stages: Vec<StageReport>,
     /// What the engine did, if it was asked.
     pub engine: Option<EngineReport>,
     /// Memory of this rank against its budget.
     pub memory: MemoryReport,
+    /// The same of every rank.
+    pub rank_memory: Vec<MemoryReport>,
+}
+
+/// What one rank counts while it writes a step.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) stages: StageTable,
+    pub(crate) restructured: Traffic,
+    pub(crate) aggregated: Traffic,
+}
+
+impl WriteReport {
+    /// Collective. Puts in what every rank counted.
+    ///
+    /// # Errors
+    /// If ranks cannot be asked.
+    pub(crate) fn gather(&mut self, counts: &Counts, ranks: &dyn Communicator) -> Result<()> {
+        let Counts { stages, restructured, aggregated } = counts;
+        let words = stages.to_words().chain(self.memory.to_words());
+        let own = message::of_words(words.chain(restructured.to_words()).chain(aggregated.to_words()));
+        for (rank, told) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
+            let mut words = Words::new("count what was done", &told);
+            self.stages.extend(StageTable::from_words(&mut words)?.reports(rank));
+            self.rank_memory.push(MemoryReport::from_words(words.words()?));
+            self.restructure_messages.push(Traffic::from_words(&mut words)?);
+            self.aggregate_messages.push(Traffic::from_words(&mut words)?);
+        }
+        Ok(())
+    }
 }

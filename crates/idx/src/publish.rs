@@ -1,7 +1,8 @@
 //! Giving the files of a time step their names: made in a hidden folder beside the `.idx` file, renamed when all are whole.
 //!
 //! Not for what is in the files. Invariant: under the names of a step is what was there before, or the whole new step; with
-//! a template that gives steps a folder of their own, as the default does, that is one rename. No `.idx` file lies beside
+//! a template that gives steps a folder of their own, as the default does, that is one rename. The first step of a dataset
+//! takes the place of the whole one that was there, older steps and all, also by one rename. No `.idx` file lies beside
 //! blocks of another layout than it says.
 
 use crate::error::{IdxError, Result};
@@ -34,16 +35,19 @@ pub(crate) struct Staging {
     existing: Existing,
     folder: PathBuf,
     target: PathBuf,
+    /// Whether other steps stay beside this one.
+    continues: bool,
     _lock: OutputLock,
 }
 
 impl Staging {
-    /// Takes the lock on `output`, looks whether the step's names are free, and makes the folders of its files.
-    pub(crate) fn begin(output: &Path, step: &StepPlan, existing: Existing) -> Result<Self> {
+    /// Takes the lock on `output`, looks whether the step's names are free, and makes the folders of its files. The step is
+    /// one more of a dataset that `continues`, or the first of a new one.
+    pub(crate) fn begin(output: &Path, step: &StepPlan, existing: Existing, continues: bool) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
         if existing == Existing::Refuse
-            && let Some(taken) = step.names().map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
+            && let Some(taken) = names(step, continues).map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
         {
             return Err(IdxError::Exists { path: taken });
         }
@@ -55,7 +59,7 @@ impl Staging {
             _ => {}
         }
         std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        let staging = Self { output: output.to_path_buf(), existing, folder, target, _lock: lock };
+        let staging = Self { output: output.to_path_buf(), existing, folder, target, continues, _lock: lock };
         let mut made = PathBuf::new();
         for file in &step.files {
             let parent = staging.folder.join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
@@ -70,7 +74,7 @@ impl Staging {
     /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays. A dataset of
     /// another layout loses its `.idx` file before that, since it would have the new blocks read in the wrong places.
     pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
-        let places = || step.names().map(|name| (self.folder.join(name), self.target.join(name)));
+        let places = || names(step, self.continues).map(|name| (self.folder.join(name), self.target.join(name)));
         for (from, to) in places() {
             sync_folders(&from).map_err(write(&from, "fsync"))?;
             let folder = folder_of(&to);
@@ -102,6 +106,11 @@ impl Staging {
         }
         Ok(())
     }
+}
+
+/// What is renamed.
+fn names(step: &StepPlan, continues: bool) -> Box<dyn Iterator<Item = &Path> + '_> {
+    if continues { Box::new(step.names()) } else { Box::new(step.names_alone()) }
 }
 
 impl Drop for Staging {

@@ -1,19 +1,23 @@
-//! Reading: a box of a field at a resolution and time step, from the files of a dataset.
+//! Reading: a box of a field at a resolution and time step, from the files of a dataset, by any number of threads.
 //!
-//! Only the blocks that hold asked samples are read. Invariant: every sample of the result comes from a block that is
-//! there and decodes; where one does not, the error names file, field and block, unless missing blocks are asked to give
-//! the field's default value.
+//! Only the blocks that hold asked samples are read, each once. Not for getting blocks out of files (`stored`), nor for
+//! ranks that read together (`read_among`). Invariant: every sample of the result comes from a block that is there and
+//! decodes; where one does not, the error names file, field and block, unless missing blocks are asked to give the field's
+//! default value.
 
 use crate::bitmask::{MAX_RANK, Point};
-use crate::compression::{BlockDecoder, BlockFault, RECORD_LEN_BYTES, Record};
+use crate::compression::BlockFault;
 use crate::error::{IdxError, Result};
 use crate::grid::{ArrayGrid, blocks, runs};
-use crate::header::{Header, MAX_HEADER_LEN_BYTES, VERSION};
+use crate::header::{Field, Header, MAX_HEADER_LEN_BYTES, VERSION};
 use crate::kernel;
+use crate::slabs::Slabs;
+use crate::stored::{BlockReader, StoredBlocks};
+use raddle_core::cancel::CancelToken;
 use raddle_core::extent::fill_with;
+use raddle_core::parallel;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// What to read.
@@ -32,6 +36,15 @@ pub struct Query {
     /// Take the field's default value where blocks are not stored, as OpenVisus does, instead of failing. Damaged blocks
     /// fail nevertheless.
     pub missing_as_default: bool,
+}
+
+/// Who reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Readers<'a> {
+    /// Threads of this process.
+    pub jobs: usize,
+    /// Asks them to stop.
+    pub cancel: &'a CancelToken,
 }
 
 /// A dataset that is open for reading.
@@ -84,6 +97,14 @@ impl Dataset {
     /// # Errors
     /// If field, time, resolution or box are not in the dataset, or the box holds no sample of the resolution.
     pub fn grid(&self, query: &Query) -> Result<ArrayGrid> {
+        self.part(query)?.ok_or_else(|| self.empty(query))
+    }
+
+    /// The same; `None` if the box holds no sample of the resolution, or none at all.
+    ///
+    /// # Errors
+    /// If field, time or resolution are not in the dataset, or the box is not.
+    pub fn part(&self, query: &Query) -> Result<Option<ArrayGrid>> {
         let (header, path) = (&self.header, || self.path.clone());
         if query.field >= header.fields.len() {
             return Err(IdxError::NoField { path: path(), field: query.field, count: header.fields.len() });
@@ -105,29 +126,33 @@ impl Dataset {
         }
         let inside =
             (0..MAX_RANK).all(|axis| header.start[axis] <= query.start[axis] && query.end[axis] <= header.end[axis]);
-        let grid = ArrayGrid::of_box(&header.bitmask, &query.start, &query.end, query.resolution);
-        grid.filter(|_| inside).ok_or_else(|| IdxError::EmptyBox {
-            path: path(),
-            start: query.start[..header.rank].to_vec(),
-            end: query.end[..header.rank].to_vec(),
-            resolution: query.resolution,
-        })
+        if !inside {
+            return Err(self.empty(query));
+        }
+        Ok(ArrayGrid::of_box(&header.bitmask, &query.start, &query.end, query.resolution))
     }
 
-    /// Reads into a new buffer, x fastest; [`Dataset::grid`] tells its counts.
+    fn empty(&self, query: &Query) -> IdxError {
+        let of_axes = |point: &Point| point[..self.header.rank].to_vec();
+        let (start, end) = (of_axes(&query.start), of_axes(&query.end));
+        IdxError::EmptyBox { path: self.path.clone(), start, end, resolution: query.resolution }
+    }
+
+    /// Reads into a new buffer, x fastest, on one thread; [`Dataset::grid`] tells its counts.
     ///
     /// # Errors
     /// As [`Dataset::read_into`], or if memory does not suffice.
     pub fn read(&self, query: &Query) -> Result<Vec<u8>> {
-        let len_bytes = self.len_bytes(query)?;
-        let memory = IdxError::Memory { len_bytes };
-        let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };
-        let mut out = Vec::new();
-        if out.try_reserve_exact(len).is_err() {
-            return Err(memory);
-        }
-        out.resize(len, 0);
-        self.read_into(query, &mut out)?;
+        self.read_by(query, &Readers { jobs: 1, cancel: &CancelToken::new() })
+    }
+
+    /// The same by several threads.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into_by`], or if memory does not suffice.
+    pub fn read_by(&self, query: &Query, readers: &Readers<'_>) -> Result<Vec<u8>> {
+        let mut out = zeros(self.len_bytes(query)?)?;
+        self.read_into_by(query, &mut out, readers)?;
         Ok(out)
     }
 
@@ -141,149 +166,75 @@ impl Dataset {
         Ok(samples.and_then(|samples| samples.checked_mul(sample_len_bytes)).unwrap_or(u64::MAX))
     }
 
-    /// Reads into `out`, x fastest.
+    /// Reads into `out`, x fastest, on one thread.
     ///
     /// # Errors
     /// If the query does not fit the dataset or `out`, or a block cannot be read; `out` is then partly written.
     pub fn read_into(&self, query: &Query, out: &mut [u8]) -> Result<()> {
+        self.read_into_by(query, out, &Readers { jobs: 1, cancel: &CancelToken::new() })
+    }
+
+    /// The same by several threads. Of several bad blocks any may be the one that is told.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`], or on cancellation.
+    pub fn read_into_by(&self, query: &Query, out: &mut [u8], readers: &Readers<'_>) -> Result<()> {
         let want_bytes = self.len_bytes(query)?;
         if want_bytes != out.len() as u64 {
             return Err(IdxError::Buffer { field: query.field, got_bytes: out.len() as u64, want_bytes });
         }
-        let (header, grid) = (&self.header, self.grid(query)?);
-        if header.version != VERSION {
-            return Err(IdxError::BlockVersion { path: self.path.clone(), version: header.version });
-        }
-        let field = &header.fields[query.field];
-        if let Some(filter) = field.attribute("filter").filter(|name| !matches!(*name, "" | "identity")) {
-            let filter = filter.to_owned();
-            return Err(IdxError::Filter { path: self.path.clone(), field: field.name.clone(), filter });
-        }
+        let (header, grid, field) = (&self.header, self.grid(query)?, self.readable(query.field)?);
         if query.missing_as_default {
             fill_with(out, &field.default_sample());
         }
+        let len = field.sample.len_bytes();
+        let slabs = Slabs::cut(&grid, out, len, readers.jobs);
+        let stored = StoredBlocks::new(self, query.field, query.time);
         let blocks = blocks(&header.bitmask, header.bits_per_block, &grid, query.resolution);
-        self.for_each_block(query.field, query.time, &blocks, &mut |block, path, found| match found {
-            Ok(Found { record, raw }) => {
-                for run in runs(&header.bitmask, header.bits_per_block, block, record.layout, query.resolution) {
-                    kernel::decode(&run, &grid, out, raw, field.sample.len_bytes());
+        let jobs = stored.jobs(&blocks, readers.jobs);
+        parallel::for_each(&jobs, readers.jobs, readers.cancel, BlockReader::default, |reader, of_job| {
+            reader.read(&stored, of_job, &mut |block, path, found| match found {
+                Ok(found) => {
+                    let layout = found.record.layout;
+                    let runs = runs(&header.bitmask, header.bits_per_block, block, layout, query.resolution);
+                    slabs.each(&runs, |slab, out| {
+                        runs.iter().for_each(|run| kernel::decode(run, slab, out, found.raw, len));
+                    });
+                    Ok(())
                 }
-                Ok(())
-            }
-            Err(BlockFault::NoFile | BlockFault::NotStored) if query.missing_as_default => Ok(()),
-            Err(source) => Err(IdxError::Block { path: path.to_path_buf(), field: field.name.clone(), block, source }),
+                Err(BlockFault::NoFile | BlockFault::NotStored) if query.missing_as_default => Ok(()),
+                Err(fault) => Err(stored.bad(block, path, fault)),
+            })
         })
     }
 
-    /// Calls `each` for each of `blocks`, ascending, with its file and what is stored of it, or why nothing is.
+    /// The field, if its blocks can be read.
     ///
     /// # Errors
-    /// If a file cannot be read, and those of `each`.
-    pub(crate) fn for_each_block(
-        &self,
-        field: usize,
-        time: Option<u64>,
-        blocks: &[u64],
-        each: &mut EachBlock<'_>,
-    ) -> Result<()> {
-        let header = &self.header;
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        let time = time.zip(header.time.as_ref()).map(|(step, time)| time.template.name(step)).unwrap_or_default();
-        let mut buffers = Buffers::new().map_err(|source| IdxError::Block {
-            path: self.path.clone(),
-            field: header.fields[field].name.clone(),
-            block: 0,
-            source: source.into(),
-        })?;
-        for of_file in blocks.chunk_by(|a, b| a / header.blocks_per_file == b / header.blocks_per_file) {
-            let first = of_file[0] - of_file[0] % header.blocks_per_file;
-            let path = folder.join(header.files.path(first, &time));
-            let read = |operation| {
-                let path = path.clone();
-                move |source| IdxError::Read { path, operation, source }
-            };
-            let file = match File::open(&path) {
-                Ok(file) => file,
-                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
-                    of_file.iter().try_for_each(|block| each(*block, &path, Err(BlockFault::NoFile)))?;
-                    continue;
-                }
-                Err(source) => return Err(read("open")(source)),
-            };
-            let file_len_bytes = file.metadata().map_err(read("stat"))?.len();
-            for block in of_file {
-                let record = self.record(&file, file_len_bytes, field, block - first).map_err(read("read"))?;
-                let found = match record {
-                    Ok(record) => {
-                        let raw = buffers.fill(&file, &record, header.block_len_bytes(field)).map_err(read("read"))?;
-                        raw.map(|raw| Found { record, raw }).map_err(BlockFault::from)
-                    }
-                    Err(fault) => Err(fault),
-                };
-                each(*block, &path, found)?;
+    /// If they are of another version or filtered.
+    pub(crate) fn readable(&self, number: usize) -> Result<&Field> {
+        let (header, field) = (&self.header, &self.header.fields[number]);
+        if header.version != VERSION {
+            return Err(IdxError::BlockVersion { path: self.path.clone(), version: header.version });
+        }
+        match field.attribute("filter").filter(|name| !matches!(*name, "" | "identity")) {
+            None => Ok(field),
+            Some(filter) => {
+                let (path, filter) = (self.path.clone(), filter.to_owned());
+                Err(IdxError::Filter { path, field: field.name.clone(), filter })
             }
         }
-        Ok(())
-    }
-
-    /// The record of a block by its place in its file.
-    fn record(
-        &self,
-        file: &File,
-        file_len_bytes: u64,
-        field: usize,
-        place: u64,
-    ) -> std::io::Result<Result<Record, BlockFault>> {
-        let header = &self.header;
-        let record_at = |field: usize, place| RECORD_LEN_BYTES * (1 + field as u64 * header.blocks_per_file + place);
-        let at = record_at(field, place);
-        if at + RECORD_LEN_BYTES > file_len_bytes {
-            return Ok(Err(BlockFault::NoRecord));
-        }
-        let mut bytes = [0; RECORD_LEN_BYTES as usize];
-        file.read_exact_at(&mut bytes, at)?;
-        let tables_len_bytes = record_at(header.fields.len(), 0);
-        Ok(Record::from_bytes(&bytes, file_len_bytes, tables_len_bytes, header.block_len_bytes(field) as u64))
     }
 }
 
-/// What is called with a block's number, its file, and what is stored of it.
-pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()> + 'e;
-
-/// A block that is there.
-pub(crate) struct Found<'b> {
-    /// How it is stored.
-    pub(crate) record: Record,
-    /// Its samples.
-    pub(crate) raw: &'b [u8],
-}
-
-/// Reused memory of reading blocks.
-struct Buffers {
-    decoder: BlockDecoder,
-    stored: Vec<u8>,
-    raw: Vec<u8>,
-}
-
-impl Buffers {
-    fn new() -> Result<Self, raddle_codec::CodecError> {
-        Ok(Self { decoder: BlockDecoder::new()?, stored: Vec::new(), raw: Vec::new() })
+/// A buffer of zeros, if there is memory for it.
+pub(crate) fn zeros(len_bytes: u64) -> Result<Vec<u8>> {
+    let memory = IdxError::Memory { len_bytes };
+    let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };
+    let mut out = Vec::new();
+    if out.try_reserve_exact(len).is_err() {
+        return Err(memory);
     }
-
-    /// Reads and decodes a block whose record has been checked.
-    fn fill(
-        &mut self,
-        file: &File,
-        record: &Record,
-        raw_len_bytes: usize,
-    ) -> std::io::Result<Result<&[u8], raddle_codec::CodecError>> {
-        self.stored.resize(record.len_bytes as usize, 0);
-        file.read_exact_at(&mut self.stored, record.offset)?;
-        if record.compression == crate::compression::Compression::None {
-            return Ok(Ok(&self.stored));
-        }
-        self.raw.resize(raw_len_bytes, 0);
-        let decoded = self.decoder.decode(record.compression, &self.stored, &mut self.raw);
-        Ok(decoded.map(|()| self.raw.as_slice()))
-    }
+    out.resize(len, 0);
+    Ok(out)
 }

@@ -37,6 +37,8 @@ pub struct StepPlan {
     pub start_address: u64,
     /// Folder that is all this step's, where the template gives it one.
     pub own_folder: Option<PathBuf>,
+    /// Folder that is all the dataset's, with all its steps, where the template gives it one.
+    pub dataset_folder: Option<PathBuf>,
     field_count: usize,
     blocks_per_file: u64,
 }
@@ -74,6 +76,7 @@ impl StepPlan {
         Self {
             tiles: Plan { arrays },
             own_folder: own_folder(header, &header.files.path(0, time_name), time_name),
+            dataset_folder: own_folder(header, &header.files.path(0, ""), ""),
             start_address: tables_len_bytes.next_multiple_of(ALIGNMENT_LEN_BYTES),
             field_count: fields,
             files,
@@ -93,8 +96,17 @@ impl StepPlan {
 
     /// What has to be renamed: the step's own folder, or each file.
     pub fn names(&self) -> impl Iterator<Item = &Path> {
-        let files = if self.own_folder.is_none() { self.files.as_slice() } else { &[] };
-        self.own_folder.as_deref().into_iter().chain(files.iter().map(|file| file.name.as_path()))
+        self.names_in(self.own_folder.as_deref())
+    }
+
+    /// The same for the only step of its dataset: the dataset's folder, with whatever else would be read as its steps.
+    pub fn names_alone(&self) -> impl Iterator<Item = &Path> {
+        self.names_in(self.dataset_folder.as_deref().or(self.own_folder.as_deref()))
+    }
+
+    fn names_in<'s>(&'s self, folder: Option<&'s Path>) -> impl Iterator<Item = &'s Path> {
+        let files = if folder.is_none() { self.files.as_slice() } else { &[] };
+        folder.into_iter().chain(files.iter().map(|file| file.name.as_path()))
     }
 
     /// File and field of an array.

@@ -16,7 +16,9 @@ use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::extent::fill_with;
 use raddle_core::plan::Tile;
+use raddle_core::progress::Stage;
 use raddle_core::regroup::{Inbox, Outbox};
+use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +83,23 @@ pub(crate) struct StepWork<'a> {
     own_blocks: BTreeSet<u64>,
     /// What other ranks sent for the rounds that are open.
     inboxes: Mutex<VecDeque<Arc<Inbox>>>,
-    traffic: Mutex<Traffic>,
+    brought: Mutex<Brought>,
+}
+
+/// What bringing parts of blocks to their owners took.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    /// What this rank sent.
+    pub(crate) traffic: Traffic,
+    /// Time, and the messages once more.
+    pub(crate) totals: StageTotals,
+}
+
+/// State of a worker thread.
+pub(crate) struct Worker {
+    encoder: BlockEncoder,
+    /// Time of filling blocks, which is encoding them in HZ order.
+    filling: StageTotals,
 }
 
 impl<'a> StepWork<'a> {
@@ -94,13 +112,13 @@ impl<'a> StepWork<'a> {
         homes: Option<Homes>,
     ) -> Self {
         let own_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
-        let (inboxes, traffic) = (Mutex::default(), Mutex::default());
-        Self { samples, step, path, compressions, effort, homes, own_blocks, inboxes, traffic }
+        let (inboxes, brought) = (Mutex::default(), Mutex::default());
+        Self { samples, step, path, compressions, effort, homes, own_blocks, inboxes, brought }
     }
 
     /// What this rank sent.
-    pub(crate) fn into_traffic(self) -> Traffic {
-        self.traffic.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn into_brought(self) -> Brought {
+        self.brought.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the block of a claim with this mask is stored.
@@ -136,15 +154,18 @@ impl<'a> StepWork<'a> {
 
 impl TileWork for StepWork<'_> {
     type Error = IdxError;
-    type Worker = BlockEncoder;
+    type Worker = Worker;
 
-    fn worker(&self) -> Result<BlockEncoder> {
-        Ok(BlockEncoder::new(self.effort))
+    fn worker(&self) -> Result<Worker> {
+        Ok(Worker { encoder: BlockEncoder::new(self.effort), filling: StageTotals::default() })
     }
 
-    fn assemble(&self, _: &mut BlockEncoder, tile: Tile, raw: &mut [u8]) -> Result<()> {
+    fn assemble(&self, worker: &mut Worker, tile: Tile, raw: &mut [u8]) -> Result<()> {
         let (place, header) = (self.step.place(tile), self.samples.header);
+        let timer = StageTimer::start();
         self.samples.fill(place, raw);
+        // The engine counts the block when it is compressed.
+        worker.filling.add(&timer.totals(0, 0));
         if self.homes.is_none() {
             return Ok(());
         }
@@ -167,10 +188,14 @@ impl TileWork for StepWork<'_> {
         Ok(())
     }
 
-    fn encode(&self, encoder: &mut BlockEncoder, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+    fn retire(&self, worker: Worker, stages: &mut StageTable) {
+        stages.get_mut(Stage::Encode).add(&worker.filling);
+    }
+
+    fn encode(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
         let place = self.step.place(tile);
         let wanted = self.compressions[place.field];
-        let got = encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
+        let got = worker.encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
             path: self.path.clone(),
             field: self.samples.header.fields[place.field].name.clone(),
             block: place.block,
@@ -201,17 +226,21 @@ impl TileWork for StepWork<'_> {
     }
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        let rank = communicator.rank();
+        let (rank, timer) = (communicator.rank(), StageTimer::start());
         // Samples are bytes here: fields have samples of different lengths.
         let mut outbox = Outbox::new(communicator.size(), 1);
         let packed = self.pack(round, rank, &mut outbox);
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).count(rank, outbox.message_lens());
+        let mut sent = Traffic::default();
+        sent.count(rank, outbox.message_lens());
         // Also where packing failed: the others wait for it.
         let inbox = outbox.exchange(communicator)?;
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         // Two rounds are open at most: what is older has been encoded.
         inboxes.truncate(1);
         inboxes.push_front(Arc::new(inbox));
+        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        brought.totals.add(&timer.totals(sent.len_bytes, sent.messages));
+        brought.traffic.add(&sent);
         packed
     }
 

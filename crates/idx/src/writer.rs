@@ -17,13 +17,12 @@ use crate::exchange::{Patch, agree, restructure};
 use crate::files::StepFiles;
 use crate::grid::ArrayGrid;
 use crate::header::{Field, Header};
-use crate::options::{Phases, WriteOptions, WriteReport};
+use crate::options::{Counts, Phases, WriteOptions, WriteReport};
 use crate::publish::{Existing, Staging, staging_folder, write_header};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
 use crate::restructure::{PartitionFault, Restructuring, check_partition};
 use crate::step::{BlockPlace, Homes, StepPlan};
-use crate::traffic::Traffic;
 use crate::work::{Samples, StepWork};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
@@ -31,8 +30,8 @@ use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, EngineReport, execute};
 use raddle_core::memory::MemoryBudget;
-use raddle_core::progress::{Silent, Watch};
-use raddle_core::report::MemoryReport;
+use raddle_core::progress::{Silent, Stage, Watch};
+use raddle_core::report::{MemoryReport, StageTimer};
 use std::borrow::Cow;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -40,6 +39,17 @@ use std::time::Instant;
 
 /// The boxes of every rank.
 type Partition = Vec<Vec<SampleBox>>;
+
+/// What the phases of a step share.
+#[derive(Clone, Copy)]
+struct Run<'r> {
+    step: &'r StepPlan,
+    domain: &'r ArrayGrid,
+    files: &'r StepFiles<'r>,
+    budget: &'r MemoryBudget,
+    watch: &'r Watch<'r>,
+    ranks: &'r dyn Communicator,
+}
 
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
@@ -128,8 +138,11 @@ impl Writer {
         let files = StepFiles::new(staging_folder(&self.path), &step);
         agree(ranks, "create the files", files.create(ranks))?;
 
-        let mut made = self.make(&step, &domain, patches, &partition, &files, watch, ranks)?;
-        let publishing = Instant::now();
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
+        let mut counts = Counts::default();
+        let mut made = self.make(&run, patches, &partition, &mut counts)?;
+        let (publishing, timer) = (Instant::now(), StageTimer::start());
         let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
         agree(ranks, "make the files durable", synced)?;
         let mut header = self.header.clone();
@@ -143,9 +156,13 @@ impl Writer {
         agree(ranks, "publish the output", published)?;
         self.header = header;
         self.continues = true;
+        counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
         made.publish_s = publishing.elapsed().as_secs_f64();
         made.elapsed_s = started.elapsed().as_secs_f64();
-        Ok(WriteReport { time, ..made })
+        made.time = time;
+        made.memory = MemoryReport::of(&budget);
+        made.gather(&counts, ranks)?;
+        Ok(made)
     }
 
     fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
@@ -153,7 +170,7 @@ impl Writer {
         if is_taken && self.options.existing == Existing::Refuse {
             return Err(IdxError::Exists { path: self.path.clone() });
         }
-        let staging = Staging::begin(&self.path, step, self.options.existing)?;
+        let staging = Staging::begin(&self.path, step, self.options.existing, self.continues)?;
         if self.continues {
             // Read again under the lock: another process may have added a step since.
             self.header.time = there(&self.path, &self.header)?.time;
@@ -231,49 +248,49 @@ impl Writer {
     }
 
     /// Collective. Makes all files of the step, whole but not yet durable.
-    #[expect(clippy::too_many_arguments, reason = "what the phases share; each is a different thing")]
     fn make(
         &self,
-        step: &StepPlan,
-        domain: &ArrayGrid,
+        run: &Run<'_>,
         patches: Vec<Patch<'_>>,
         partition: &[Vec<SampleBox>],
-        files: &StepFiles<'_>,
-        watch: &Watch<'_>,
-        ranks: &dyn Communicator,
+        counts: &mut Counts,
     ) -> Result<WriteReport> {
-        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
-        let begun = Instant::now();
+        let Run { step, domain, files, budget, watch, ranks } = *run;
+        let begun = StageTimer::start();
         let sample_lens: Vec<usize> = self.header.fields.iter().map(|field| field.sample.len_bytes()).collect();
         let (mut held, mut _permit, mut plan) = (patches, None, None);
-        let mut restructure_traffic = Traffic::default();
         if self.options.phases == Phases::Three && ranks.size() > 1 {
             let made = Restructuring::new(&self.domain(), partition, self.options.imposed);
             let made = made.map_err(|source| self.partition_error(source))?;
-            let (patches, permit) = restructure(&made, held, &sample_lens, &budget, ranks, &mut restructure_traffic)?;
+            let sent = &mut counts.restructured;
+            let (patches, permit) = restructure(&made, held, &sample_lens, budget, ranks, sent)?;
+            counts.stages.get_mut(Stage::Restructure).add(&begun.totals(sent.len_bytes, sent.messages));
             (held, _permit, plan) = (patches, Some(permit), Some(made));
         }
-        let restructure_s = begun.elapsed().as_secs_f64();
+        let restructure_s = begun.elapsed_s();
         let after = plan.as_ref().map(|plan| plan.partition(ranks.size()));
         let after = after.as_deref().unwrap_or(partition);
         let encoding = Instant::now();
         let samples = Samples { header: &self.header, domain, held: &held };
-        let (engine, stored_len_bytes, aggregate_traffic) = if self.options.phases == Phases::One {
+        let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
             agree(ranks, "write in one phase", direct::check(&samples, &self.compressions))?;
             let homes = Homes::new(&self.header, after);
             let how = (self.options.jobs, watch.cancel);
-            direct::write(&samples, step, &homes, files, how, ranks)?;
-            (None, step.tiles.raw_len_bytes(), Traffic::default())
+            direct::write(&samples, step, &homes, files, how, (ranks, &mut counts.stages))?;
+            (None, step.tiles.raw_len_bytes())
         } else {
             let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, after));
+            let is_shared = homes.is_some();
             let (path, effort) = (self.path.clone(), self.options.effort);
             let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);
-            let engine = self.run_engine(step, &work, files, &budget, watch, ranks)?;
+            let engine = self.run_engine(&work, run)?;
+            let brought = work.into_brought();
+            if is_shared {
+                counts.stages.get_mut(Stage::Regroup).add(&brought.totals);
+            }
+            counts.aggregated = brought.traffic;
             let stored_len_bytes = engine.stored_len_bytes;
-            (Some(engine), stored_len_bytes, work.into_traffic())
-        };
-        let gather = |traffic: &Traffic| -> Result<Vec<Traffic>> {
-            Ok(ranks.all_gather_bytes(&traffic.to_bytes())?.iter().map(|bytes| Traffic::from_bytes(bytes)).collect())
+            (Some(engine), stored_len_bytes)
         };
         let samples = domain.sample_count().unwrap_or(0);
         Ok(WriteReport {
@@ -291,23 +308,18 @@ impl Writer {
             restructure_s,
             encode_s: encoding.elapsed().as_secs_f64(),
             publish_s: 0.0,
-            restructure_messages: gather(&restructure_traffic)?,
-            aggregate_messages: gather(&aggregate_traffic)?,
+            restructure_messages: Vec::new(),
+            aggregate_messages: Vec::new(),
+            stages: Vec::new(),
             engine,
-            memory: MemoryReport::of(&budget),
+            memory: MemoryReport::of(budget),
+            rank_memory: Vec::new(),
         })
     }
 
     /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks.
-    fn run_engine(
-        &self,
-        step: &StepPlan,
-        work: &StepWork<'_>,
-        files: &StepFiles<'_>,
-        budget: &MemoryBudget,
-        watch: &Watch<'_>,
-        ranks: &dyn Communicator,
-    ) -> Result<EngineReport> {
+    fn run_engine(&self, work: &StepWork<'_>, run: &Run<'_>) -> Result<EngineReport> {
+        let Run { step, files, budget, watch, ranks, .. } = *run;
         let options = EngineOptions {
             jobs: self.options.jobs,
             start_address: step.start_address,

@@ -6,7 +6,7 @@ use raddle_idx::bitmask::{Bitmask, Point};
 use raddle_idx::compression::BlockFault;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::template::{FileTemplate, TimeTemplate};
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, WriteOptions, Writer};
+use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, Readers, WriteOptions, Writer};
 use std::path::Path;
 
 /// Bytes that differ from sample to sample, as smooth data does.
@@ -139,7 +139,8 @@ fn a_check_counts_every_block() {
     let dataset = Dataset::open(&path).unwrap();
     let (cancel, grid) = (CancelToken::new(), header.grid(16).unwrap());
     let all = raddle_idx::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
-    let check = |field| dataset.check(field, None, &cancel).unwrap();
+    let readers = Readers { jobs: 2, cancel: &cancel };
+    let check = |field| dataset.check(field, None, &readers).unwrap();
     let (rho, id) = (check(0), check(1));
     assert_eq!((rho.blocks, rho.in_hz_order, rho.raw_len_bytes, rho.bad.len()), (all, 0, (all * 4) << 9, 0));
     assert_eq!((id.blocks, id.in_hz_order, id.compressed, id.stored_len_bytes), (all, all, 0, all << 9));
@@ -152,7 +153,7 @@ fn a_check_counts_every_block() {
     assert!(damaged.bad.len() > 3 && damaged.blocks + damaged.bad.len() as u64 == all);
     assert_eq!((damaged.bad[0].block, damaged.bad[0].why.as_str()), (16, "the file does not exist"));
     cancel.cancel();
-    assert!(matches!(dataset.check(0, None, &cancel), Err(IdxError::Core(_))));
+    assert!(matches!(dataset.check(0, None, &readers), Err(IdxError::Core(_))));
 }
 
 #[test]
@@ -178,6 +179,36 @@ fn time_steps_appear_one_by_one() {
     assert!(matches!(dataset.read(&Query { time: Some(5), ..dataset.whole(0) }), Err(IdxError::NoTime { .. })));
     let missing = dataset.read(&Query { time: Some(1), ..dataset.whole(0) });
     assert!(matches!(missing, Err(IdxError::Block { source: BlockFault::NoFile, .. })));
+}
+
+#[test]
+fn replacing_leaves_no_older_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.idx");
+    let mut header = Header::new("t", &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
+    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    let write = |steps: &[u64], options: WriteOptions| {
+        let mut writer = Writer::new(&path, header.clone(), options)?;
+        steps.iter().try_for_each(|step| writer.write(Some(*step), &[&bytes(60, *step)]).map(drop))
+    };
+    let there = || Dataset::open(&path).and_then(|dataset| dataset.steps()).unwrap();
+    write(&[0, 3, 7], WriteOptions::default()).unwrap();
+    write(&[2, 7, 8], replacing()).unwrap();
+    assert_eq!(there(), [Some(2), Some(7), Some(8)]);
+    // Steps without a header would come to life with the range of another's.
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(write(&[9], WriteOptions::default()), Err(IdxError::Exists { .. })));
+    std::fs::write(folder.path().join("t/time_0008/diary.txt"), b"mine").unwrap();
+    assert!(matches!(write(&[9], replacing()), Err(IdxError::Foreign { .. })));
+    std::fs::remove_file(folder.path().join("t/time_0008/diary.txt")).unwrap();
+    write(&[9], replacing()).unwrap();
+    assert_eq!(there(), [Some(9)]);
+    // Also of a dataset that had no steps.
+    let mut plain = Writer::new(&path, Header { time: None, ..header.clone() }, replacing()).unwrap();
+    plain.write(None, &[&bytes(60, 4)]).unwrap();
+    write(&[5], replacing()).unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("t")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!((there(), left), (vec![Some(5)], vec!["time_0005".into()]));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::run::watched;
 use clap::Parser;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use raddle_cli::command::idx::place::{PlaceArgs, open};
+use raddle_cli::command::idx::place::{PlaceArgs, ThreadsArgs, open};
 use raddle_cli::command::idx::read::shape as shape_of;
 use raddle_cli::command::idx::target::TargetArgs;
 use raddle_cli::exit::Exit;
@@ -18,14 +18,16 @@ use raddle_cli::failure::Failure;
 use raddle_cli::options::running::RunningArgs;
 use raddle_cli::render::idx::Info;
 use raddle_cli::render::json;
-use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_cli::team::agreed;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_idx::sample::SampleType;
-use raddle_idx::{IdxError, Patch, SampleBox};
+use raddle_idx::{Patch, Query, Readers, SampleBox};
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 /// Options of writing.
 #[derive(Debug, Parser)]
@@ -43,6 +45,8 @@ struct WriteLine {
 struct ReadLine {
     #[command(flatten)]
     place: PlaceArgs,
+    #[command(flatten)]
+    threads: ThreadsArgs,
 }
 
 /// A box of samples: its first, its counts, one contiguous array per field.
@@ -86,12 +90,8 @@ pub fn idx_write(
 impl Dataset {
     /// Collective.
     fn write(&self, patches: Vec<Patch<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
-        let made = self.writer(ranks.size());
-        let agreed =
-            ranks.agree("describe the dataset", made.as_ref().map_err(|failure| failure.message()).map(|_| ()));
+        let mut writer = agreed(ranks, "describe the dataset", self.writer(ranks.size()))?;
         let failed = |error| Failure::of_idx(&error);
-        let mut writer = made?;
-        agreed.map_err(|error| failed(IdxError::Core(error)))?;
         writer.write_among(self.step, patches, watch, ranks).map_err(failed).map(|report| json(&report))
     }
 
@@ -104,6 +104,7 @@ impl Dataset {
         };
         let fields = self.fields.iter().map(sample).collect::<Result<Vec<_>, Failure>>()?;
         let WriteLine { target, running } = parse(&self.arguments)?;
+        let target = target.with_profile()?;
         let header = target.header(&reversed(&self.shape), &fields, self.step.is_some())?;
         let jobs = (default_jobs() / ranks).max(1);
         target.writer(header, target.options(&running, jobs, self.shape.len())?)
@@ -126,22 +127,56 @@ pub fn idx_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     info.map_err(|failure| errors::of_failure(py, &failure))
 }
 
-/// The bytes of what is named by options of `raddle idx read`, its shape, and the type of its numbers.
+/// Bytes of samples, their shape, and the type of their numbers.
+type Samples = (Vec<u8>, Vec<u64>, String);
+
+/// The samples of what is named by options of `raddle idx read`; on ranks that each name their box, together with the others.
 #[pyfunction]
+#[pyo3(signature = (path, arguments, communicator=None))]
 pub fn idx_read(
     py: Python<'_>,
     path: PathBuf,
     arguments: Vec<OsString>,
+    communicator: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'_, PyArray1<u8>>, Vec<u64>, String)> {
-    let read = detached(py, || {
-        let ReadLine { place } = parse(&arguments)?;
-        let dataset = open(&path)?;
-        let query = place.query(&dataset)?;
-        let shape = shape_of(&dataset, &query)?;
-        let sample = dataset.header().fields[query.field].sample;
-        let bytes = dataset.read(&query).map_err(|error| Failure::of_idx(&error))?;
-        Ok::<_, Failure>((bytes, shape, SampleType { count: 1, ..sample }.to_string()))
-    })?;
-    let (bytes, shape, number) = read.map_err(|failure| errors::of_failure(py, &failure))?;
+    let (bytes, shape, number) = match communicator {
+        None => watched(py, None, |watch| read(&path, &arguments, watch, None))?,
+        Some(communicator) => among(py, communicator, |watch, ranks| read(&path, &arguments, watch, Some(ranks)))?,
+    };
     Ok((bytes.into_pyarray(py), shape, number))
+}
+
+/// Collective, where there are ranks.
+fn read(
+    path: &Path,
+    arguments: &[OsString],
+    watch: &Watch<'_>,
+    ranks: Option<&dyn Communicator>,
+) -> Result<Samples, Failure> {
+    let opened = described(path, arguments, ranks.map(Communicator::size));
+    let (dataset, query, jobs) = match ranks {
+        Some(ranks) => agreed(ranks, "open the dataset", opened)?,
+        None => opened?,
+    };
+    let readers = Readers { jobs, cancel: watch.cancel };
+    let bytes = match ranks {
+        Some(ranks) => dataset.read_among(&query, &readers, ranks),
+        None => dataset.read_by(&query, &readers),
+    };
+    let bytes = bytes.map_err(|error| Failure::of_idx(&error))?;
+    let sample = dataset.header().fields[query.field].sample;
+    Ok((bytes, shape_of(&dataset, &query), SampleType { count: 1, ..sample }.to_string()))
+}
+
+/// What is to be read by this process, or by each of so many ranks.
+fn described(
+    path: &Path,
+    arguments: &[OsString],
+    ranks: Option<usize>,
+) -> Result<(raddle_idx::Dataset, Query, usize), Failure> {
+    let ReadLine { place, threads } = parse(arguments)?;
+    let dataset = open(path)?;
+    let query = if ranks.is_some() { place.part(&dataset)? } else { place.query(&dataset)? };
+    let jobs = threads.jobs.map_or((default_jobs() / ranks.unwrap_or(1)).max(1), NonZeroUsize::get);
+    Ok((dataset, query, jobs))
 }

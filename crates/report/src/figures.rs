@@ -1,5 +1,6 @@
 //! The figures of a run and of the file that it wrote.
 
+use crate::phases;
 use crate::quantity;
 use crate::run::{Bucket, Dataset, File, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH, html};
@@ -15,7 +16,8 @@ const MOST_BOXES: usize = 12;
 /// All figures that `run` and, where it could be looked at, its file give.
 pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
     let of_file = file.map(|file| [sizes(file), chunks(file), ratios(file)]);
-    [stages(run)].into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
+    let of_run = [stages(run), phases::messages(run), phases::memory(run)];
+    of_run.into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
 }
 
 /// A figure on a page, under its title.
@@ -32,8 +34,9 @@ fn stage_names(run: &Run) -> Vec<&str> {
             names.push(stage.stage.as_str());
         }
     }
-    const ORDER: [&str; 11] =
-        ["scan", "plan", "create", "keys", "read", "decode", "regroup", "encode", "place", "commit", "verify"];
+    const ORDER: [&str; 12] = [
+        "scan", "plan", "create", "keys", "read", "decode", "restructure", "regroup", "encode", "place", "commit", "verify",
+    ];
     names.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
     names
 }
@@ -155,29 +158,30 @@ pub fn sizes(file: &File) -> Option<Figure> {
 
 /// How many chunks there are of which size.
 pub fn chunks(file: &File) -> Option<Figure> {
+    let caption = "Chunks by size, from each power of two to the next: before compression, and as stored.".to_owned();
+    let series = [(&file.chunks.by_logical_len[..], "before compression"), (&file.chunks.by_stored_len[..], "stored")];
+    histogram(Figure::new("chunks", "Sizes of chunks", caption), series)
+}
+
+/// Draws how many there are of which size, two series side by side; `None` if there are none.
+pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> Option<Figure> {
     const HEIGHT: f64 = 150.0;
     const FOOT: f64 = 166.0;
     let exponent = |bucket: &Bucket| bucket.from_len_bytes.checked_ilog2().unwrap_or(0);
-    let all = || file.chunks.by_logical_len.iter().chain(&file.chunks.by_stored_len);
+    let all = || series.iter().flat_map(|(buckets, _)| *buckets);
     let (first, last) = (all().map(exponent).min()?, all().map(exponent).max()?);
     let most = all().map(|bucket| bucket.count).max().filter(|&most| most > 0)?;
-    let caption = "Chunks by size, from each power of two to the next: before compression, and as stored.".to_owned();
-    let mut figure = Figure::new("chunks", "Sizes of chunks", caption);
     let step = WIDTH / f64::from(last - first + 1);
     figure.line([0.0, FOOT, WIDTH, FOOT]);
-    for (series, (buckets, name)) in
-        [(&file.chunks.by_logical_len, "before compression"), (&file.chunks.by_stored_len, "stored")]
-            .into_iter()
-            .enumerate()
-    {
+    for (number, (buckets, name)) in series.into_iter().enumerate() {
         for bucket in buckets {
             let width = (step * 0.42).min(40.0);
             let middle = (f64::from(exponent(bucket) - first) + 0.5) * step;
-            let x = middle + if series == 0 { -width } else { 0.0 };
+            let x = middle + if number == 0 { -width } else { 0.0 };
             let height = (bucket.count as f64 / most as f64 * HEIGHT).max(1.0);
             let count = quantity::count(bucket.count);
             let what = format!("{name}, {} or more: {count}", quantity::size(bucket.from_len_bytes));
-            figure.rectangle([x, FOOT - height, width, height], COLOURS[series], &what);
+            figure.rectangle([x, FOOT - height, width, height], COLOURS[number], &what);
             if width >= count.len() as f64 * 6.0 {
                 figure.text(x + width / 2.0, FOOT - height - 3.0, Anchor::Middle, WIDTH, &count);
             }
@@ -189,7 +193,9 @@ pub fn chunks(file: &File) -> Option<Figure> {
         let label = quantity::size(1 << at).replace(".00", "");
         figure.text((f64::from(at - first) + 0.5) * step, FOOT + 14.0, Anchor::Middle, WIDTH, &label);
     }
-    figure.legend(&[("before compression".to_owned(), COLOURS[0]), ("stored".to_owned(), COLOURS[1])]);
+    let entries: Vec<(String, &str)> =
+        series.iter().zip(COLOURS).map(|((_, name), colour)| ((*name).to_owned(), colour)).collect();
+    figure.legend(&entries);
     Some(figure)
 }
 

@@ -11,6 +11,7 @@ pub mod escape;
 pub mod figures;
 pub mod measured;
 pub mod page;
+mod phases;
 pub mod quantity;
 pub mod run;
 pub mod svg;

@@ -3,6 +3,7 @@
 use crate::comparisons;
 use crate::figures;
 use crate::measured::Measurement;
+use crate::phases;
 use crate::quantity;
 use crate::run::{File, Run, Stage};
 use crate::svg::{Figure, html};
@@ -75,13 +76,18 @@ pub fn page(all: &[Shown]) -> String {
         [one] => format!("raddle {}", one.subject.command().unwrap_or("run")),
         several => format!("{} raddle runs", several.len()),
     };
+    let runs = all.iter().filter_map(|shown| match &shown.subject {
+        Subject::Run(of) => Some((shown.name.as_str(), &of.run)),
+        Subject::Measurement(_) => None,
+    });
+    let compared = phases::compared(runs);
     let sections: String = all.iter().map(|shown| section(shown, all.len() > 1)).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{sections}</main>\n</body>\n</html>\n",
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{compared}{sections}</main>\n</body>\n</html>\n",
         title = html(&title)
     )
 }
@@ -116,6 +122,7 @@ fn of_run(shown: &ShownRun) -> String {
         text.push_str(&figures::element(&figure));
         if figure.name == "stages" {
             text.push_str(&stage_table(run));
+            text.push_str(&phases::phase_table(run));
             text.push_str(&predictions(run));
         }
     }
@@ -136,6 +143,10 @@ fn facts_of_run(run: &Run) -> String {
         ("input", size(run.input_len_bytes)),
         ("output", size(run.output_len_bytes)),
         ("uncompressed", size(run.logical_len_bytes)),
+        ("samples", size(run.sample_len_bytes)),
+        ("stored", size(run.stored_len_bytes)),
+        ("phases", run.phases.clone()),
+        ("ranks", run.phases.as_ref().and(run.ranks).map(quantity::count)),
         ("input rate", rate),
         ("datasets", run.datasets.map(quantity::count)),
         ("metadata", size(run.metadata_len_bytes)),

@@ -38,8 +38,61 @@ pub struct Run {
     pub prediction: Option<Prediction>,
     /// Stages outside of the engine.
     pub stages: Vec<Stage>,
-    /// What the engine did.
+    /// What the engine did; nothing if it was not asked.
+    #[serde(deserialize_with = "or_default")]
     pub engine: Engine,
+    /// What samples went through between ranks, of runs of idx.
+    pub phases: Option<String>,
+    /// Ranks.
+    pub ranks: Option<u64>,
+    /// Bytes of the samples.
+    pub sample_len_bytes: Option<u64>,
+    /// Bytes of the blocks as stored.
+    pub stored_len_bytes: Option<u64>,
+    /// Messages that brought samples into power-of-two boxes, by rank.
+    pub restructure_messages: Vec<Messages>,
+    /// Messages that brought parts of blocks to those that write them, by rank.
+    pub aggregate_messages: Vec<Messages>,
+    /// Memory of every rank.
+    pub rank_memory: Vec<Memory>,
+    /// Time steps, each reported as a run.
+    pub steps: Vec<Run>,
+}
+
+/// The default in place of `null`.
+fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(from: D) -> std::result::Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// Messages of a rank.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Messages {
+    /// How many it sent.
+    pub messages: u64,
+    /// Their bytes.
+    pub len_bytes: u64,
+    /// How many from each power of two of bytes to the next.
+    pub by_log2_len: Vec<u64>,
+}
+
+impl Messages {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.messages = self.messages.saturating_add(other.messages);
+        self.len_bytes = self.len_bytes.saturating_add(other.len_bytes);
+        self.by_log2_len.resize(self.by_log2_len.len().max(other.by_log2_len.len()), 0);
+        for (mine, theirs) in self.by_log2_len.iter_mut().zip(&other.by_log2_len) {
+            *mine = mine.saturating_add(*theirs);
+        }
+    }
+
+    /// Of all ranks.
+    pub fn sum(all: &[Self]) -> Self {
+        let mut sum = Self::default();
+        all.iter().for_each(|of_rank| sum.add(of_rank));
+        sum
+    }
 }
 
 /// Memory of a run.
@@ -52,6 +105,15 @@ pub struct Memory {
     pub budget_peak_bytes: Option<u64>,
     /// Largest resident set.
     pub peak_rss_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// The most of both.
+    fn raise(&mut self, other: &Self) {
+        self.budget_bytes = self.budget_bytes.max(other.budget_bytes);
+        self.budget_peak_bytes = self.budget_peak_bytes.max(other.budget_peak_bytes);
+        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+    }
 }
 
 /// What the engine did.
@@ -154,12 +216,44 @@ impl Run {
     /// # Errors
     /// If it is none.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
-        let run: Self =
+        let mut run: Self =
             serde_json::from_slice(text).map_err(|source| ReportError::Json { path: path.to_path_buf(), source })?;
+        for step in std::mem::take(&mut run.steps) {
+            run.add_step(step);
+        }
         if run.all_stages().next().is_none() {
             return Err(ReportError::NoStages { path: path.to_path_buf() });
         }
         Ok(run)
+    }
+
+    /// Adds a time step: times, bytes and messages of all steps together, the most memory of any.
+    fn add_step(&mut self, step: Self) {
+        fn add<T: Copy + Default + std::ops::Add<Output = T>>(sum: &mut Option<T>, more: Option<T>) {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or_default() + more);
+            }
+        }
+        add(&mut self.elapsed_s, step.elapsed_s);
+        add(&mut self.sample_len_bytes, step.sample_len_bytes);
+        add(&mut self.stored_len_bytes, step.stored_len_bytes);
+        self.stages.extend(step.stages);
+        self.engine.stages.extend(step.engine.stages);
+        self.engine.jobs = self.engine.jobs.max(step.engine.jobs);
+        self.output = self.output.take().or(step.output);
+        self.phases = self.phases.take().or(step.phases);
+        self.ranks = self.ranks.max(step.ranks);
+        self.memory.raise(&step.memory);
+        let of_ranks = [
+            (&mut self.restructure_messages, step.restructure_messages),
+            (&mut self.aggregate_messages, step.aggregate_messages),
+        ];
+        for (all, more) in of_ranks {
+            all.resize(all.len().max(more.len()), Messages::default());
+            all.iter_mut().zip(&more).for_each(|(mine, more)| mine.add(more));
+        }
+        self.rank_memory.resize(self.rank_memory.len().max(step.rank_memory.len()), Memory::default());
+        self.rank_memory.iter_mut().zip(&step.rank_memory).for_each(|(mine, more)| mine.raise(more));
     }
 
     /// Its stages, of the engine and outside.
@@ -179,5 +273,12 @@ mod tests {
         assert_eq!(refused("{}"), "run.json: no report of a run: it tells of no stages");
         let run = r#"{"stages": [{"stage": "scan", "wall_s": 1}], "something": "newer"}"#;
         assert_eq!(Run::parse(Path::new("run.json"), run.as_bytes()).unwrap().all_stages().count(), 1);
+        let step = r#"{"elapsed_s": 2, "phases": "three", "stages": [{"stage": "restructure", "wall_s": 1}],
+            "engine": null, "aggregate_messages": [{"messages": 3, "len_bytes": 12, "by_log2_len": [0, 0, 3]}],
+            "rank_memory": [{"peak_rss_bytes": 7}]}"#;
+        let steps = Run::parse(Path::new("run.json"), format!(r#"{{"steps": [{step}, {step}]}}"#).as_bytes()).unwrap();
+        assert_eq!((steps.elapsed_s, steps.phases.as_deref(), steps.all_stages().count()), (Some(4.0), Some("three"), 2));
+        assert_eq!((steps.aggregate_messages[0].messages, steps.aggregate_messages[0].by_log2_len[2]), (6, 6));
+        assert_eq!(steps.rank_memory[0].peak_rss_bytes, Some(7));
     }
 }

@@ -10,6 +10,16 @@ pub type Result<T, E = TuneError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
+    /// A value that an option of `raddle idx write` cannot have.
+    #[error("{}: [idx] {option} cannot be {value}", path.display())]
+    IdxValue {
+        /// Profile.
+        path: PathBuf,
+        /// Option.
+        option: &'static str,
+        /// Value.
+        value: Value,
+    },
     /// The operating system refused.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {

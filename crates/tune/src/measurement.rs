@@ -145,6 +145,7 @@ impl Measurement {
             together: Some(together),
             settings: Default::default(),
             layout: Default::default(),
+            idx: Default::default(),
         };
         for (knob, measured) in search.measured(&limits) {
             profile.put(knob, measured);

@@ -46,6 +46,36 @@ pub struct Profile {
     /// What the file holds: applied to other programs only where the user allows it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layout: BTreeMap<Knob, Measured>,
+    /// How IDX is written: options of `raddle idx write`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub idx: BTreeMap<IdxOption, Measured>,
+}
+
+/// An option of `raddle idx write` that a profile can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdxOption {
+    /// Size of power-of-two boxes: `default`, `expanded` or `64x64x64`.
+    Box,
+    /// Blocks per file.
+    BlocksPerFile,
+    /// Ranks that make and write blocks.
+    Aggregators,
+}
+
+impl IdxOption {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Box => "box",
+            Self::BlocksPerFile => "blocks_per_file",
+            Self::Aggregators => "aggregators",
+        }
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        matches!((self, value), (Self::Box, Value::Text(_)) | (Self::BlocksPerFile | Self::Aggregators, Value::Whole(1..)))
+    }
 }
 
 /// A libhdf5.
@@ -143,7 +173,13 @@ impl Profile {
                 knob.check(&measured.value)?;
             }
         }
-        Ok(profile)
+        match profile.idx.iter().find(|(option, measured)| !option.takes(&measured.value)) {
+            Some((option, measured)) => {
+                let (path, value) = (path.to_path_buf(), measured.value.clone());
+                Err(TuneError::IdxValue { path, option: option.name(), value })
+            }
+            None => Ok(profile),
+        }
     }
 
     /// Its text.
@@ -259,6 +295,9 @@ mod tests {
         assert!(refused(&EXAMPLE.replace("max_inflation = 1.1", "max_inflation = \"much\"")).contains("line"));
         let misplaced = refused(&EXAMPLE.replace("[layout.chunk]", "[settings.chunk]"));
         assert!(misplaced.contains("belongs under [layout.chunk]"), "{misplaced}");
+        let idx = EXAMPLE.replace("[layout.chunk]", "[idx.aggregators]").replace("[11, 360, 32]", "4");
+        assert_eq!(Profile::parse(Path::new("mine.toml"), &idx).unwrap().idx[&IdxOption::Aggregators].value, Value::Whole(4));
+        assert!(refused(&idx.replace("value = 4\n", "value = 0\n")).contains("aggregators cannot be 0"));
         let wrong = refused(&EXAMPLE.replace("[11, 360, 32]", "\"large\""));
         assert!(wrong.contains("chunk cannot be large"), "{wrong}");
     }

@@ -121,7 +121,7 @@ fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
     }
     let run = Run::parse(path, &text).map_err(|error| of_report(&error))?;
     let (file, file_missing) =
-        match run.output.as_deref().filter(|_| !arguments.no_files).map(|output| look(arguments, output)) {
+        match run.output.as_deref().filter(|_| !arguments.no_files && run.phases.is_none()).map(|output| look(arguments, output)) {
             Some(Ok(file)) => (Some(file), None),
             Some(Err(reason)) => (None, Some(reason)),
             None => (None, None),

@@ -5,6 +5,7 @@ pub mod differences;
 pub mod events;
 pub mod histogram;
 pub mod idx;
+pub mod idx_plan;
 pub mod inspection;
 pub mod keys;
 pub mod measurement;

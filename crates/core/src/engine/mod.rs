@@ -108,7 +108,8 @@ pub trait TileWork: Sync {
         0
     }
 
-    /// Ends a worker thread: adds what it counted of stages inside [`TileWork::assemble`] (read, decode) to `stages`.
+    /// Ends a worker thread: adds what it counted of stages inside [`TileWork::assemble`] (read, decode; the time of encode,
+    /// where filling a tile is part of it) to `stages`.
     /// The engine takes their time off that of regroup.
     fn retire(&self, worker: Self::Worker, stages: &mut StageTable) {
         let _ = (worker, stages);

@@ -21,12 +21,13 @@ const CELL: usize = 8;
 /// Most rows of a cell.
 const CELL_ROWS: usize = CELL / 2;
 
-/// Calls `$walk` with the side that goes from `$array` to `$block`, samples as arrays of a length that the compiler knows.
-macro_rules! encode_by_length {
-    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr) => {
-        encode_by_length!($array, $block, $len, |$side| $walk, 1 2 4 8 12 16 24)
+/// Calls `$walk` with the side of `$array` and `$block` that `$fixed` is where samples are arrays of a length that the compiler
+/// knows, else `$any`.
+macro_rules! by_length {
+    ($array:expr, $block:expr, $len:expr, $way:ident, |$side:ident| $walk:expr) => {
+        by_length!($array, $block, $len, $way, |$side| $walk, 1 2 4 8 12 16 24)
     };
-    ($array:expr, $block:expr, $len:expr, |$side:ident| $walk:expr, $($fixed:literal)*) => {
+    ($array:expr, $block:expr, $len:expr, encode, |$side:ident| $walk:expr, $($fixed:literal)*) => {
         match $len {
             $($fixed => {
                 let $side =
@@ -39,6 +40,19 @@ macro_rules! encode_by_length {
             }
         }
     };
+    ($array:expr, $block:expr, $len:expr, decode, |$side:ident| $walk:expr, $($fixed:literal)*) => {
+        match $len {
+            $($fixed => {
+                let $side =
+                    &mut Decode { array: $array.as_chunks_mut::<$fixed>().0, block: $block.as_chunks::<$fixed>().0 };
+                $walk
+            })*
+            len => {
+                let $side = &mut DecodeAny { array: $array, block: $block, sample_len_bytes: len };
+                $walk
+            }
+        }
+    };
 }
 
 /// Copies the samples of `run` that `array` holds into `block`; other places of the block stay as they are.
@@ -47,7 +61,7 @@ macro_rules! encode_by_length {
 /// If `array` or `block` is shorter than its grid says, or the run is not of the array's resolution.
 pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
-    encode_by_length!(array, block, sample_len_bytes, |side| walk(run, &overlap, side));
+    by_length!(array, block, sample_len_bytes, encode, |side| walk(run, &overlap, side));
 }
 
 /// Appends the samples of `run` that `array` holds to `out`, x fastest and without gaps, and tells which they are; `None`
@@ -62,6 +76,30 @@ pub fn gather(
     out: &mut Vec<u8>,
     sample_len_bytes: usize,
 ) -> Option<ArrayGrid> {
+    let (gathered, overlap, strides) = packed(run, grid)?;
+    let start = out.len();
+    out.resize(start + gathered.counts.iter().product::<u64>() as usize * sample_len_bytes, 0);
+    let packed = &mut out[start..];
+    by_length!(array, packed, sample_len_bytes, encode, |side| rows(&overlap, 0, &strides, side));
+    Some(gathered)
+}
+
+/// Puts what [`gather`] of an array with the same samples has packed into `array`.
+///
+/// # Panics
+/// As [`encode`].
+pub fn scatter(run: &Run, grid: &ArrayGrid, array: &mut [u8], packed_samples: &[u8], sample_len_bytes: usize) {
+    let Some((_, overlap, strides)) = packed(run, grid) else { return };
+    by_length!(array, packed_samples, sample_len_bytes, decode, |side| rows(&overlap, 0, &strides, side));
+}
+
+/// The samples that [`gather`] packs; `None` if there are none.
+pub fn gathered(run: &Run, grid: &ArrayGrid) -> Option<ArrayGrid> {
+    packed(run, grid).map(|(gathered, ..)| gathered)
+}
+
+/// The samples of a run that an array holds, packed: which, where in the array, and the strides of the packed ones.
+fn packed(run: &Run, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MAX_RANK])> {
     let overlap = Overlap::of(run, grid)?;
     let first = |axis: usize| overlap.ranges[axis].start;
     let counts: [usize; MAX_RANK] = std::array::from_fn(|axis| overlap.ranges[axis].len());
@@ -70,7 +108,6 @@ pub fn gather(
         counts: counts.map(|count| count as u64),
         log2_spacing: run.log2_spacing,
     };
-    let strides = gathered.strides().map(|stride| stride as usize);
     let from_first = Overlap {
         ranges: counts.map(|count| 0..count),
         steps: overlap.steps,
@@ -78,11 +115,7 @@ pub fn gather(
             overlap.bases[axis].wrapping_add(first(axis).wrapping_mul(overlap.steps[axis]))
         }),
     };
-    let start = out.len();
-    out.resize(start + counts.iter().product::<usize>() * sample_len_bytes, 0);
-    let packed = &mut out[start..];
-    encode_by_length!(array, packed, sample_len_bytes, |side| rows(&from_first, 0, &strides, side));
-    Some(gathered)
+    Some((gathered, from_first, gathered.strides().map(|stride| stride as usize)))
 }
 
 /// Copies the samples of `run` that `array` holds from `block` into `array`.
@@ -91,15 +124,7 @@ pub fn gather(
 /// As [`encode`].
 pub fn decode(run: &Run, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
-    macro_rules! of_length {
-        ($($len:literal)*) => {
-            match sample_len_bytes {
-                $($len => walk(run, &overlap, &mut Decode { array: array.as_chunks_mut::<$len>().0, block: block.as_chunks::<$len>().0 }),)*
-                len => walk(run, &overlap, &mut DecodeAny { array, block, sample_len_bytes: len }),
-            }
-        };
-    }
-    of_length!(1 2 4 8 12 16 24);
+    by_length!(array, block, sample_len_bytes, decode, |side| walk(run, &overlap, side));
 }
 
 /// Which of a run's samples lie in the array, and where there.

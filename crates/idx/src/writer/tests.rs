@@ -205,13 +205,26 @@ fn one_to_eight_ranks_write_the_files_of_one_process() {
             let samples: u64 = 40 * 27 * 33;
             assert_eq!((report.ranks as u64, report.sample_len_bytes), (ranks, samples * 28));
             assert_eq!(report.restructure_messages.len() as u64, ranks);
-            let sent = |of: &[Traffic]| of.iter().map(|traffic| traffic.len_bytes).sum::<u64>();
+            let sent = |of: &[crate::Traffic]| of.iter().map(|traffic| traffic.len_bytes).sum::<u64>();
             let moves = (sent(&report.restructure_messages), sent(&report.aggregate_messages));
             match (ranks, phases) {
                 (1, _) => assert_eq!(moves, (0, 0)),
                 (_, Phases::Two) => assert!(moves.0 == 0 && moves.1 > 0, "{moves:?}"),
                 _ => assert!(moves.0 > 0 && moves.1 > 0, "{moves:?}"),
             }
+            assert_eq!(report.rank_memory.len() as u64, ranks);
+            let engine = report.engine.as_ref().unwrap();
+            let of = |stage: Stage| engine.stages.iter().chain(&report.stages).filter(move |of| of.stage == stage);
+            let restructured = of(Stage::Restructure).map(|of| (of.bytes, of.rank)).collect::<Vec<_>>();
+            match (ranks, phases) {
+                (2.., Phases::Three) => {
+                    let sent = report.restructure_messages.iter().map(|sent| sent.len_bytes);
+                    assert_eq!(restructured, sent.zip(0..).collect::<Vec<_>>());
+                }
+                _ => assert!(restructured.is_empty(), "{restructured:?}"),
+            }
+            assert!(of(Stage::Encode).all(|of| of.wall_s > 0.0) && of(Stage::Place).count() > 0);
+            assert_eq!(report.stages.iter().filter(|of| of.stage == Stage::Commit).count() as u64, ranks);
         }
     }
 }

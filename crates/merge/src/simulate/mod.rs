@@ -8,6 +8,7 @@ mod rates;
 mod statistic;
 mod traffic;
 
+pub use raddle_core::spread::Spread;
 pub use rates::Rates;
 pub use statistic::Statistic;
 pub use traffic::Regrouping;
@@ -54,33 +55,6 @@ pub struct SimulatedMachine {
     pub memory_limit_bytes: u64,
     /// How fast it is.
     pub rates: Rates,
-}
-
-/// Least, mean and most of something over all ranks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// Least.
-    pub least: f64,
-    /// Mean.
-    pub mean: f64,
-    /// Most.
-    pub most: f64,
-}
-
-impl Spread {
-    fn of(values: impl ExactSizeIterator<Item = f64> + Clone) -> Self {
-        let count = values.len().max(1) as f64;
-        Self {
-            least: values.clone().fold(f64::INFINITY, f64::min),
-            mean: values.clone().sum::<f64>() / count,
-            most: values.fold(0.0, f64::max),
-        }
-    }
-
-    /// How much more than the mean the most is, as a share of it.
-    pub fn imbalance(&self) -> f64 {
-        if self.mean > 0.0 { self.most / self.mean - 1.0 } else { 0.0 }
-    }
 }
 
 /// What planning cost this process.

@@ -4,8 +4,7 @@ use super::inputs::Inputs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::CoreError;
-use raddle_core::progress::Watch;
-use raddle_idx::{Dataset, IdxError, Query};
+use raddle_idx::{Dataset, IdxError, Query, Readers};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -29,7 +28,7 @@ pub struct Unequal {
 ///
 /// # Errors
 /// If the dataset has other fields, counts or time steps, or either side cannot be read.
-pub fn compare(dataset: &Dataset, inputs: &Inputs, watch: &Watch<'_>) -> Result<Vec<Unequal>, Failure> {
+pub fn compare(dataset: &Dataset, inputs: &Inputs, readers: &Readers<'_>) -> Result<Vec<Unequal>, Failure> {
     let header = dataset.header();
     let path = dataset.path().display();
     let refused = |why: &str| Failure::new(Exit::Mismatch, &format!("{path}: {why}"));
@@ -49,11 +48,11 @@ pub fn compare(dataset: &Dataset, inputs: &Inputs, watch: &Watch<'_>) -> Result<
             let rows_at_once = (PIECE_LEN_BYTES / array.row_len_bytes().max(1)).max(1);
             let (mut row, mut samples) = (0, 0);
             while row < inputs.rows() {
-                watch.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
+                readers.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
                 let rows = row..inputs.rows().min(row + rows_at_once);
                 let region = inputs.region(&rows);
                 let query = Query { time: *time, start: region.start, end: region.end, ..dataset.whole(number) };
-                let got = dataset.read(&query).map_err(|error| Failure::of_idx(&error))?;
+                let got = dataset.read_by(&query, readers).map_err(|error| Failure::of_idx(&error))?;
                 let want = array.read_rows(rows.clone())?;
                 let len = sample.len_bytes();
                 samples += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count() as u64;

@@ -4,8 +4,10 @@ mod compare;
 pub mod info;
 mod inputs;
 pub mod place;
+pub mod plan;
 pub mod read;
 pub mod target;
+mod tuning;
 pub mod verify;
 pub mod view;
 pub mod write;
@@ -19,6 +21,8 @@ use crate::team::Team;
 pub enum IdxCommand {
     /// Write arrays of HDF5, .npy or raw files as the fields or time steps of an IDX dataset
     Write(write::WriteArgs),
+    /// Tell what each of many ranks would send, make and hold to write a dataset; writes nothing
+    Plan(plan::PlanArgs),
     /// Read a box of a dataset at a resolution into an .npy or raw file
     Read(read::ReadArgs),
     /// Tell what a dataset holds
@@ -32,7 +36,7 @@ pub enum IdxCommand {
 impl IdxCommand {
     /// Whether ranks share its work.
     pub fn is_for_ranks(&self) -> bool {
-        matches!(self, Self::Write(_))
+        matches!(self, Self::Write(_) | Self::Read(_))
     }
 }
 
@@ -40,7 +44,8 @@ impl IdxCommand {
 pub fn run(command: &IdxCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
         IdxCommand::Write(arguments) => write::run(arguments, team),
-        IdxCommand::Read(arguments) => read::run(arguments),
+        IdxCommand::Plan(arguments) => plan::run(arguments),
+        IdxCommand::Read(arguments) => read::run(arguments, team),
         IdxCommand::Info(arguments) => info::run(arguments),
         IdxCommand::Verify(arguments) => verify::run(arguments),
         IdxCommand::View(arguments) => view::run(arguments),

@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_idx::bitmask::MAX_RANK;
 use raddle_idx::{Dataset, Query};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 
@@ -35,6 +36,15 @@ pub struct PlaceArgs {
     missing_as_default: bool,
 }
 
+/// Options of those that read many blocks.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Running")]
+pub struct ThreadsArgs {
+    /// Threads that read and decode [default: the cores this process may use]
+    #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
 /// Samples along an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Along {
@@ -53,7 +63,7 @@ fn along(text: &str) -> Result<Along, String> {
         let (start, end) = (start.parse().ok()?, end.parse().ok()?);
         Some(Along { axis: axis(name)?, range: start..end })
     });
-    let parsed = parsed.filter(|along| !along.range.is_empty());
+    let parsed = parsed.filter(|along| along.range.start <= along.range.end);
     parsed.ok_or_else(|| "samples along an axis are AXIS=START:END, for example z=5:9".to_owned())
 }
 
@@ -66,8 +76,18 @@ impl PlaceArgs {
     /// The query for what is meant.
     ///
     /// # Errors
-    /// If it is not in the dataset.
+    /// If it is not in the dataset, or no sample of it is of the resolution.
     pub fn query(&self, dataset: &Dataset) -> Result<Query, Failure> {
+        let query = self.part(dataset)?;
+        dataset.grid(&query).map_err(|error| Failure::of_idx(&error))?;
+        Ok(query)
+    }
+
+    /// The same for a part of what is meant, which may have no sample of the resolution.
+    ///
+    /// # Errors
+    /// If there is no such field.
+    pub fn part(&self, dataset: &Dataset) -> Result<Query, Failure> {
         let header = dataset.header();
         let field = match &self.field {
             None => 0,
@@ -86,7 +106,6 @@ impl PlaceArgs {
         }
         query.resolution = self.resolution.unwrap_or(query.resolution);
         query.missing_as_default = self.missing_as_default;
-        dataset.grid(&query).map_err(|error| Failure::of_idx(&error))?;
         Ok(query)
     }
 
@@ -103,7 +122,7 @@ mod tests {
     #[test]
     fn ranges_along_axes() {
         assert_eq!(along("z=5:9"), Ok(Along { axis: 2, range: 5..9 }));
-        for wrong in ["z=5", "w=1:2", "z=9:5", "z=1:1", "=1:2", "zz=1:2", "z=-1:2"] {
+        for wrong in ["z=5", "w=1:2", "z=9:5", "=1:2", "zz=1:2", "z=-1:2"] {
             assert!(along(wrong).is_err(), "{wrong}");
         }
     }

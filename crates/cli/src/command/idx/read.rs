@@ -1,12 +1,20 @@
-//! `raddle idx read`: a box of a dataset as an array.
+//! `raddle idx read`: a box of a dataset as an array, read by threads and ranks.
 
-use super::place::{PlaceArgs, open};
+use super::place::{PlaceArgs, ThreadsArgs, open};
+use super::write::share;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use raddle_idx::Dataset;
+use crate::options::running::TellingArgs;
+use crate::team::Team;
+use crate::watching::Watching;
+use raddle_idx::grid::ArrayGrid;
 use raddle_idx::npy::NpyHead;
-use std::io::Write;
+use raddle_idx::{Dataset, Query, Readers};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Options of `raddle idx read`.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,6 +34,12 @@ pub struct ReadArgs {
 
     #[command(flatten)]
     place: PlaceArgs,
+
+    #[command(flatten)]
+    threads: ThreadsArgs,
+
+    #[command(flatten)]
+    telling: TellingArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -33,51 +47,99 @@ Examples:
   raddle idx read flow.idx -o rho.npy                                  the first field, whole
   raddle idx read flow.idx -o small.npy --resolution 12                every so many samples along each axis
   raddle idx read flow.idx -o plane.npy --field v --step 3 --box z=7:8
+  mpirun -n 4 raddle idx read flow.idx -o rho.npy                      each rank reads and writes its share
 
 A block that is missing is an error unless --missing-as-default is given; a damaged one always is.";
 
-/// Reads and writes.
-pub fn run(arguments: &ReadArgs) -> Result<Exit, Failure> {
-    let dataset = open(&arguments.input)?;
-    let query = arguments.place.query(&dataset)?;
-    let failed = |error| Failure::of_idx(&error);
-    let (samples, shape) = (dataset.read(&query).map_err(failed)?, shape(&dataset, &query)?);
-    let sample = dataset.header().fields[query.field].sample;
-    let is_npy = arguments.output.extension().is_some_and(|ending| ending == "npy");
-    let head = if is_npy { NpyHead::to_bytes(sample.number, &shape) } else { Vec::new() };
-    put(&arguments.output, arguments.force, &[&head, &samples])?;
-    Ok(Exit::Done)
+/// Collective. Reads and writes.
+pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
+    let watching = Watching::start_telling_among(team, &arguments.telling, "idx read")?;
+    watching.conclude(|watch| {
+        let opened = open(&arguments.input).and_then(|dataset| Ok((arguments.place.query(&dataset)?, dataset)));
+        let (query, dataset) = team.agree("open the dataset", opened)?;
+        let ranks = team.ranks();
+        let failed = |error| Failure::of_idx(&error);
+        let grid = dataset.grid(&query).map_err(failed)?;
+        let rows = share(grid.counts[grid.slowest_axis()], ranks.rank(), ranks.size());
+        let (part, before) = rows_of(&query, &grid, &rows);
+        let jobs = arguments.threads.jobs.map_or(team.default_jobs(), NonZeroUsize::get);
+        let readers = Readers { jobs, cancel: watch.cancel };
+        let samples = match ranks.size() {
+            1 => dataset.read_by(&query, &readers),
+            _ => dataset.read_among(&part, &readers, ranks),
+        };
+        let samples = samples.map_err(failed)?;
+        let sample = dataset.header().fields[query.field].sample;
+        let is_npy = arguments.output.extension().is_some_and(|ending| ending == "npy");
+        let head = if is_npy { NpyHead::to_bytes(sample.number, &shape(&dataset, &query)) } else { Vec::new() };
+        let offset = head.len() as u64 + before * sample.len_bytes() as u64;
+        let mut parts = vec![(offset, samples.as_slice())];
+        parts.extend(team.leads().then_some((0, head.as_slice())));
+        put_among(team, &arguments.output, arguments.force, &parts)?;
+        Ok(Exit::Done)
+    })
+}
+
+/// The part of a query that gives some rows of its array, and how many samples lie before them. Rows are those along the
+/// slowest axis with more than one sample, so that the part is one run of the array.
+fn rows_of(query: &Query, grid: &ArrayGrid, rows: &Range<u64>) -> (Query, u64) {
+    let axis = grid.slowest_axis();
+    let at = |row: u64| grid.origin[axis] + (row << grid.log2_spacing[axis]);
+    let mut part = *query;
+    (part.start[axis], part.end[axis]) = match rows.is_empty() {
+        true => (query.start[axis], query.start[axis]),
+        false => (at(rows.start), at(rows.end).min(query.end[axis])),
+    };
+    (part, rows.start * grid.strides()[axis])
 }
 
 /// Shape of what a query gives, slowest axis first, components last.
-pub fn shape(dataset: &Dataset, query: &raddle_idx::Query) -> Result<Vec<u64>, Failure> {
+pub fn shape(dataset: &Dataset, query: &Query) -> Vec<u64> {
     let header = dataset.header();
-    let grid = dataset.grid(query).map_err(|error| Failure::of_idx(&error))?;
-    let mut shape: Vec<u64> = grid.counts[..header.rank].iter().rev().copied().collect();
+    let counts = ArrayGrid::counts_of_box(&header.bitmask, &query.start, &query.end, query.resolution);
+    let mut shape: Vec<u64> = counts[..header.rank].iter().rev().copied().collect();
     let components = header.fields[query.field].sample.count;
     if components > 1 {
         shape.push(components as u64);
     }
-    Ok(shape)
+    shape
 }
 
 /// Writes a file that appears under its name when it is whole.
 ///
 /// # Errors
 /// If it exists and must not be replaced, or cannot be written.
-pub fn put(path: &Path, replace: bool, parts: &[&[u8]]) -> Result<(), Failure> {
+pub fn put(path: &Path, replace: bool, bytes: &[u8]) -> Result<(), Failure> {
+    put_among(&Team::alone(), path, replace, &[(0, bytes)])
+}
+
+/// Collective. The same by ranks that each write `parts` at their places.
+fn put_among(team: &Team, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Failure> {
     let failed = |cause: std::io::Error| Failure::writing(path, &cause);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder).map_err(failed)?;
-    parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
+    let create = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        tempfile::Builder::new().permissions(permissions()).tempfile_in(folder).map_err(failed)
+    };
+    let created = team.agree("create the output", team.leads().then(create).transpose())?;
+    let name = team.paths_of_first(|| Ok(created.iter().map(|file| file.path().to_path_buf()).collect()))?;
+    let write = || {
+        let file = std::fs::OpenOptions::new().write(true).open(&name[0])?;
+        parts.iter().try_for_each(|(offset, bytes)| file.write_all_at(bytes, *offset))?;
+        file.sync_all()
+    };
+    team.agree("write the output", write().map_err(failed))?;
+    let named = created.map_or(Ok(()), |file| give_name(file, path, replace));
+    team.agree("name the output", named)
+}
+
+fn give_name(file: NamedTempFile, path: &Path, replace: bool) -> Result<(), Failure> {
     let named = if replace { file.persist(path) } else { file.persist_noclobber(path) };
     match named {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
             Err(Failure::new(Exit::Output, &format!("{}: exists", path.display())).hint("replace it with --force"))
         }
-        Err(error) => Err(failed(error.error)),
+        Err(error) => Err(Failure::writing(path, &error.error)),
     }
 }
 

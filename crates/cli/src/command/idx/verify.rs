@@ -9,8 +9,11 @@ use crate::failure::Failure;
 use crate::options::running::RunningArgs;
 use crate::render::idx;
 use crate::watching::Watching;
+use raddle_core::engine::default_jobs;
+use raddle_idx::Readers;
 use raddle_idx::check::FieldCheck;
 use serde::Serialize;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Options of `raddle idx verify`.
@@ -66,10 +69,12 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let dataset = open(&arguments.input)?;
         let failed = |error| Failure::of_idx(&error);
+        let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+        let readers = Readers { jobs, cancel: watch.cancel };
         let mut checks = Vec::new();
         for step in dataset.steps().map_err(failed)? {
             for field in 0..dataset.header().fields.len() {
-                checks.push(dataset.check(field, step, watch.cancel).map_err(failed)?);
+                checks.push(dataset.check(field, step, &readers).map_err(failed)?);
             }
         }
         let is_compared = !arguments.against.is_empty();
@@ -77,7 +82,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         let unequal = match is_compared && is_whole {
             true => {
                 let inputs = arguments.arrays.open(&arguments.against, &arguments.running.reader)?;
-                compare(&dataset, &inputs, watch)?
+                compare(&dataset, &inputs, &readers)?
             }
             false => Vec::new(),
         };

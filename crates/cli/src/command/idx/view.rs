@@ -1,11 +1,14 @@
 //! `raddle idx view`: a picture of a slice.
 
-use super::place::{AXES, PlaceArgs, axis, open};
+use super::place::{AXES, PlaceArgs, ThreadsArgs, axis, open};
 use super::read::put;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::picture::{Picture, Range};
-use raddle_idx::{Dataset, Query};
+use raddle_core::cancel::CancelToken;
+use raddle_core::engine::default_jobs;
+use raddle_idx::{Dataset, Query, Readers};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Longest side of a picture unless a resolution is named: what a screen shows.
@@ -41,6 +44,9 @@ pub struct ViewArgs {
 
     #[command(flatten)]
     place: PlaceArgs,
+
+    #[command(flatten)]
+    threads: ThreadsArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -101,7 +107,8 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     }
     let failed = |error| Failure::of_idx(&error);
     let grid = dataset.grid(&query).map_err(failed)?;
-    let samples = dataset.read(&query).map_err(failed)?;
+    let jobs = arguments.threads.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let samples = dataset.read_by(&query, &Readers { jobs, cancel: &CancelToken::new() }).map_err(failed)?;
     let at = arguments.component * sample.number.len_bytes();
     let values = samples.chunks(sample.len_bytes()).map(|bytes| sample.number.value_of(&bytes[at..])).collect();
     let [width, height] = shown.map(|axis| grid.counts[axis]);
@@ -109,7 +116,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let png = picture
         .to_png(arguments.range)
         .map_err(|error| Failure::new(Exit::Limit, &format!("{}: {error}", arguments.output.display())))?;
-    put(&arguments.output, arguments.force, &[&png])?;
+    put(&arguments.output, arguments.force, &png)?;
     Ok(Exit::Done)
 }
 

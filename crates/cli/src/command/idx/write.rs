@@ -2,6 +2,7 @@
 
 use super::inputs::{ArrayArgs, Inputs};
 use super::target::TargetArgs;
+use super::tuning::{Subject, Tried, save, tune};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use raddle_core::progress::{Event, Stage, Watch};
 use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport, Writer};
 use serde::Serialize;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Options of `raddle idx write`.
@@ -25,6 +27,13 @@ pub struct WriteArgs {
 
     #[command(flatten)]
     target: TargetArgs,
+
+    /// Write the first time step in several ways before, and take what is faster; =FILE keeps it in a profile
+    ///
+    /// Box, blocks per file and aggregators, as far as no option or profile says them. Takes the time of some ten to fifty
+    /// writes of a time step, in a hidden folder beside the output.
+    #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true, conflicts_with = "append", help_heading = "Layout")]
+    tune: Option<Option<PathBuf>>,
 
     #[command(flatten)]
     arrays: ArrayArgs,
@@ -51,22 +60,40 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
         let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
         let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
-        let header = arguments.target.header(&inputs.counts, &inputs.fields, has_steps)?;
+        let target = team.agree("read the profile", arguments.target.with_profile())?;
+        let mut header = target.header(&inputs.counts, &inputs.fields, has_steps)?;
         let ranks = team.ranks();
         let rows = share(inputs.rows(), ranks.rank(), ranks.size());
         let held_len_bytes = inputs.row_len_bytes().saturating_mul(rows.end - rows.start);
-        let options = arguments.options(team, inputs.counts.len(), held_len_bytes);
-        let options = team.agree("fit the samples into memory", options)?;
-        let mut writer = team.agree("begin the output", arguments.target.writer(header, options))?;
+        let options = arguments.options(&target, team, inputs.counts.len(), held_len_bytes);
+        let mut options = team.agree("fit the samples into memory", options)?;
+        let mut first = None;
+        let mut tuned = Vec::new();
+        if let (Some(profile), Some((step, of_step))) = (&arguments.tune, inputs.steps.first()) {
+            let patches = team.agree("read the inputs", read(&inputs, of_step.clone(), &rows, watch))?;
+            let subject = Subject { header: &header, options: &options, step: *step, patches: &patches };
+            let found = tune(&target, &subject, team, watch)?;
+            found.target.apply_blocks_per_file(&mut header);
+            options = found.target.apply_ranks(options, inputs.counts.len())?;
+            let saved = match profile {
+                Some(path) if team.leads() => save(path, &found.tried, target.output()),
+                _ => Ok(()),
+            };
+            team.agree("write the profile", saved)?;
+            (first, tuned) = (Some(patches), found.tried);
+        }
+        let mut writer = team.agree("begin the output", target.writer(header, options))?;
         let mut reports = Vec::new();
         for (step, of_step) in &inputs.steps {
-            let read = read(&inputs, of_step.clone(), &rows, watch);
-            let patches = team.agree("read the inputs", read)?;
+            let patches = match first.take() {
+                Some(patches) => patches,
+                None => team.agree("read the inputs", read(&inputs, of_step.clone(), &rows, watch))?,
+            };
             let written = writer.write_among(*step, patches, watch, ranks);
             reports.push(written.map_err(|error| Failure::of_idx(&error))?);
         }
         if team.leads() {
-            tell(arguments, &writer, &reports)?;
+            tell(arguments, &writer, &reports, &tuned)?;
         }
         Ok(Exit::Done)
     })
@@ -76,15 +103,33 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
 #[derive(Debug, Serialize)]
 struct Steps<'a> {
     steps: &'a [WriteReport],
+    /// What was tried before, with --tune.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tuned: &'a [Tried],
 }
 
-fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport]) -> Result<(), Failure> {
-    arguments.running.write_report(&Steps { steps: reports })?;
-    if arguments.running.telling.quiet { Ok(()) } else { print(&idx::written(writer.header(), reports)) }
+fn tell(arguments: &WriteArgs, writer: &Writer, reports: &[WriteReport], tuned: &[Tried]) -> Result<(), Failure> {
+    arguments.running.write_report(&Steps { steps: reports, tuned })?;
+    if arguments.running.telling.quiet {
+        return Ok(());
+    }
+    print(&format!("{}{}", lines(tuned), idx::written(writer.header(), reports)))
+}
+
+/// What was tried, a line each.
+fn lines(tuned: &[Tried]) -> String {
+    let line = |of: &Tried| {
+        let measured = of.ratio.zip(of.interval).map_or(String::new(), |(ratio, [low, high])| {
+            format!(": {ratio:.2} times as long ({low:.2} to {high:.2}, {} blocks)", of.blocks)
+        });
+        let taken = if of.is_taken { ", taken" } else { "" };
+        format!("{} {}: {}{taken}{measured}\n", of.option.name().replace('_', " "), of.value, of.verdict.words())
+    };
+    tuned.iter().map(line).collect()
 }
 
 /// The rows that rank number `rank` of `ranks` reads.
-fn share(rows: u64, rank: usize, ranks: usize) -> Range<u64> {
+pub(super) fn share(rows: u64, rank: usize, ranks: usize) -> Range<u64> {
     let bound = |rank: usize| (u128::from(rows) * rank as u128 / ranks as u128) as u64;
     bound(rank)..bound(rank + 1)
 }
@@ -114,8 +159,14 @@ fn read(
 
 impl WriteArgs {
     /// The options of one that holds `held_len_bytes` of samples.
-    fn options(&self, team: &Team, axes: usize, held_len_bytes: u64) -> Result<WriteOptions, Failure> {
-        let mut options = self.target.options(&self.running, team.default_jobs(), axes)?;
+    fn options(
+        &self,
+        target: &TargetArgs,
+        team: &Team,
+        axes: usize,
+        held_len_bytes: u64,
+    ) -> Result<WriteOptions, Failure> {
+        let mut options = target.options(&self.running, team.default_jobs(), axes)?;
         let limit_bytes = options.memory_limit_bytes;
         options.memory_limit_bytes = limit_bytes.checked_sub(held_len_bytes).ok_or_else(|| {
             let (held, limit) = (quantity::size(held_len_bytes), quantity::size(limit_bytes));

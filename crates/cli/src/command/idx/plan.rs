@@ -1,0 +1,159 @@
+//! `raddle idx plan`: what each of many ranks would do to write a dataset, without samples and without doing it.
+
+use super::inputs::{Shape, shape};
+use super::target::{Imposed, PhaseCount, imposed};
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::TellingArgs;
+use crate::options::size::Size;
+use crate::render::idx_plan;
+use crate::watching::Watching;
+use raddle_idx::sample::SampleType;
+use raddle_idx::simulate::{Simulation, rank_grid, regular_partition, simulate};
+use raddle_idx::{Field, Header, WriteOptions};
+use serde::Serialize;
+use std::num::NonZeroUsize;
+
+/// Options of `raddle idx plan`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlanArgs {
+    /// Number of ranks
+    #[arg(long, value_name = "N")]
+    ranks: NonZeroUsize,
+
+    /// Samples that each rank holds, slowest axis first, for example 60x60x60
+    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    per_rank: Shape,
+
+    /// Ranks along each axis, slowest first [default: as nearly equal as can be]
+    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    grid: Option<Shape>,
+
+    /// Types of the samples of each field: float32, float64[3]
+    #[arg(long = "field", value_name = "TYPE", value_delimiter = ',', default_value = "float32", value_parser = sample)]
+    fields: Vec<SampleType>,
+
+    /// Base-2 logarithm of the samples per block [default: 15]
+    #[arg(long, value_name = "N")]
+    bits_per_block: Option<u32>,
+
+    /// Blocks per file [default: 256]
+    #[arg(long, value_name = "N")]
+    blocks_per_file: Option<u64>,
+
+    /// What samples go through between ranks: two or three
+    #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three)]
+    phases: PhaseCount,
+
+    /// Power-of-two boxes to compare, as of `raddle idx write`
+    #[arg(long = "box", value_name = "SIZE", value_delimiter = ',', default_value = "default,expanded", value_parser = imposed)]
+    imposed: Vec<Imposed>,
+
+    /// How many ranks make and write blocks [default: all]
+    #[arg(long, value_name = "N")]
+    aggregators: Option<NonZeroUsize>,
+
+    /// Threads of each rank
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: NonZeroUsize,
+
+    /// Memory of each rank for what is made of the samples [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    telling: TellingArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle idx plan --ranks 65536 --per-rank 15x15x15                  default and expanded boxes beside each other
+  raddle idx plan --ranks 65536 --per-rank 60x60x60 --field float32[4],float32[4] --phases two
+  raddle idx plan --ranks 4096 --per-rank 30x30x30 --aggregators 256 --json
+
+The plan is that of `raddle idx write` by so many ranks with raw blocks; only the messages are counted instead of sent.";
+
+fn sample(text: &str) -> Result<SampleType, String> {
+    text.parse().map_err(|_| "not a type such as float32 or float64[3]".to_owned())
+}
+
+/// One box size, simulated.
+#[derive(Debug, Serialize)]
+pub struct Choice {
+    /// Its name.
+    #[serde(rename = "box")]
+    pub imposed: String,
+    /// What ranks would do.
+    #[serde(flatten)]
+    pub simulation: Simulation,
+}
+
+/// What was simulated.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// Ranks along each axis, slowest first.
+    pub grid: Vec<u64>,
+    /// Samples of each rank, slowest axis first.
+    pub per_rank: Vec<u64>,
+    /// Fields.
+    pub fields: Vec<String>,
+    /// Each box size.
+    pub boxes: Vec<Choice>,
+}
+
+/// Simulates and prints.
+pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
+    let watching = Watching::start_telling(&arguments.telling, "idx plan")?;
+    watching.conclude(|watch| {
+        let failed = |error| Failure::of_idx(&error);
+        let axes = arguments.per_rank.0.len();
+        let reversed = |shape: &[u64]| shape.iter().rev().copied().collect::<Vec<u64>>();
+        let ranks = arguments.ranks.get();
+        let grid = arguments.grid.as_ref().map_or_else(|| rank_grid(ranks as u64, axes), |grid| reversed(&grid.0));
+        if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64) {
+            return Err(Failure::usage(&format!("--grid: ranks along {axes} axes whose product is {ranks} are needed")));
+        }
+        if arguments.phases == PhaseCount::One {
+            return Err(Failure::usage("--phases one sends no messages; two or three can be planned"));
+        }
+        let per_rank = reversed(&arguments.per_rank.0);
+        let counts: Vec<u64> = grid.iter().zip(&per_rank).map(|(ranks, samples)| ranks.saturating_mul(*samples)).collect();
+        let field = |(number, sample): (usize, &SampleType)| Field::new(&format!("field{number}"), *sample);
+        let refused = |error: raddle_idx::header::HeaderError| Failure::usage(&error.to_string());
+        let fields = arguments.fields.iter().enumerate().map(field).collect();
+        let mut header = Header::new("simulated", &counts, fields).map_err(refused)?;
+        let level = header.bitmask.max_level();
+        header.bits_per_block = arguments.bits_per_block.unwrap_or(header.bits_per_block).min(level);
+        header.blocks_per_file = arguments.blocks_per_file.unwrap_or(header.blocks_per_file);
+        header.check().map_err(refused)?;
+        let partition = regular_partition(&grid, &per_rank);
+        let mut boxes = Vec::new();
+        // Without the first phase there are no boxes to compare.
+        let compared = if arguments.phases == PhaseCount::Two { &arguments.imposed[..1] } else { &arguments.imposed[..] };
+        for imposed in compared {
+            watch.cancel.check().map_err(|error| failed(error.into()))?;
+            let options = WriteOptions {
+                jobs: arguments.threads.get(),
+                memory_limit_bytes: arguments.memory.map_or(1 << 30, |memory| memory.0),
+                phases: arguments.phases.phases(),
+                imposed: imposed.counts(axes)?,
+                aggregators: arguments.aggregators,
+                ..WriteOptions::default()
+            };
+            let simulation = simulate(&header, &partition, &options).map_err(failed)?;
+            let name = if arguments.phases == PhaseCount::Two { "none".to_owned() } else { imposed.to_string() };
+            boxes.push(Choice { imposed: name, simulation });
+        }
+        let fields = arguments.fields.iter().map(ToString::to_string).collect();
+        let plan = Plan { grid: reversed(&grid), per_rank: arguments.per_rank.0.clone(), fields, boxes };
+        arguments.telling.write_report(&plan)?;
+        print(&if arguments.json { crate::render::json(&plan) } else { idx_plan::text(&plan) })?;
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,257 @@
+//! `raddle idx write --tune`: writes the first time step in several ways beside the output, and says which are faster.
+//!
+//! The samples and the ranks are those of the run, so that nothing is guessed of them. Runs come in blocks, each with the
+//! default and every candidate once, in drawn order, as `raddle tune` has them, and so are the verdicts its. One setting is
+//! changed at a time. Invariant: all ranks hear of the same times, so that they choose the same.
+
+use super::target::{Imposed, TargetArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::team::Team;
+use raddle_core::communicator::CommunicatorExt;
+use raddle_core::progress::Watch;
+use raddle_idx::{Header, IdxError, Patch, Phases, WriteOptions, Writer};
+use raddle_tune::fingerprint::{FileSystem, Machine};
+use raddle_tune::knob::Value;
+use raddle_tune::profile::{Evidence, FORM, IdxOption, Measured, MeasuredLibrary, Metric, Profile};
+use raddle_tune::statistics::{LEAST_BLOCKS, Verdict, estimate, order_of_block, verdicts};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Most blocks: a quick look, of which a median of seven ratios comes.
+const MOST_BLOCKS: usize = 7;
+
+/// Time after which no further block is begun, once there are as many as something can be said from.
+const ENOUGH_S: f64 = 30.0;
+
+/// Candidates that are slower than this in the first block are not tried again.
+const HOPELESS: f64 = 1.5;
+
+/// Drawn orders are the same in every run.
+const SEED: u64 = 6;
+
+/// A setting that was tried.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tried {
+    /// Option.
+    pub option: IdxOption,
+    /// Its value.
+    pub value: Value,
+    /// Elapsed time against the default's, where there were blocks enough.
+    pub ratio: Option<f64>,
+    /// Bounds of the 95 % confidence interval of `ratio`.
+    pub interval: Option<[f64; 2]>,
+    /// Blocks.
+    pub blocks: u32,
+    /// What that says.
+    pub verdict: Verdict,
+    /// Whether the output is written so.
+    pub is_taken: bool,
+}
+
+/// What is written, and by whom.
+pub struct Subject<'a> {
+    /// Header of the dataset with the settings that stand.
+    pub header: &'a Header,
+    /// Options that stand.
+    pub options: &'a WriteOptions,
+    /// Time step.
+    pub step: Option<u64>,
+    /// Samples of this rank.
+    pub patches: &'a [Patch<'a>],
+}
+
+/// What was found: every candidate, and the target with those that help.
+pub struct Tuned {
+    /// Candidates.
+    pub tried: Vec<Tried>,
+    /// The target.
+    pub target: TargetArgs,
+}
+
+/// Collective. Tries what no option says.
+///
+/// # Errors
+/// If a trial cannot be written.
+pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Team, watch: &Watch<'_>) -> Result<Tuned, Failure> {
+    let ranks = team.ranks();
+    let candidates = candidates(target, subject, ranks.size());
+    let folder = target.output().parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let make = || tempfile::Builder::new().prefix(".raddle-tune-").tempdir_in(folder);
+    let made = team.leads().then(make).transpose().map_err(|cause| Failure::writing(folder, &cause));
+    let scratch = team.agree("make a folder for trials", made)?;
+    let path = team.paths_of_first(|| Ok(scratch.iter().map(|folder| folder.path().to_path_buf()).collect()))?;
+    let axes = subject.header.rank;
+    let mut arms = vec![target.clone()];
+    for (option, value) in &candidates {
+        let mut arm = target.clone();
+        arm.set(*option, value)?;
+        arms.push(arm);
+    }
+    let (mut times, mut alive) = (vec![Vec::new(); arms.len()], vec![true; arms.len()]);
+    let mut spent_s = 0.0;
+    for block in 0..MOST_BLOCKS {
+        if arms.len() == 1 || (block >= LEAST_BLOCKS && spent_s > ENOUGH_S) {
+            break;
+        }
+        for at in order_of_block(SEED, block as u64, arms.len()).into_iter().filter(|at| alive[*at]) {
+            let elapsed_s = trial(&arms[at], subject, (&path[0], axes), team, watch)?;
+            times[at].push(elapsed_s);
+            spent_s += elapsed_s;
+        }
+        let default_s = times[0].last().copied().unwrap_or(0.0);
+        for at in (1..arms.len()).filter(|_| block == 0) {
+            alive[at] = times[at].last().is_some_and(|elapsed_s| *elapsed_s < HOPELESS * default_s);
+        }
+    }
+    let estimates: Vec<_> = times[1..].iter().map(|of_arm| estimate(&times[0], of_arm, SEED)).collect();
+    let verdicts = verdicts(&estimates);
+    let mut tried: Vec<Tried> = candidates
+        .into_iter()
+        .zip(estimates.iter().zip(&verdicts))
+        .map(|((option, value), (estimate, verdict))| Tried {
+            option,
+            value,
+            ratio: estimate.map(|of| of.ratio),
+            interval: estimate.map(|of| of.interval),
+            blocks: estimate.map_or(0, |of| of.blocks),
+            verdict: *verdict,
+            is_taken: false,
+        })
+        .collect();
+    let mut chosen = target.clone();
+    for option in [IdxOption::Box, IdxOption::BlocksPerFile, IdxOption::Aggregators] {
+        let better = tried.iter_mut().filter(|of| of.option == option && of.verdict == Verdict::Better);
+        let best = better.min_by(|a, b| a.ratio.unwrap_or(1.0).total_cmp(&b.ratio.unwrap_or(1.0)));
+        if let Some(best) = best {
+            best.is_taken = true;
+            chosen.set(option, &best.value)?;
+        }
+    }
+    Ok(Tuned { tried, target: chosen })
+}
+
+/// Values of options that the user did not give.
+fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, Value)> {
+    let mut all = Vec::new();
+    if ranks > 1 && subject.options.phases == Phases::Three && !target.has(IdxOption::Box) {
+        all.push((IdxOption::Box, Value::Text(Imposed::Expanded.to_string())));
+    }
+    if !target.has(IdxOption::BlocksPerFile) {
+        let (usual, blocks) = (subject.header.blocks_per_file, subject.header.block_count());
+        let sizes = [usual / 4, usual * 4].into_iter().filter(|size| *size > 0);
+        // Beyond the blocks that there are, all lie in one file.
+        all.extend(sizes.filter(|size| *size < 4 * blocks).map(|size| (IdxOption::BlocksPerFile, Value::Whole(size))));
+    }
+    if !target.has(IdxOption::Aggregators) && subject.options.phases != Phases::One {
+        let fewer = [ranks / 2, ranks / 4].into_iter().filter(|fewer| *fewer > 0);
+        all.extend(fewer.map(|fewer| (IdxOption::Aggregators, Value::Whole(fewer as u64))));
+    }
+    all
+}
+
+/// Collective. Writes the step in one way and removes it again; the time of the slowest rank.
+fn trial(
+    arm: &TargetArgs,
+    subject: &Subject<'_>,
+    (folder, axes): (&Path, usize),
+    team: &Team,
+    watch: &Watch<'_>,
+) -> Result<f64, Failure> {
+    let failed = |error| Failure::of_idx(&error);
+    let ranks = team.ranks();
+    let mut header = subject.header.clone();
+    arm.apply_blocks_per_file(&mut header);
+    let options = arm.apply_ranks(subject.options.clone(), axes)?;
+    let made = Writer::new(&folder.join("trial.idx"), header, options).map_err(failed);
+    let mut writer = team.agree("begin a trial", made)?;
+    let patches = subject.patches.iter().map(borrowed).collect();
+    let started = Instant::now();
+    writer.write_among(subject.step, patches, watch, ranks).map_err(failed)?;
+    let told = ranks.all_gather_u64(started.elapsed().as_secs_f64().to_bits());
+    let times = told.map_err(|error| failed(IdxError::Core(error)))?;
+    let cleared = if team.leads() { clear(folder) } else { Ok(()) };
+    team.agree("remove a trial", cleared)?;
+    Ok(times.into_iter().map(f64::from_bits).fold(0.0, f64::max))
+}
+
+/// The same samples, not owned.
+fn borrowed<'s>(patch: &'s Patch<'_>) -> Patch<'s> {
+    let arrays = patch.arrays.iter().map(|array| Cow::Borrowed(array.as_ref())).collect();
+    Patch { region: patch.region, arrays }
+}
+
+/// Removes what is in a folder.
+fn clear(folder: &Path) -> Result<(), Failure> {
+    let remove = || {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
+        }
+        Ok(())
+    };
+    remove().map_err(|cause: std::io::Error| Failure::writing(folder, &cause))
+}
+
+/// Puts what was found to help into the profile at `path`, which may be there already.
+///
+/// # Errors
+/// If it is no profile or cannot be written.
+pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::of_tune(&error);
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut profile = match path.exists() {
+        true => Profile::read(path).map_err(failed)?,
+        false => Profile {
+            form: FORM,
+            program: concat!("raddle ", env!("CARGO_PKG_VERSION")).to_owned(),
+            workload: "idx write".to_owned(),
+            measured_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            readable_by: None,
+            max_inflation: 1.0,
+            machine: Machine::here(),
+            file_system: FileSystem::of_folder(folder).map_err(failed)?,
+            hdf5: MeasuredLibrary { version: "none".to_owned(), library: "none".to_owned() },
+            together: None,
+            settings: BTreeMap::new(),
+            layout: BTreeMap::new(),
+            idx: BTreeMap::new(),
+        },
+    };
+    profile.idx.clear();
+    for of in tried.iter().filter(|of| of.is_taken) {
+        let (Some(ratio), Some(interval)) = (of.ratio, of.interval) else { continue };
+        let evidence = Evidence { ratio, interval, blocks: of.blocks, metric: Metric::WallS, inflation: 1.0 };
+        profile.idx.insert(of.option, Measured { value: of.value.clone(), force: false, evidence });
+    }
+    profile.write(path).map_err(failed)
+}
+
+impl TargetArgs {
+    /// Takes a value of a profile or trial where no option was given for it.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub fn set(&mut self, option: IdxOption, value: &Value) -> Result<(), Failure> {
+        let refused = || {
+            Failure::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()))
+        };
+        if self.has(option) {
+            return Ok(());
+        }
+        match (option, value) {
+            (IdxOption::Box, Value::Text(text)) => self.set_box(text).map_err(|_| refused())?,
+            (IdxOption::BlocksPerFile, Value::Whole(count)) => self.set_blocks_per_file(*count),
+            (IdxOption::Aggregators, Value::Whole(count)) => {
+                let count = usize::try_from(*count).ok().and_then(NonZeroUsize::new);
+                self.set_aggregators(count.ok_or_else(refused)?);
+            }
+            _ => return Err(refused()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! A simulated write of IDX as text.
+
+use super::quantity::{count, counted, seconds, size};
+use super::table::{Align, Columns};
+use crate::command::idx::plan::{Choice, Plan};
+use raddle_core::spread::Spread;
+use raddle_idx::simulate::SimulatedMessages;
+
+/// The report as lines: what all choices have in common, then each of them.
+pub fn text(plan: &Plan) -> String {
+    let Some(first) = plan.boxes.first().map(|choice| &choice.simulation) else { return String::new() };
+    let mut text = format!(
+        "{} ({}) with {} samples each: {} in {} of {}\n",
+        counted(first.ranks, "rank"),
+        product(&plan.grid),
+        product(&plan.per_rank),
+        size(first.sample_len_bytes),
+        counted(first.files, "file"),
+        counted(first.blocks, "block"),
+    );
+    plan.boxes.iter().for_each(|choice| text.push_str(&of_choice(choice)));
+    text
+}
+
+fn product(counts: &[u64]) -> String {
+    counts.iter().map(|along| count(*along)).collect::<Vec<_>>().join(" x ")
+}
+
+fn of_choice(choice: &Choice) -> String {
+    let simulation = &choice.simulation;
+    let mut text = match &simulation.imposed_counts {
+        Some(counts) => {
+            let mut counts = counts.to_vec();
+            while counts.len() > 1 && counts.last() == Some(&1) {
+                counts.pop();
+            }
+            counts.reverse();
+            let boxes = counted(simulation.boxes, "box");
+            format!("\n{} boxes: {} samples, {boxes} on {}\n", choice.imposed, product(&counts), counted(simulation.holders, "rank"))
+        }
+        None => "\nwithout restructuring\n".to_owned(),
+    };
+    let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
+    let mut columns = Columns::new(&titles);
+    let mut row = |title: &str, spread: Spread, shown: &dyn Fn(f64) -> String| {
+        columns.row(&[title.to_owned(), shown(spread.least), shown(spread.mean), shown(spread.most)]);
+    };
+    let whole = |value: f64| count(value.round() as u64);
+    let bytes = |value: f64| size(value as u64);
+    let phases = [("restructure", &simulation.restructure), ("regroup", &simulation.aggregate)];
+    for (name, messages) in phases.into_iter().filter(|(_, messages)| messages.rounds > 0) {
+        row(&format!("{name}: messages"), messages.messages, &whole);
+        row(&format!("{name}: bytes sent"), messages.len_bytes, &bytes);
+    }
+    row("blocks made, by aggregators", simulation.aggregators.blocks, &whole);
+    row("their bytes", simulation.aggregators.raw_len_bytes, &bytes);
+    row("memory: samples", simulation.memory.samples_len_bytes, &bytes);
+    row("memory: restructured", simulation.memory.restructure_len_bytes, &bytes);
+    row("memory: blocks", simulation.memory.engine_len_bytes, &bytes);
+    text.push_str(&columns.render());
+    text.push_str(&format!(
+        "{}, imbalance {:.1} % of bytes; ",
+        counted(simulation.aggregators.count, "aggregator"),
+        simulation.aggregators.raw_len_bytes.imbalance() * 100.0
+    ));
+    let lengths = phases.into_iter().filter(|(_, messages)| messages.rounds > 0);
+    let lengths: Vec<String> = lengths.map(|(name, messages)| format!("{name} {}", lengths_of(messages))).collect();
+    text.push_str(&format!("lengths of messages: {}\n", lengths.join("; ")));
+    let planner = &simulation.planner;
+    let peak = planner.peak_rss_bytes.map(|bytes| format!(", {} resident", size(bytes))).unwrap_or_default();
+    text.push_str(&format!(
+        "planned here in {}{peak}: restructure {}, blocks {}, messages {}\n",
+        seconds(planner.restructure_s + planner.blocks_s + planner.messages_s),
+        seconds(planner.restructure_s),
+        seconds(planner.blocks_s),
+        seconds(planner.messages_s),
+    ));
+    text
+}
+
+/// Median and longest of all messages, by powers of two.
+fn lengths_of(messages: &SimulatedMessages) -> String {
+    let all: u64 = messages.by_log2_len.iter().sum();
+    let mut before = 0;
+    let median = messages.by_log2_len.iter().position(|count| {
+        before += count;
+        2 * before >= all
+    });
+    match (median, messages.by_log2_len.len()) {
+        (Some(median), 1..) if all > 0 => {
+            format!("half below {}, all below {}", size(2 << median), size(1 << messages.by_log2_len.len()))
+        }
+        _ => "none".to_owned(),
+    }
+}

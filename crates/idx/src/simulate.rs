@@ -1,0 +1,425 @@
+//! Writing by many ranks, planned in one process and not carried out: what they would send each other, make and hold.
+//!
+//! The boxes go through the planning of a write: the same restructuring and its rounds, the same files and blocks, the same
+//! dealing of blocks to owners; only the messages are counted instead of sent. Invariant: no samples are needed and nothing is
+//! written.
+
+use crate::bitmask::{MAX_RANK, Point};
+use crate::error::{IdxError, Result};
+use crate::exchange::{MESSAGES_LEN_BYTES, each_parcel};
+use crate::grid::blocks;
+use crate::header::Header;
+use crate::options::{Phases, WriteOptions};
+use crate::region::SampleBox;
+use crate::restructure::{Restructuring, check_partition};
+use crate::step::{Homes, StepPlan, lattice, samples_in};
+use crate::traffic::Traffic;
+use crate::work::{Samples, StepWork};
+use raddle_core::engine::{EngineOptions, Schedule, rehearse};
+use raddle_core::regroup::piece_len_bytes;
+use raddle_core::report::peak_rss_bytes;
+use raddle_core::spread::Spread;
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Messages of all ranks in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimulatedMessages {
+    /// How many a rank sends.
+    pub messages: Spread,
+    /// Bytes that a rank sends.
+    pub len_bytes: Spread,
+    /// Messages of all ranks by the base-2 logarithm of their length, rounded down.
+    pub by_log2_len: Vec<u64>,
+    /// Those of rank 0.
+    pub of_rank_0: Traffic,
+    /// Times that ranks exchange messages.
+    pub rounds: u64,
+    /// By rank.
+    #[serde(skip)]
+    pub by_rank: Vec<Traffic>,
+}
+
+impl SimulatedMessages {
+    fn new(by_rank: Vec<Traffic>, rounds: u64) -> Self {
+        let mut all = Traffic::default();
+        by_rank.iter().for_each(|of_rank| all.add(of_rank));
+        Self {
+            messages: Spread::of(by_rank.iter().map(|of_rank| of_rank.messages as f64)),
+            len_bytes: Spread::of(by_rank.iter().map(|of_rank| of_rank.len_bytes as f64)),
+            by_log2_len: all.by_log2_len,
+            of_rank_0: by_rank.first().cloned().unwrap_or_default(),
+            rounds,
+            by_rank,
+        }
+    }
+}
+
+/// Who makes and writes the blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Aggregators {
+    /// Ranks that make any.
+    pub count: u64,
+    /// Blocks that each of them makes.
+    pub blocks: Spread,
+    /// Their bytes before compression.
+    pub raw_len_bytes: Spread,
+}
+
+/// What ranks hold, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SimulatedMemory {
+    /// Samples that a rank begins with.
+    pub samples_len_bytes: Spread,
+    /// Boxes after restructuring that are not among these, and messages.
+    pub restructure_len_bytes: Spread,
+    /// Blocks being made and what is sent for them.
+    pub engine_len_bytes: Spread,
+}
+
+/// What planning cost this process.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PlannerCost {
+    /// Restructuring.
+    pub restructure_s: f64,
+    /// Files, blocks, who holds and who makes them.
+    pub blocks_s: f64,
+    /// Counting messages.
+    pub messages_s: f64,
+    /// Largest resident set of the process by then, where the system tells.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// A simulated write of one time step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Ranks.
+    pub ranks: u64,
+    /// Phases.
+    pub phases: Phases,
+    /// Bytes of the samples.
+    pub sample_len_bytes: u64,
+    /// Files.
+    pub files: u64,
+    /// Blocks, each counted once per field.
+    pub blocks: u64,
+    /// Samples per axis of the power-of-two boxes, x first, if there are any.
+    pub imposed_counts: Option<Point>,
+    /// Power-of-two boxes.
+    pub boxes: u64,
+    /// Ranks that hold samples after restructuring.
+    pub holders: u64,
+    /// Messages of the first phase.
+    pub restructure: SimulatedMessages,
+    /// Messages that bring parts of blocks to those that make them.
+    pub aggregate: SimulatedMessages,
+    /// Those.
+    pub aggregators: Aggregators,
+    /// Memory.
+    pub memory: SimulatedMemory,
+    /// What planning cost here.
+    pub planner: PlannerCost,
+}
+
+/// Boxes of `counts` samples on a grid of `ranks` ranks per axis, both x first; rank numbers run along x first.
+pub fn regular_partition(ranks: &[u64], counts: &[u64]) -> Vec<Vec<SampleBox>> {
+    let all: u64 = ranks.iter().product();
+    let of_rank = |mut number: u64| {
+        let mut start = Vec::new();
+        for (along, count) in ranks.iter().zip(counts) {
+            start.push(number % along * count);
+            number /= along;
+        }
+        vec![SampleBox::new(&start, counts)]
+    };
+    (0..all).map(of_rank).collect()
+}
+
+/// Ranks per axis for so many ranks, as nearly equal as their prime factors allow, the most along x.
+pub fn rank_grid(ranks: u64, axes: usize) -> Vec<u64> {
+    let (mut rest, mut factors, mut factor) = (ranks, Vec::new(), 2);
+    while rest > 1 {
+        if factor * factor > rest {
+            factor = rest;
+        }
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
+        factor += 1;
+    }
+    let mut grid = vec![1; axes.max(1)];
+    for factor in factors.into_iter().rev() {
+        if let Some(least) = grid.iter_mut().min_by_key(|along| **along) {
+            *least *= factor;
+        }
+    }
+    grid.sort_unstable_by_key(|along| std::cmp::Reverse(*along));
+    grid
+}
+
+/// Says what ranks that hold the boxes of `partition` would do to write a time step of `header`.
+///
+/// # Errors
+/// If the boxes are not the dataset, once, or a rank's memory does not hold its work.
+pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOptions) -> Result<Simulation> {
+    let path = PathBuf::from("simulated");
+    header.check().map_err(|source| IdxError::Header { path: path.clone(), source })?;
+    let refused = |source| IdxError::Partition { path: path.clone(), source: Box::new(source) };
+    let (ranks, domain) = (partition.len(), SampleBox { start: header.start, end: header.end });
+    let sample_lens: Vec<usize> = header.fields.iter().map(|field| field.sample.len_bytes()).collect();
+    let per_sample: u64 = sample_lens.iter().map(|len| *len as u64).sum();
+    let len_of = |of: &SampleBox| of.sample_count().unwrap_or(u64::MAX).saturating_mul(per_sample);
+
+    let started = Instant::now();
+    check_partition(&domain, partition).map_err(refused)?;
+    let plan = match options.phases {
+        Phases::Three if ranks > 1 => Some(Restructuring::new(&domain, partition, options.imposed).map_err(refused)?),
+        _ => None,
+    };
+    let restructure_s = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let restructure = plan.as_ref().map_or_else(
+        || SimulatedMessages::new(vec![Traffic::default(); ranks], 0),
+        |plan| restructure_messages(plan, &sample_lens, ranks),
+    );
+    let mut messages_s = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
+    let moved = plan.as_ref().map(|plan| plan.partition(ranks));
+    let after = moved.as_deref().unwrap_or(partition);
+    let grid = domain.grid();
+    let step = StepPlan::new(header, &grid, "");
+    let samples = Samples { header, domain: &grid, held: &[] };
+    let compressions = vec![crate::compression::Compression::None; header.fields.len()];
+    let homes = (ranks > 1).then(|| Homes::new(header, after));
+    let work = StepWork::new(samples, &step, path.clone(), &compressions, options.effort, homes);
+    let engine = EngineOptions {
+        jobs: options.jobs,
+        start_address: step.start_address,
+        owners: options.aggregators,
+        ..EngineOptions::default()
+    };
+    let rehearsal = rehearse(&step.tiles, &work, ranks, &engine, options.memory_limit_bytes)?;
+    let schedule = &rehearsal.schedule;
+    let holders = Holders::new(header, after);
+    let blocks_s = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let aggregate = aggregate_messages(header, &step, schedule, &holders, ranks);
+    messages_s += started.elapsed().as_secs_f64();
+
+    let (mut blocks, mut raw) = (vec![0u64; ranks], vec![0u64; ranks]);
+    let index = step.tiles.tile_index();
+    for (batch, owner) in schedule.batches.iter().zip(&schedule.owners) {
+        blocks[*owner as usize] += batch.tiles;
+        for tile in index.tiles_in(batch) {
+            raw[*owner as usize] += step.tiles.arrays[tile.array as usize].tile_len_bytes();
+        }
+    }
+    let making = |of: &[u64]| -> Vec<f64> {
+        of.iter().zip(&blocks).filter(|(_, blocks)| **blocks > 0).map(|(value, _)| *value as f64).collect()
+    };
+    let of_boxes = |partition: &[Vec<SampleBox>]| -> Vec<u64> {
+        partition.iter().map(|of_rank| of_rank.iter().map(len_of).sum()).collect()
+    };
+    let (before, held) = (of_boxes(partition), of_boxes(after));
+    let moved = |rank: usize| match &plan {
+        // A box that stays as it is takes no memory more.
+        Some(_) if partition[rank] != after[rank] => held[rank] + 2 * MESSAGES_LEN_BYTES.min(held[rank].max(1 << 20)),
+        _ => 0,
+    };
+    let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + rehearsal.fixed_len_bytes);
+    let spread = |values: Vec<u64>| Spread::of(values.iter().map(|value| *value as f64));
+    Ok(Simulation {
+        ranks: ranks as u64,
+        phases: options.phases,
+        sample_len_bytes: len_of(&domain),
+        files: step.files.len() as u64,
+        blocks: step.block_count(),
+        imposed_counts: plan.as_ref().map(|plan| plan.counts),
+        boxes: plan.as_ref().map_or(0, |plan| plan.boxes.len() as u64),
+        holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+        restructure,
+        aggregate,
+        aggregators: Aggregators {
+            count: blocks.iter().filter(|blocks| **blocks > 0).count() as u64,
+            blocks: Spread::of(making(&blocks).iter().copied()),
+            raw_len_bytes: Spread::of(making(&raw).iter().copied()),
+        },
+        memory: SimulatedMemory {
+            samples_len_bytes: spread(before),
+            restructure_len_bytes: spread((0..ranks).map(moved).collect()),
+            engine_len_bytes: spread(engine_len.collect()),
+        },
+        planner: PlannerCost { restructure_s, blocks_s, messages_s, peak_rss_bytes: peak_rss_bytes() },
+    })
+}
+
+/// What the first phase sends.
+fn restructure_messages(plan: &Restructuring, sample_lens: &[usize], ranks: usize) -> SimulatedMessages {
+    let mut lens: HashMap<(u32, u32, u32), u64> = HashMap::new();
+    let mut rounds = 0;
+    each_parcel(plan, sample_lens, ranks, MESSAGES_LEN_BYTES, |round, from, to, parcel| {
+        let len_bytes = parcel.part.sample_count().unwrap_or(0) * sample_lens[parcel.field] as u64;
+        *lens.entry((round as u32, from as u32, to as u32)).or_default() += len_bytes;
+        rounds = rounds.max(round as u64 + 1);
+    });
+    let mut by_rank = vec![Traffic::default(); ranks];
+    for ((_, from, _), len_bytes) in lens {
+        by_rank[from as usize].send(len_bytes);
+    }
+    SimulatedMessages::new(by_rank, rounds)
+}
+
+/// Who holds how many samples of each block, piece by piece.
+struct Holders {
+    /// Block, rank, samples; by block.
+    pieces: Vec<(u64, u32, u64)>,
+}
+
+impl Holders {
+    fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
+        let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
+        let mut pieces = Vec::new();
+        for (rank, boxes) in (0u32..).zip(partition) {
+            for grid in boxes.iter().map(SampleBox::grid) {
+                let of_box = blocks(bitmask, bits, &grid, bitmask.max_level()).into_iter();
+                pieces.extend(of_box.map(|block| {
+                    let samples = lattice(bitmask, bits, block).map_or(0, |lattice| samples_in(&lattice, &grid));
+                    (block, rank, samples)
+                }));
+            }
+        }
+        pieces.sort_unstable();
+        Self { pieces }
+    }
+
+    fn of(&self, block: u64) -> &[(u64, u32, u64)] {
+        let first = self.pieces.partition_point(|piece| piece.0 < block);
+        let count = self.pieces[first..].partition_point(|piece| piece.0 == block);
+        &self.pieces[first..first + count]
+    }
+}
+
+/// What ranks send to the owners of blocks.
+fn aggregate_messages(
+    header: &Header,
+    step: &StepPlan,
+    schedule: &Schedule,
+    holders: &Holders,
+    ranks: usize,
+) -> SimulatedMessages {
+    let index = step.tiles.tile_index();
+    let mut by_rank = vec![Traffic::default(); ranks];
+    let mut lens: HashMap<(u32, u32), u64> = HashMap::new();
+    for round in &schedule.rounds {
+        for (batch, owner) in schedule.batches[round.clone()].iter().zip(&schedule.owners[round.clone()]) {
+            for tile in index.tiles_in(batch) {
+                let place = step.place(tile);
+                let sample_len_bytes = header.fields[place.field].sample.len_bytes() as u64;
+                for (_, from, samples) in holders.of(place.block).iter().filter(|(_, from, _)| from != owner) {
+                    let len_bytes = piece_len_bytes(MAX_RANK + 1, samples * sample_len_bytes);
+                    *lens.entry((*from, *owner)).or_default() += len_bytes;
+                }
+            }
+        }
+        for ((from, _), len_bytes) in lens.drain() {
+            by_rank[from as usize].send(len_bytes);
+        }
+    }
+    SimulatedMessages::new(by_rank, schedule.rounds.len() as u64)
+}
+
+/// The most that each rank holds for the rounds that are open at once.
+fn buffers_len_bytes(schedule: &Schedule, ranks: usize) -> Vec<u64> {
+    let mut most = vec![0u64; ranks];
+    let mut before: HashMap<u32, u64> = HashMap::new();
+    for (number, round) in schedule.rounds.iter().enumerate() {
+        let mut now: HashMap<u32, u64> = HashMap::new();
+        for at in round.clone() {
+            *now.entry(schedule.owners[at]).or_default() += schedule.len_bytes[at];
+        }
+        if number == 0 || schedule.overlaps.get(number - 1) != Some(&true) {
+            before.clear();
+        }
+        for rank in before.keys().chain(now.keys()).copied().collect::<BTreeSet<_>>() {
+            let both = [&before, &now].into_iter().filter_map(|of| of.get(&rank)).sum();
+            most[rank as usize] = most[rank as usize].max(both);
+        }
+        before = now;
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Patch;
+    use crate::header::Field;
+    use crate::restructure::ImposedBox;
+    use crate::writer::Writer;
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::progress::{Silent, Watch};
+    use raddle_core::threads::Threads;
+    use std::num::NonZeroUsize;
+
+    fn header(counts: &[u64]) -> Header {
+        let fields = [("a", "float32"), ("b", "uint8[3]")].map(|(name, sample)| Field::new(name, sample.parse().unwrap()));
+        let mut header = Header::new("d", counts, fields.to_vec()).unwrap();
+        header.bits_per_block = 8;
+        header.blocks_per_file = 16;
+        header
+    }
+
+    /// What is simulated is what ranks do.
+    #[test]
+    fn ranks_send_what_was_simulated() {
+        let (grid, counts) = ([2, 2, 2], [15, 13, 10]);
+        let partition = regular_partition(&grid, &counts);
+        let header = header(&[30, 26, 20]);
+        for (phases, imposed, aggregators) in [
+            (Phases::Two, ImposedBox::Default, None),
+            (Phases::Three, ImposedBox::Default, None),
+            (Phases::Three, ImposedBox::Expanded, None),
+            (Phases::Three, ImposedBox::Counts([8; 5]), NonZeroUsize::new(3)),
+        ] {
+            let options = WriteOptions { jobs: 1, phases, imposed, aggregators, ..WriteOptions::default() };
+            let told = simulate(&header, &partition, &options).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let reports = Threads::run(partition.len(), |ranks| {
+                let region = partition[ranks.rank()][0];
+                let zeros = |len: usize| vec![0u8; region.sample_count().unwrap() as usize * len].into();
+                let patch = Patch { region, arrays: vec![zeros(4), zeros(3)] };
+                let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options.clone()).unwrap();
+                let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+                writer.write_among(None, vec![patch], &watch, ranks).unwrap()
+            });
+            let report = &reports[0];
+            assert_eq!(told.restructure.by_rank, report.restructure_messages, "{phases:?} {imposed:?}");
+            assert_eq!(told.aggregate.by_rank, report.aggregate_messages, "{phases:?} {imposed:?}");
+            assert_eq!((told.holders, told.blocks, told.files), (report.holders, report.blocks, report.files));
+            assert_eq!((told.sample_len_bytes, told.imposed_counts), (report.sample_len_bytes, report.imposed_counts));
+            assert!(told.aggregate.messages.most > 0.0);
+            assert!(aggregators.is_none_or(|limit| told.aggregators.count <= limit.get() as u64));
+        }
+    }
+
+    #[test]
+    fn ranks_are_spread_over_axes() {
+        assert_eq!(rank_grid(65_536, 3), [64, 32, 32]);
+        assert_eq!(rank_grid(12, 2), [4, 3]);
+        assert_eq!((rank_grid(1, 3), rank_grid(7, 2)), (vec![1, 1, 1], vec![7, 1]));
+        let partition = regular_partition(&[2, 3], &[5, 4]);
+        assert_eq!((partition.len(), partition[3][0]), (6, SampleBox::new(&[5, 4], &[5, 4])));
+        check_partition(&SampleBox::new(&[0, 0], &[10, 12]), &partition).unwrap();
+    }
+
+    #[test]
+    fn boxes_that_are_not_the_dataset_are_refused() {
+        let partition = regular_partition(&[2, 1, 1], &[4, 4, 4]);
+        let refused = simulate(&header(&[9, 4, 4]), &partition, &WriteOptions::default());
+        assert!(matches!(refused, Err(IdxError::Partition { .. })));
+    }
+}

@@ -1,0 +1,191 @@
+//! Blocks as they are stored: found by their records in the files of a time step, read and decoded, by several threads.
+//!
+//! Not for where their samples belong. Invariant: every block that is asked for is told once, with its samples or with why
+//! there are none.
+
+use crate::compression::{BlockDecoder, BlockFault, Compression, RECORD_LEN_BYTES, Record};
+use crate::error::{IdxError, Result};
+use crate::reader::Dataset;
+use raddle_codec::CodecError;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Most blocks of a job: with the usual ones, some megabytes.
+const MOST_BLOCKS: usize = 16;
+
+/// Jobs per thread, where there are blocks enough: the last ones to end wait for less.
+const JOBS_PER_THREAD: usize = 4;
+
+/// Most places of a file's table from the first to the last block of a job: its records are read at once.
+const MOST_PLACES: u64 = 512;
+
+/// The blocks of a field at a time step.
+#[derive(Debug)]
+pub(crate) struct StoredBlocks<'d> {
+    dataset: &'d Dataset,
+    field: usize,
+    folder: PathBuf,
+    time_name: String,
+}
+
+/// What is called with a block's number, its file, and what is stored of it.
+pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()> + 'e;
+
+/// A block that is there.
+pub(crate) struct Found<'b> {
+    /// How it is stored.
+    pub(crate) record: Record,
+    /// Its samples.
+    pub(crate) raw: &'b [u8],
+}
+
+impl<'d> StoredBlocks<'d> {
+    /// Of a field and time step that the dataset has.
+    pub(crate) fn new(dataset: &'d Dataset, field: usize, time: Option<u64>) -> Self {
+        let of_header = dataset.header().time.as_ref();
+        let time_name = time.zip(of_header).map(|(step, time)| time.template.name(step)).unwrap_or_default();
+        let folder = dataset.path().parent().unwrap_or(Path::new("")).to_path_buf();
+        Self { dataset, field, folder, time_name }
+    }
+
+    /// Cuts ascending `blocks` into what threads do at once: blocks of one file whose records lie close together.
+    pub(crate) fn jobs<'b>(&self, blocks: &'b [u64], threads: usize) -> Vec<&'b [u64]> {
+        let most = (blocks.len() / (threads.max(1) * JOBS_PER_THREAD)).clamp(1, MOST_BLOCKS);
+        let (mut jobs, mut rest) = (Vec::new(), blocks);
+        while let Some(first) = rest.first() {
+            let fits = |block: &u64| self.file(*block) == self.file(*first) && block - first < MOST_PLACES;
+            let count = rest.iter().take(most).take_while(|block| fits(block)).count();
+            let (job, others) = rest.split_at(count);
+            jobs.push(job);
+            rest = others;
+        }
+        jobs
+    }
+
+    /// The first block of the file that holds `block`.
+    fn file(&self, block: u64) -> u64 {
+        block - block % self.dataset.header().blocks_per_file
+    }
+
+    /// The error about a block that is missing or damaged.
+    pub(crate) fn bad(&self, block: u64, path: &Path, source: BlockFault) -> IdxError {
+        let field = self.dataset.header().fields[self.field].name.clone();
+        IdxError::Block { path: path.to_path_buf(), field, block, source }
+    }
+}
+
+/// Reads blocks; one per thread, with its open file and memory.
+#[derive(Default)]
+pub(crate) struct BlockReader {
+    open: Option<OpenFile>,
+    buffers: Option<Buffers>,
+    records: Vec<u8>,
+}
+
+struct OpenFile {
+    first: u64,
+    path: PathBuf,
+    /// `None` if it is not there.
+    file: Option<(File, u64)>,
+}
+
+impl BlockReader {
+    /// Calls `each` for every block of a job, ascending.
+    ///
+    /// # Errors
+    /// If a file cannot be read, and those of `each`.
+    pub(crate) fn read(&mut self, stored: &StoredBlocks<'_>, job: &[u64], each: &mut EachBlock<'_>) -> Result<()> {
+        let (Some(first), Some(last)) = (job.first(), job.last()) else { return Ok(()) };
+        let Self { open, buffers, records } = self;
+        let buffers = match buffers {
+            Some(buffers) => buffers,
+            None => buffers.insert(Buffers::new().map_err(|fault| stored.bad(*first, stored.dataset.path(), fault.into()))?),
+        };
+        let header = stored.dataset.header();
+        let of_file = stored.file(*first);
+        let open = match open {
+            Some(open) if open.first == of_file => open,
+            _ => open.insert(OpenFile::new(stored, of_file)?),
+        };
+        let path = open.path.as_path();
+        let failed = |operation| move |source| IdxError::Read { path: path.to_path_buf(), operation, source };
+        let Some((file, file_len_bytes)) = &open.file else {
+            return job.iter().try_for_each(|block| each(*block, path, Err(BlockFault::NoFile)));
+        };
+        let record_at = |field: usize, block: u64| {
+            RECORD_LEN_BYTES * (1 + field as u64 * header.blocks_per_file + (block - of_file))
+        };
+        let (from, end) = (record_at(stored.field, *first), record_at(stored.field, *last) + RECORD_LEN_BYTES);
+        records.resize(end.min(*file_len_bytes).saturating_sub(from) as usize, 0);
+        file.read_exact_at(records, from).map_err(failed("read"))?;
+        let raw_len_bytes = header.block_len_bytes(stored.field);
+        let tables_len_bytes = RECORD_LEN_BYTES * (1 + header.fields.len() as u64 * header.blocks_per_file);
+        for block in job {
+            let at = (record_at(stored.field, *block) - from) as usize;
+            let record = match records.get(at..).and_then(|rest| rest.first_chunk()) {
+                Some(bytes) => Record::from_bytes(bytes, *file_len_bytes, tables_len_bytes, raw_len_bytes as u64),
+                None => Err(BlockFault::NoRecord),
+            };
+            let found = match record {
+                Ok(record) => {
+                    let raw = buffers.fill(file, &record, raw_len_bytes).map_err(failed("read"))?;
+                    raw.map(|raw| Found { record, raw }).map_err(BlockFault::from)
+                }
+                Err(fault) => Err(fault),
+            };
+            each(*block, path, found)?;
+        }
+        Ok(())
+    }
+}
+
+impl OpenFile {
+    fn new(stored: &StoredBlocks<'_>, first: u64) -> Result<Self> {
+        let path = stored.folder.join(stored.dataset.header().files.path(first, &stored.time_name));
+        let failed = |operation| {
+            let path = path.clone();
+            move |source| IdxError::Read { path, operation, source }
+        };
+        let file = match File::open(&path) {
+            Ok(file) => {
+                let len_bytes = file.metadata().map_err(failed("stat"))?.len();
+                Some((file, len_bytes))
+            }
+            Err(source) if source.kind() == ErrorKind::NotFound => None,
+            Err(source) => return Err(failed("open")(source)),
+        };
+        Ok(Self { first, path, file })
+    }
+}
+
+/// Reused memory of reading blocks.
+struct Buffers {
+    decoder: BlockDecoder,
+    stored: Vec<u8>,
+    raw: Vec<u8>,
+}
+
+impl Buffers {
+    fn new() -> Result<Self, CodecError> {
+        Ok(Self { decoder: BlockDecoder::new()?, stored: Vec::new(), raw: Vec::new() })
+    }
+
+    /// Reads and decodes a block whose record has been checked.
+    fn fill(
+        &mut self,
+        file: &File,
+        record: &Record,
+        raw_len_bytes: usize,
+    ) -> std::io::Result<Result<&[u8], CodecError>> {
+        self.stored.resize(record.len_bytes as usize, 0);
+        file.read_exact_at(&mut self.stored, record.offset)?;
+        if record.compression == Compression::None {
+            return Ok(Ok(&self.stored));
+        }
+        self.raw.resize(raw_len_bytes, 0);
+        let decoded = self.decoder.decode(record.compression, &self.stored, &mut self.raw);
+        Ok(decoded.map(|()| self.raw.as_slice()))
+    }
+}
