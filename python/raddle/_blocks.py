@@ -47,9 +47,10 @@ def dask_array(dataset: Dataset, block_len_bytes: int) -> Any:
         raise UsageError(f"{dataset.name}: elements that are arrays have no dask array")
     if block_len_bytes < 1:
         raise UsageError(f"blocks of {block_len_bytes} bytes")
-    status = os.stat(dataset.file.filename)
+    path = dataset.file._source.path
+    status = os.stat(path)
     # One name for the same content in every process, another after a change of the file.
-    token = tokenize(os.path.abspath(dataset.file.filename), status.st_mtime_ns, status.st_size, dataset.name)
+    token = tokenize(os.path.abspath(path), status.st_ino, status.st_mtime_ns, status.st_size, dataset.name)
     blocks = block_shape(shape, dataset.chunks, dataset.dtype.itemsize, block_len_bytes)
     return dask.array.from_array(
         dataset,

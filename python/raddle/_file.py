@@ -20,6 +20,7 @@ from raddle._events import read_events
 from raddle._object import Datatype, HdfObject
 from raddle._partition import Communicator, Share, share
 from raddle._selection import rows_of
+from raddle._sources import OpenSource, Source
 from raddle._tables import Library, table
 from raddle._types import ElementType, element_type, raw_bytes
 from raddle._values import ExternalLink, SoftLink, encoded
@@ -28,13 +29,15 @@ from raddle.errors import InputError, ObjectNotFoundError, UsageError
 _T = TypeVar("_T")
 
 
-def open(path: str | os.PathLike[str], *, threads: int | None = None) -> File:
+def open(path: Source, *, threads: int | None = None) -> File:
     """Open an HDF5 file for reading.
 
     Parameters
     ----------
     path
-        Any HDF5 file, netCDF-4 files among them.
+        Any HDF5 file, netCDF-4 files among them; or a file object that was opened for bytes, as ``open(path, "rb")``,
+        ``io.BytesIO`` and ``fsspec`` give them. An object without a file of the system behind it is copied into memory
+        first, all of it: for parts of remote files, see the references of ``raddle inspect --refs``.
     threads
         Threads that decode chunks. Default: the cores that this process may use.
 
@@ -295,16 +298,17 @@ class Group(HdfObject, Mapping[str, Any]):
 class File(Group):
     """An HDF5 file opened for reading; made by `raddle.open`. It is its root group and a context manager."""
 
-    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "filename")
+    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "filename")
 
     filename: str
-    """Path as given."""
+    """Path as given; the name of a file object."""
 
-    def __init__(self, path: str | os.PathLike[str], *, threads: int | None = None) -> None:
+    def __init__(self, path: Source, *, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} threads are too few")
-        self.filename = os.fspath(path)
-        self._core_file: _core.File | None = _core.File(path, threads)
+        self._source = OpenSource(path)
+        self.filename = self._source.name
+        self._core_file: _core.File | None = _core.File(self._source.path, threads)
         self._elements: dict[int, ElementType] = {}
         self._h5py_file: Any = None
         self._linked: dict[str, File] = {}
@@ -350,6 +354,7 @@ class File(Group):
         for file in self._linked.values():
             file.close()
         self._h5py_file, self._linked = None, {}
+        self._source.close()
 
     def __enter__(self) -> File:
         return self
@@ -411,7 +416,7 @@ class File(Group):
                 import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
             except ImportError:
                 pass
-            self._h5py_file = h5py.File(self.filename, "r", locking="best-effort")
+            self._h5py_file = h5py.File(self._source.again(), "r", locking="best-effort")
         return self._h5py_file
 
     def __repr__(self) -> str:
@@ -419,4 +424,6 @@ class File(Group):
         return f'<HDF5 file "{os.path.basename(self.filename)}" ({state})>'
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self._source.is_path:
+            raise UsageError(f"{self.filename}: a file that was opened by an object cannot be sent to another process")
         return (File, (self.filename,))

@@ -53,10 +53,10 @@ class HdfObject:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HdfObject):
             return NotImplemented
-        return self._file.filename == other._file.filename and self._number == other._number
+        return self._file._source.path == other._file._source.path and self._number == other._number
 
     def __hash__(self) -> int:
-        return hash((self._file.filename, self._number))
+        return hash((self._file._source.path, self._number))
 
     def __bool__(self) -> bool:
         return self._file._core_file is not None

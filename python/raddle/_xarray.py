@@ -6,7 +6,6 @@ length, as other engines of xarray do.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -164,8 +163,6 @@ class RaddleBackend(BackendEntrypoint):
         threads: int | None = None,
     ) -> XarrayDataset:
         """A group of a file (default: the root) as a dataset of xarray; ``threads`` as in `raddle.open`."""
-        if not isinstance(filename_or_obj, (str, os.PathLike)):
-            raise UsageError("the engine raddle opens paths")
         file = File(filename_or_obj, threads=threads)
         found = file[group] if group else file
         if not isinstance(found, Group):

@@ -11,7 +11,6 @@ use crate::grid::{ArrayGrid, blocks, runs};
 use crate::header::Header;
 use crate::kernel;
 use crate::step::{BlockPlace, Homes, StepPlan, lattice, samples_in};
-use crate::traffic::Traffic;
 use raddle_codec::Effort;
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};

@@ -21,6 +21,10 @@ const CELL: usize = 8;
 /// Most rows of a cell.
 const CELL_ROWS: usize = CELL / 2;
 
+/// How many rows before its turn a row of the array is asked for: memory takes as long to answer as some rows take to move, and
+/// rows of a block are too short for the processor to foresee the next.
+const ROWS_AHEAD: usize = 8;
+
 /// Calls `$walk` with the side of `$array` and `$block` that `$fixed` is where samples are arrays of a length that the compiler
 /// knows, else `$any`.
 macro_rules! by_length {
@@ -188,9 +192,12 @@ fn each_row(ranges: &[Range<usize>; MAX_RANK], mut each: impl FnMut(&[usize; MAX
 }
 
 fn rows(overlap: &Overlap, first: usize, strides: &[usize; MAX_RANK], side: &mut impl Side) {
+    let ahead = overlap.steps[1].wrapping_mul(ROWS_AHEAD);
     each_row(&overlap.ranges, |index| {
         let place = (0..MAX_RANK).fold(first, |place, axis| place + index[axis] * strides[axis]);
-        side.row((place, strides[0]), (overlap.place(index), overlap.steps[0]), overlap.ranges[0].len());
+        let (at, step, count) = (overlap.place(index), overlap.steps[0], overlap.ranges[0].len());
+        side.soon(at.wrapping_add(ahead), (count - 1) * step + 1);
+        side.row((place, strides[0]), (at, step), count);
     });
 }
 
@@ -231,6 +238,7 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
         });
         return;
     }
+    let ahead = overlap.steps[1].wrapping_mul(ROWS_AHEAD);
     // Along the cell's other axes indexes go in pairs.
     let paired: [bool; MAX_RANK] = std::array::from_fn(|axis| axis > 0 && cell.contains(&(axis as u8)));
     let groups = std::array::from_fn(|axis| {
@@ -240,44 +248,58 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
     let others: Vec<usize> = cell.iter().map(|axis| usize::from(*axis)).filter(|axis| *axis > 0).collect();
     let row_count = 1 << others.len();
     let x_bit = cell.iter().position(|axis| *axis == 0).unwrap_or(0);
+    // From the first row of a cell to its others, in the array.
+    let row_offsets: [usize; CELL_ROWS] = std::array::from_fn(|row| {
+        let bits = others.iter().enumerate();
+        bits.fold(0usize, |sum, (bit, axis)| sum.wrapping_add((row >> bit & 1).wrapping_mul(overlap.steps[*axis])))
+    });
+    let table = &tables[0][2 * x_cells.start..2 * x_cells.end];
+    let has_edges = x != (2 * x_cells.start..2 * x_cells.end);
     each_row(&groups, |group| {
-        let corner = std::array::from_fn(|axis| if paired[axis] { 2 * group[axis] } else { group[axis] });
-        let row_index = |row: usize| {
+        let mut corner: [usize; MAX_RANK] =
+            std::array::from_fn(|axis| if paired[axis] { 2 * group[axis] } else { group[axis] });
+        corner[0] = 0;
+        let is_whole = others.iter().all(|axis| {
+            let range = &overlap.ranges[*axis];
+            corner[*axis] >= range.start && corner[*axis] + 1 < range.end
+        });
+        let is_cells = is_whole && !table.is_empty();
+        if is_cells {
+            let first = x_place(overlap.place(&corner), 2 * x_cells.start);
+            let rows = row_offsets.map(|offset| first.wrapping_add(offset));
+            let (at, step) = (place_of(&corner), overlap.steps[0]);
+            match (cell.len(), x_bit) {
+                (1, _) => side.cells::<2, 1, 0>(at, table, rows, step, ahead),
+                (2, 0) => side.cells::<4, 2, 0>(at, table, rows, step, ahead),
+                (2, _) => side.cells::<4, 2, 1>(at, table, rows, step, ahead),
+                (_, 0) => side.cells::<8, 4, 0>(at, table, rows, step, ahead),
+                (_, 1) => side.cells::<8, 4, 1>(at, table, rows, step, ahead),
+                (_, _) => side.cells::<8, 4, 2>(at, table, rows, step, ahead),
+            }
+        }
+        if is_cells && !has_edges {
+            return;
+        }
+        for row in 0..row_count {
             let mut index = corner;
-            index[0] = 0;
             for (bit, axis) in others.iter().enumerate() {
                 index[*axis] += row >> bit & 1;
             }
-            index
-        };
-        let is_inside =
-            |index: &[usize; MAX_RANK]| others.iter().all(|axis| overlap.ranges[*axis].contains(&index[*axis]));
-        let mut single = |index: &[usize; MAX_RANK], x: Range<usize>| {
-            if !x.is_empty() {
-                let place = x_place(overlap.place(index), x.start);
-                side.spread(place_of(index), &tables[0][x], place, overlap.steps[0]);
+            if !others.iter().all(|axis| overlap.ranges[*axis].contains(&index[*axis])) {
+                continue;
             }
-        };
-        if !x_cells.is_empty() && (0..row_count).all(|row| is_inside(&row_index(row))) {
-            let mut places = [0; CELL_ROWS];
-            for (row, place) in places.iter_mut().enumerate().take(row_count) {
-                let index = row_index(row);
-                *place = x_place(overlap.place(&index), 2 * x_cells.start);
-                single(&index, x.start..2 * x_cells.start);
-                single(&index, 2 * x_cells.end..x.end);
+            let mut single = |x: Range<usize>| {
+                if !x.is_empty() {
+                    let place = x_place(overlap.place(&index), x.start);
+                    side.spread(place_of(&index), &tables[0][x], place, overlap.steps[0]);
+                }
+            };
+            if is_cells {
+                single(x.start..2 * x_cells.start);
+                single(2 * x_cells.end..x.end);
+            } else {
+                single(x.clone());
             }
-            let table = &tables[0][2 * x_cells.start..2 * x_cells.end];
-            let at = place_of(&row_index(0));
-            match (cell.len(), x_bit) {
-                (1, _) => side.cells::<1, 0>(at, table, &places, overlap.steps[0]),
-                (2, 0) => side.cells::<2, 0>(at, table, &places, overlap.steps[0]),
-                (2, _) => side.cells::<2, 1>(at, table, &places, overlap.steps[0]),
-                (_, 0) => side.cells::<3, 0>(at, table, &places, overlap.steps[0]),
-                (_, 1) => side.cells::<3, 1>(at, table, &places, overlap.steps[0]),
-                (_, _) => side.cells::<3, 2>(at, table, &places, overlap.steps[0]),
-            }
-        } else {
-            (0..row_count).map(row_index).filter(is_inside).for_each(|index| single(&index, x.clone()));
         }
     });
 }

@@ -3,6 +3,10 @@
 //! Not for deciding what goes where. Invariant: a place outside array or block panics, nothing is read or written there.
 
 use super::CELL_ROWS;
+use prefetch_index::prefetch_index;
+
+/// Bytes of a cache line of most processors.
+const LINE_LEN_BYTES: usize = 64;
 
 /// Moves samples between places of the array and of the block. What is said of one sample holds for many; sides that know
 /// more of samples have faster loops of their own.
@@ -25,14 +29,19 @@ pub(super) trait Side {
         }
     }
 
-    /// Cells of 2^K samples, one per pair of entries of `table`. Bit P of the place in a cell is that along x, the others
-    /// together are the number of the row, of which `rows` gives the first sample.
-    fn cells<const K: usize, const P: usize>(
+    /// Tells that `span` samples of the array from `at` on, which need not be there, are moved soon.
+    fn soon(&self, _at: usize, _span: usize) {}
+
+    /// Cells of LEN samples, one per pair of entries of `table`, which give its place from `block_at`; all are multiples of
+    /// LEN. Bit P of the place in a cell is that along x, the others together are the number of the row, one of ROWS, of
+    /// which `rows` gives the first sample. The rows `ahead` of these are moved soon.
+    fn cells<const LEN: usize, const ROWS: usize, const P: usize>(
         &mut self,
         _block_at: usize,
         _table: &[u32],
-        _rows: &[usize; CELL_ROWS],
+        _rows: [usize; CELL_ROWS],
         _array_step: usize,
+        _ahead: usize,
     ) {
         unreachable!("has no cells")
     }
@@ -41,6 +50,19 @@ pub(super) trait Side {
 /// The row of a place in a cell: the place without bit `x_bit`.
 const fn row_of(place: usize, x_bit: usize) -> usize {
     (place >> (x_bit + 1) << x_bit) | (place & ((1 << x_bit) - 1))
+}
+
+/// The place in a cell of a sample of a row: the row's bits around that along x.
+const fn place_of<const P: usize>(row: usize, x: usize) -> usize {
+    (row >> P << (P + 1)) | x << P | (row & ((1 << P) - 1))
+}
+
+/// Asks for the samples' cache lines.
+#[inline]
+fn soon<const N: usize>(array: &[[u8; N]], at: usize, span: usize) {
+    let Some(samples) = array.get(at..).and_then(|rest| rest.get(..span)) else { return };
+    let bytes = samples.as_flattened();
+    (0..bytes.len()).step_by(LINE_LEN_BYTES).for_each(|byte| prefetch_index(bytes, byte));
 }
 
 /// Array to block.
@@ -112,39 +134,45 @@ impl<const N: usize> Side for Encode<'_, N> {
         }
     }
 
-    fn cells<const K: usize, const P: usize>(
+    #[inline]
+    fn soon(&self, at: usize, span: usize) {
+        soon(self.array, at, span);
+    }
+
+    fn cells<const LEN: usize, const ROWS: usize, const P: usize>(
         &mut self,
         block_at: usize,
         table: &[u32],
-        rows: &[usize; CELL_ROWS],
+        rows: [usize; CELL_ROWS],
         array_step: usize,
+        ahead: usize,
     ) {
-        let block = &mut self.block[block_at..];
         let table = table.as_chunks::<2>().0;
-        let cells = table.len();
+        let span = (2 * table.len() - 1) * array_step + 1;
+        rows.iter().take(ROWS).for_each(|row| self.soon(row.wrapping_add(ahead), span));
+        let cells = &mut self.block.as_chunks_mut::<LEN>().0[block_at / LEN..];
+        let array = self.array;
+        let rows: [&[[u8; N]]; ROWS] = std::array::from_fn(|row| &array[rows[row]..rows[row] + span]);
         if array_step == 1 {
-            let rows: [&[[[u8; N]; 2]]; CELL_ROWS] = std::array::from_fn(|row| {
-                let at = rows[if row < 1 << (K - 1) { row } else { 0 }];
-                &self.array[at..at + 2 * cells].as_chunks::<2>().0[..cells]
-            });
+            let rows = rows.map(|row| &row.as_chunks::<2>().0[..table.len()]);
             for (index, place) in table.iter().enumerate() {
-                let cell = &mut block[place[0] as usize..][..1 << K];
-                for (bits, sample) in cell.iter_mut().enumerate() {
-                    *sample = rows[row_of(bits, P)][index][bits >> P & 1];
-                }
+                let pairs: [[[u8; N]; 2]; ROWS] = std::array::from_fn(|row| rows[row][index]);
+                cells[place[0] as usize / LEN] = std::array::from_fn(|bits| pairs[row_of(bits, P)][bits >> P & 1]);
             }
             return;
         }
-        let span = (2 * cells - 1) * array_step + 1;
-        let rows: [&[[u8; N]]; CELL_ROWS] = std::array::from_fn(|row| {
-            let at = rows[if row < 1 << (K - 1) { row } else { 0 }];
-            &self.array[at..at + span]
-        });
-        for (index, place) in table.iter().enumerate() {
-            let cell = &mut block[place[0] as usize..][..1 << K];
-            for (bits, sample) in cell.iter_mut().enumerate() {
-                *sample = rows[row_of(bits, P)][(2 * index + (bits >> P & 1)) * array_step];
-            }
+        // Half of what is left has steps of 2: known to the compiler, all but the last cell.
+        let fours = rows.map(|row| row.as_chunks::<4>().0);
+        let known = if array_step == 2 { table.len() - 1 } else { 0 };
+        let fours = fours.map(|row| &row[..known]);
+        for (index, place) in table[..known].iter().enumerate() {
+            let pairs: [[[u8; N]; 2]; ROWS] = std::array::from_fn(|row| [fours[row][index][0], fours[row][index][2]]);
+            cells[place[0] as usize / LEN] = std::array::from_fn(|bits| pairs[row_of(bits, P)][bits >> P & 1]);
+        }
+        for (index, place) in table.iter().enumerate().skip(known) {
+            let low = 2 * index * array_step;
+            let pairs: [[[u8; N]; 2]; ROWS] = std::array::from_fn(|row| [rows[row][low], rows[row][low + array_step]]);
+            cells[place[0] as usize / LEN] = std::array::from_fn(|bits| pairs[row_of(bits, P)][bits >> P & 1]);
         }
     }
 }
@@ -178,22 +206,42 @@ impl<const N: usize> Side for Decode<'_, N> {
         }
     }
 
-    fn cells<const K: usize, const P: usize>(
+    #[inline]
+    fn soon(&self, at: usize, span: usize) {
+        soon(self.array, at, span);
+    }
+
+    fn cells<const LEN: usize, const ROWS: usize, const P: usize>(
         &mut self,
         block_at: usize,
         table: &[u32],
-        rows: &[usize; CELL_ROWS],
+        rows: [usize; CELL_ROWS],
         array_step: usize,
+        ahead: usize,
     ) {
-        let block = &self.block[block_at..];
-        // Row by row: two rows of one array cannot be held for writing at once without proof that they are apart.
-        for (row, row_at) in rows.iter().enumerate().take(1 << (K - 1)) {
-            for (index, place) in table.as_chunks::<2>().0.iter().enumerate() {
-                let cell = &block[place[0] as usize..][..1 << K];
-                let low = (row >> P << (P + 1)) | (row & ((1 << P) - 1));
-                let at = row_at + 2 * index * array_step;
-                self.array[at] = cell[low];
-                self.array[at + array_step] = cell[low | 1 << P];
+        let table = table.as_chunks::<2>().0;
+        let span = (2 * table.len() - 1) * array_step + 1;
+        rows.iter().take(ROWS).for_each(|row| self.soon(row.wrapping_add(ahead), span));
+        let cells = &self.block.as_chunks::<LEN>().0[block_at / LEN..];
+        // Rows of an array are apart.
+        let spans = std::array::from_fn(|row| rows[row]..rows[row] + span);
+        let mut rows: [&mut [[u8; N]]; ROWS] =
+            self.array.get_disjoint_mut(spans).expect("rows of an array lie in it, apart from each other");
+        if array_step == 1 {
+            let mut rows = rows.map(|row| row.as_chunks_mut::<2>().0);
+            for (index, place) in table.iter().enumerate() {
+                let cell = cells[place[0] as usize / LEN];
+                for (row, pairs) in rows.iter_mut().enumerate() {
+                    pairs[index] = [cell[place_of::<P>(row, 0)], cell[place_of::<P>(row, 1)]];
+                }
+            }
+            return;
+        }
+        for (index, place) in table.iter().enumerate() {
+            let (cell, low) = (cells[place[0] as usize / LEN], 2 * index * array_step);
+            for (row, samples) in rows.iter_mut().enumerate() {
+                samples[low] = cell[place_of::<P>(row, 0)];
+                samples[low + array_step] = cell[place_of::<P>(row, 1)];
             }
         }
     }

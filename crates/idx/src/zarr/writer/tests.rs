@@ -1,6 +1,7 @@
 //! Ranks write the files of one process, whose samples are those of the definition, whatever they hold and go through.
 
 use super::*;
+use crate::traffic::Traffic;
 use crate::bitmask::MAX_RANK;
 use crate::publish::Existing;
 use crate::region::{SampleBox, copy_part};

@@ -1,0 +1,93 @@
+"""What can be opened: paths, and file objects as paths of this process's descriptors."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+from typing import IO, Any, Union
+
+from raddle.errors import UsageError
+
+Source = Union[str, "os.PathLike[str]", IO[bytes]]
+"""A path, or an object with ``read`` that gives bytes."""
+
+_COPY_LEN_BYTES = 1 << 20
+
+
+class OpenSource:
+    """A source and the path under which this process and its children can open it."""
+
+    __slots__ = ("_again", "_descriptor", "name", "path")
+
+    name: str
+    """What messages and `repr` call it."""
+
+    path: str
+    """Where it is opened."""
+
+    def __init__(self, source: Source) -> None:
+        self._descriptor: int | None = None
+        self._again: IO[bytes] | None = None
+        if isinstance(source, (str, os.PathLike)):
+            self.name = self.path = os.fspath(source)
+            return
+        if not callable(getattr(source, "read", None)):
+            raise UsageError(f"{source!r} is neither a path nor a file object")
+        name = getattr(source, "name", None)
+        self.name = name if isinstance(name, str) else f"<{type(source).__name__}>"
+        self._descriptor = _descriptor_of(source, self.name)
+        # With the number of this process: a reader process of its own opens it by the same path.
+        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
+
+    @property
+    def is_path(self) -> bool:
+        """Whether others can open it by its name."""
+        return self._descriptor is None
+
+    def again(self) -> Any:
+        """What h5py opens: the path, or a file object, for libhdf5 opens no file that has no name."""
+        if self.is_path:
+            return self.path
+        if self._again is None:
+            self._again = open(self.path, "rb")
+        return self._again
+
+    def close(self) -> None:
+        """Give up the descriptor; what was opened by the path stays open."""
+        descriptor, self._descriptor = self._descriptor, None
+        again, self._again = self._again, None
+        if again is not None:
+            again.close()
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _descriptor_of(source: Any, name: str) -> int:
+    """A descriptor of our own of the file behind an object, or of a copy in memory where there is none."""
+    # Not `fileno` alone: that of gzip's objects is the compressed file's.
+    raw = source if isinstance(source, io.FileIO) else getattr(source, "raw", None)
+    if not isinstance(raw, io.FileIO) or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        return _copied(source, name)
+    # What was written through the object may still lie in its buffer.
+    source.flush()
+    return os.dup(raw.fileno())
+
+
+def _copied(source: Any, name: str) -> int:
+    if getattr(source, "seekable", lambda: False)():
+        source.seek(0)
+    if not isinstance(source.read(0), bytes):
+        raise UsageError(f"{name}: opened as text; open it with mode 'rb'")
+    descriptor = os.memfd_create("raddle")
+    try:
+        with open(descriptor, "wb", closefd=False) as copy:
+            shutil.copyfileobj(source, copy, _COPY_LEN_BYTES)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
