@@ -1,6 +1,5 @@
 """Events of ROOT files, streams and HDF5 as awkward arrays, and arrays as events."""
 
-import os
 import struct
 import warnings
 
@@ -56,32 +55,6 @@ def tree(tmp_path_factory, request):
 def expected(path, names, **options):
     with uproot.open(path) as file:
         return file["Events"].arrays(names, **options)
-
-
-def flags_of_mapping(address):
-    """What the kernel was told of the memory at an address."""
-    inside = False
-    with open("/proc/self/smaps", encoding="ascii") as maps:
-        for line in maps:
-            first, *rest = line.split()
-            if "-" in first and not first.endswith(":"):
-                start, end = (int(part, 16) for part in first.split("-"))
-                inside = start <= address < end
-            elif inside and first == "VmFlags:":
-                return rest
-    return []
-
-
-@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="this kernel has no huge pages")
-def test_long_arrays_lie_in_huge_pages(tmp_path):
-    path = tmp_path / "long.root"
-    with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
-        file.mktree("Events", {"x": "f8"})
-        for _ in range(3):
-            file["Events"].extend({"x": np.arange(1_000_000.0)})
-    array = raddle.events.open(path, jobs=1).arrays(["x"], library="np")["x"]
-    assert np.array_equal(array, np.tile(np.arange(1_000_000.0), 3))
-    assert "hg" in flags_of_mapping(array.ctypes.data + array.nbytes // 2)
 
 
 def test_a_tree_is_what_uproot_reads(tree):

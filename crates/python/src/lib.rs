@@ -12,7 +12,6 @@ mod describe;
 mod errors;
 mod events;
 mod file;
-mod huge_pages;
 mod idx;
 mod line;
 mod open_file;
@@ -21,9 +20,6 @@ mod run;
 mod text_forms;
 
 use pyo3::prelude::*;
-
-#[global_allocator]
-static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 
 /// The compiled part of raddle.
 #[pymodule]
