@@ -90,7 +90,7 @@ fn of_many_writers_one_writes_and_the_others_say_so() {
 
 /// Where the key of the one basket of a branch begins in [`TREE`], and where its title ends.
 fn basket(branch: &str) -> (usize, usize) {
-    let named = [b"\x07TBasket", &[branch.len() as u8], branch.as_bytes()].concat();
+    let named = [&b"\x07TBasket"[..], &[branch.len() as u8], branch.as_bytes()].concat();
     let at = TREE.windows(named.len()).position(|bytes| bytes == named).unwrap();
     let title = at + named.len();
     // Two lengths, version, time, length of the key, cycle, two addresses.
