@@ -444,7 +444,7 @@ def convert(
     def call(line: Sequence[str], told: Any) -> str:
         return _core.events_convert(line, None if communicator is not None else told, communicator)
 
-    common = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
+    common: dict[str, Any] = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
     common |= {"products": products, "tree": tree}
     return _written(call, _paths(inputs), output, common, options, progress)
 
@@ -481,7 +481,7 @@ def merge(
 
 def _written(
     call: Callable[[Sequence[str], Any], str],
-    inputs: Sequence[str],
+    inputs: list[str],
     output: Path,
     common: dict[str, Any],
     options: dict[str, Any],
