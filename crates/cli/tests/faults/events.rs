@@ -93,8 +93,8 @@ fn basket(branch: &str) -> (usize, usize) {
     let named = [&b"\x07TBasket"[..], &[branch.len() as u8], branch.as_bytes()].concat();
     let at = TREE.windows(named.len()).position(|bytes| bytes == named).unwrap();
     let title = at + named.len();
-    // Two lengths, version, time, length of the key, cycle, two addresses.
-    (at - 26, title + 1 + usize::from(TREE[title]))
+    // Two lengths, version, time, length of the key, cycle, two addresses of 64 bits.
+    (at - 34, title + 1 + usize::from(TREE[title]))
 }
 
 /// Changes a number, big-endian, in the bytes of a file.
