@@ -112,7 +112,7 @@ fn write_damaged(path: &Path) {
     add(&mut bytes, header + 10, 1);
     let (key, _) = basket("pts");
     let len_bytes = u32::from_be_bytes(*bytes[key..].first_chunk().unwrap()) as usize;
-    bytes[key + len_bytes - 20] ^= 1;
+    bytes[key + len_bytes - 80] ^= 1;
     std::fs::write(path, bytes).unwrap();
 }
 

@@ -261,10 +261,11 @@ impl Hdf5Sink {
 
     /// What was written to a file of this length, so far.
     pub(super) fn summary(&self, datasets: u64, len_bytes: u64) -> Hdf5Summary {
+        let in_chunks = self.growing.iter().filter(|growing| matches!(growing.storage(), Storage::Chunks { .. }));
         Hdf5Summary {
             events: self.entries,
             datasets,
-            chunks: self.growing.iter().map(|growing| growing.chunks.len() as u64).sum(),
+            chunks: in_chunks.map(|growing| growing.chunks.len() as u64).sum(),
             raw_len_bytes: self.growing.iter().map(|growing| growing.len * growing.element_len_bytes as u64).sum(),
             stored_len_bytes: self.stored_len_bytes,
             len_bytes,
