@@ -220,7 +220,8 @@ fn small_files_have_no_chunks() {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
         let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);
         let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.unit_len_bytes(0..12));
-        assert!(len_bytes < 100 << 10, "{compress:?}: {len_bytes} bytes of {values}");
+        // Of which 70 KiB are room that was kept for metadata and not needed; with indexes it was 367 KiB.
+        assert!(len_bytes < 140 << 10, "{compress:?}: {len_bytes} bytes of {values}");
         let file = std::fs::read(&path).unwrap();
         assert!(!file.windows(4).any(|bytes| bytes == b"TREE"), "a dataset has an index of chunks");
     }

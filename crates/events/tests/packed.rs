@@ -18,10 +18,10 @@ fn sample(name: &str, raw: bool) -> PackedTree {
     }
 }
 
-/// What the framework was given. It orders products by name.
+/// What the framework was given.
 fn expected() -> Block {
     let source = TestProducts::new(ENTRIES, Some(Serialization::Root));
-    let products = ["floats", "ints"].map(|name| source.schema().position(name).unwrap());
+    let products = ["ints", "floats"].map(|name| source.schema().position(name).unwrap());
     source.reader(&products).unwrap().read(0..ENTRIES).unwrap()
 }
 
