@@ -3,7 +3,8 @@
 Reading: flat and jagged columns of a tree, each program on one core. Writing: the same blobs of 10,000 events x 21 products,
 by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100 events, with their lengths; the
 same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and 1,000 products in batches of 100
-events. Every run is a process of its own, programs take turns, and nothing counts before what they read or wrote was compared.
+events. The same in batches and as a stream with one codec. Every run is a process of its own, programs take turns, and nothing
+counts before what they read or wrote was compared.
 Needs the package optimised:
 
     make bench-events BENCH_EVENTS='--rounds 7 --out FOLDER'
@@ -29,32 +30,43 @@ GZIP = 4
 
 
 def main():
-    options = arguments(__doc__, ("TASK", "PROGRAM", "INPUT", "OUTPUT"), ("--folder", "folder on the file system to write to (default: temporary)"))
+    where = ("--folder", "folder on the file system to write to (default: temporary)")
+    only = "only tasks whose name has this"
+    options = arguments(__doc__, ("TASK", "PROGRAM", "INPUT", "OUTPUT"), where, only=only)
     if options.one:
         return one(*options.one)
     report = begun()
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
         environment = {**os.environ, "PYTHONPATH": str(package_with(options.core, folder))}
-        for task, path, programs in tasks(folder, environment):
+        for task, path, programs in tasks(folder, environment, options.only):
             report["tasks"][task] = measure(task, path, programs, options.rounds, environment, folder)
     keep(report, table(report), options.out)
     return 0
 
 
-def tasks(folder, environment):
-    """Each task with its input and the programs that do it, the one to compare with first."""
+def tasks(folder, environment, only):
+    """Each task whose name has ``only``, with its input and the programs that do it, the one to compare with first."""
+    threads = ("1 thread", "2 threads")
+    planned = []
     for codec in CODECS:
-        path = folder / f"{codec}.root"
-        run("make", "uproot", codec, path, environment)
+        make = ("uproot", codec, folder / f"{codec}.root")
         for columns in ("flat", "jagged"):
-            yield f"read {columns} columns, {codec}", path, ("uproot", "raddle, 1 thread", "raddle, 2 threads")
+            planned.append((f"read {columns} columns, {codec}", make, ("uproot", *(f"raddle, {number}" for number in threads))))
     for products, events in ((21, 10_000), (1000, 1000)):
-        path = folder / f"{products}.pds"
-        run("make", "stream", f"{products}x{events}", path, environment)
-        programs = ["h5py", *(f"{layout}, {threads}" for layout in ("pds", "product", "event", "batch")
-                              for threads in ("1 thread", "2 threads"))]
-        yield f"write {events:,} events of {products:,} products", path, tuple(programs)
+        make = ("stream", f"{products}x{events}", folder / f"{products}.pds")
+        task = f"write {events:,} events of {products:,} products"
+        several = [f"{layout}, {number}" for layout in ("pds", "product", "event", "batch") for number in threads]
+        planned.append((task, make, ("h5py", *several)))
+        # Batches that HDF5 does not compress: by the framework's codecs, or by none.
+        for codec, batches in (("zstd:3", "cce-batch"), ("none", "batch")):
+            programs = [f"{layout}, {number}" for number in threads for layout in ("pds", batches)]
+            planned.append((f"{task}, codec {codec}", make, tuple(programs)))
+    for task, (kind, what, path), programs in planned:
+        if only in task:
+            if not path.exists():
+                run("make", kind, what, path, environment)
+            yield task, path, programs
 
 
 def run(task, program, source, output, environment):
@@ -68,7 +80,7 @@ def run(task, program, source, output, environment):
 def measure(task, path, programs, rounds, environment, folder):
     """Times of all programs, after what they give was compared."""
     output = folder / "output"
-    kind = task if task.startswith("read") else "write"
+    kind = task if task.startswith("read") else f"write {task.partition('codec ')[2]}".strip()
     digests = {}
     for program in programs:
         digests[program] = run(f"check {kind}", program, path, output, environment)["digest"]
@@ -88,8 +100,8 @@ def one(task, program, source, output):
     task = task.removeprefix("check ")
     if task == "make":
         told = make_tree(source, output) if program == "uproot" else make_stream(source, output)
-    elif task == "write":
-        told = write(program, source, output, checks)
+    elif task.startswith("write"):
+        told = write(program, task.partition(" ")[2], source, output, checks)
     else:
         told = read(task, program, source, checks)
     print(json.dumps(told))
@@ -171,7 +183,7 @@ def read(task, program, path, checks):
     return told
 
 
-def write(program, source, output, checks):
+def write(program, codec, source, output, checks):
     import hashlib
 
     import awkward as ak
@@ -183,7 +195,9 @@ def write(program, source, output, checks):
         layout = "product"
     else:
         layout, threads = program.split(", ")
-        command = [RADDLE, "events", "convert", source, "-o", output, "--layout", layout, "-c", f"gzip:{GZIP}", "--codec", "zstd:3",
+        compat = ["--compat", "cce", "--choice", "batch"] if layout.startswith("cce-") else []
+        command = [RADDLE, "events", "convert", source, "-o", output, "--layout", layout.removeprefix("cce-"), *compat,
+                   "-c", "none" if codec == "none" else f"gzip:{GZIP}", "--codec", codec or "zstd:3",
                    "--batch", str(BATCH), "-j", threads.split()[0], "-q", "--report", f"{output}.json"]
         start_s = time.perf_counter()
         subprocess.run(command, check=True)
@@ -191,7 +205,7 @@ def write(program, source, output, checks):
     told = {"elapsed_s": elapsed_s, "len_bytes": Path(output).stat().st_size}
     if program != "h5py":
         report = json.loads(Path(f"{output}.json").read_text())
-        told |= {name: report[name] for name in ("read_s", "prepare_s", "encode_s", "commit_s")}
+        told |= {name: report[name] for name in ("read_s", "prepare_s", "encode_s", "commit_s", "metadata_s")}
         told["run_s"] = report["elapsed_s"]
     if checks:
         import h5py
@@ -250,14 +264,18 @@ def write_with_h5py(source, output):
 def table(report):
     lines = [f"# Events, {report['date']}", "",
              f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; programs in turn, warm "
-             "cache, what they give compared first; ratios are medians over rounds.", "",
-             "| task | program | s | MB | faster than the first |", "|---|---|---|---|---|"]
+             "cache, what they give compared first; ratios are medians over rounds. Metadata: time in which libhdf5 makes the "
+             "objects, of that of the whole.", "",
+             "| task | program | s | MB | faster than the first | metadata |", "|---|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         first = next(iter(found["runs"].values()))
         for program, runs in found["runs"].items():
             times = [run["elapsed_s"] for run in runs]
             ratio = statistics.median(other["elapsed_s"] / run["elapsed_s"] for other, run in zip(first, runs, strict=True))
-            lines.append(f"| {task} | {program} | {statistics.median(times):.3f} | {runs[0]['len_bytes'] / 1e6:.1f} | {ratio:.2f} |")
+            metadata = [100 * run["metadata_s"] / run["run_s"] for run in runs if run.get("metadata_s")]
+            share = f"{statistics.median(metadata):.1f} %" if metadata else ""
+            mb = runs[0]["len_bytes"] / 1e6
+            lines.append(f"| {task} | {program} | {statistics.median(times):.3f} | {mb:.1f} | {ratio:.2f} | {share} |")
     return "\n".join(lines) + "\n"
 
 

@@ -11,11 +11,14 @@ from run import HERE, machine
 CORE = HERE.parent / "target/release/lib_core.so"
 
 
-def arguments(description, one, where):
-    """Options of a measurement: ``one`` names what a single run takes, ``where`` is the option for a folder and its help."""
+def arguments(description, one, where, **more):
+    """Options of a measurement: ``one`` names what a single run takes, ``where`` is the option for a folder and its help, as
+    ``more`` are of other texts."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(where[0], type=Path, help=where[1])
+    for name, told in more.items():
+        parser.add_argument(f"--{name}", default="", help=told)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
     parser.add_argument("--one", nargs=4, metavar=one, help="for the runs themselves")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
@@ -184,15 +184,15 @@ class Events(Mapping[str, Any]):
         numbers = self._chosen(names)
         first, end = self._range(start, stop)
         _, columns = self._source.read(numbers, (first, end), self._running)
-        arrays = {}
+        held: dict[str, Any] = {}
         for number, column in zip(numbers, columns, strict=True):
-            held = dict(zip(self._buffers[number], column, strict=True))
-            arrays[self._products[number].name] = ak.from_buffers(self._form["contents"][number], end - first, held)
+            held |= zip(self._buffers[number], column, strict=True)
+        fields = [self._products[number].name for number in numbers]
+        form = {"class": "RecordArray", "fields": fields, "contents": [self._form["contents"][number] for number in numbers]}
+        array = ak.from_buffers(form, end - first, held)
         if library == "np":
-            return {name: self._as_numpy(name, array) for name, array in arrays.items()}
-        if not arrays:
-            return ak.Array(ak.contents.RecordArray([], fields=[], length=end - first))
-        return ak.zip(arrays, depth_limit=1)
+            return {name: self._as_numpy(name, array[name]) for name in fields}
+        return array
 
     def iterate(
         self,
@@ -374,20 +374,13 @@ def write(
             raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
         run, lumi = (np.ascontiguousarray(rows[name], np.uint32) for name in ("run", "lumi"))
         given = (run, lumi, np.ascontiguousarray(rows["event"], np.uint64))
-    common = {
-        "output": os.fspath(output),
-        "layout": layout,
-        "force": force,
-        "compress": compress,
-        "jobs": jobs,
-        "memory": memory,
-    }
     schema = json.dumps({"products": products})
 
-    def written(line: Sequence[str], told: Any) -> str:
+    def call(line: Sequence[str], told: Any) -> str:
         return _core.events_write(line[:-1], schema, entries, columns, given, told)
 
-    return EventsReport(_run(written, [], common, options, progress))
+    common = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
+    return _written(call, [], output, common, options, progress)
 
 
 def convert(
@@ -447,21 +440,13 @@ def convert(
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
     """
-    common = {
-        "output": os.fspath(output),
-        "layout": layout,
-        "products": products,
-        "tree": tree,
-        "force": force,
-        "compress": compress,
-        "jobs": jobs,
-        "memory": memory,
-    }
 
-    def converted(line: Sequence[str], told: Any) -> str:
+    def call(line: Sequence[str], told: Any) -> str:
         return _core.events_convert(line, None if communicator is not None else told, communicator)
 
-    return EventsReport(_run(converted, _paths(inputs), common, options, progress))
+    common: dict[str, Any] = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
+    common |= {"products": products, "tree": tree}
+    return _written(call, _paths(inputs), output, common, options, progress)
 
 
 def merge(
@@ -490,8 +475,20 @@ def merge(
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
     """
-    common = {"output": os.fspath(output), "force": force, "jobs": jobs, "memory": memory}
-    return EventsReport(_run(_core.events_merge, _paths(inputs), common, options, progress))
+    common = {"force": force, "jobs": jobs, "memory": memory}
+    return _written(_core.events_merge, _paths(inputs), output, common, options, progress)
+
+
+def _written(
+    call: Callable[[Sequence[str], Any], str],
+    inputs: list[str],
+    output: Path,
+    common: dict[str, Any],
+    options: dict[str, Any],
+    progress: Shown,
+) -> EventsReport:
+    """What a call that writes `output` has done: `common` are the options that are arguments, `options` others."""
+    return EventsReport(_run(call, inputs, {"output": os.fspath(output), **common}, options, progress))
 
 
 def inspect(file: Path, *, tree: str | None = None, raw: bool = False, sizes: bool = False) -> EventsInspection:

@@ -255,13 +255,20 @@ def test_a_loader_of_pytorch(table):
     assert next(iter(plain))["number"].tolist() == list(range(10))
 
 
-def test_the_example_of_an_analysis(tmp_path, environment):
+@pytest.mark.parametrize(
+    ("example", "options", "told"),
+    [
+        ("histograms.py", ["--files", "5", "--events", "300"], '"tracks"'),
+        ("mass_peak.py", ["--events", "20000"], '"peak_gev": 91.25'),
+    ],
+)
+def test_the_examples_of_analyses(tmp_path, environment, example, options, told):
     figure = tmp_path / "figure.svg"
-    command = [sys.executable, ROOT / "examples/histograms.py", "--files", "5", "--events", "300", "--figure", figure]
+    command = [sys.executable, ROOT / "examples" / example, *options, "--figure", figure]
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     environment = {**environment, "MPLCONFIGDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
     finished = subprocess.run(
         list(map(os.fspath, command)), env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert finished.returncode == 0, finished.stderr
-    assert '"tracks"' in finished.stdout and b"</svg>" in figure.read_bytes()
+    assert told in finished.stdout and b"</svg>" in figure.read_bytes()

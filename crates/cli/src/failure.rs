@@ -5,6 +5,7 @@
 use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
+use raddle_core::output::folder_of;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_idx::compression::BlockFault;
@@ -320,7 +321,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
 }
 
 fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
-    let is_output = |path: &Path| output.is_some_and(|output| output.parent() == path.parent());
+    let is_output = |path: &Path| output.is_some_and(|output| folder_of(output) == folder_of(path));
     match error {
         EventsError::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
         // The output is written under a name of its own beside its final one.
@@ -328,6 +329,7 @@ fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
             Exit::Output
         }
         EventsError::OutputExists { .. } => Exit::Output,
+        EventsError::Locked { .. } => Exit::Locked,
         EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. })
             if output.is_some_and(|output| path == output) =>
         {

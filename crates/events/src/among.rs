@@ -90,6 +90,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         }
         let tiles = sink.rest_among(*ranks)?;
         self.encode_and_place(&mut sink, tiles, &mut converted)?;
+        agreed(*ranks, "look at the inputs again", source.check_unchanged())?;
         let summary = sink.finish_among(*ranks)?;
         converted.elapsed_s = started.elapsed().as_secs_f64();
         Ok((self.of_all(&converted)?, summary))

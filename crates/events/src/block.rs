@@ -73,6 +73,14 @@ impl Column {
         }
     }
 
+    /// Appends a blob or string to a column of these.
+    pub(crate) fn push_bytes(&mut self, more: &[u8]) {
+        if let [Buffer::Offsets(offsets), Buffer::Values(bytes)] = self.buffers.as_mut_slice() {
+            bytes.extend_from_slice(more);
+            offsets.push(bytes.len() as u64);
+        }
+    }
+
     /// Length in memory.
     pub fn len_bytes(&self) -> usize {
         self.buffers.iter().map(Buffer::len_bytes).sum()

@@ -53,6 +53,7 @@ pub fn collect(
             Ok(())
         },
     )?;
+    source.check_unchanged()?;
     let mut block = Block::new(&source.schema().select(&[]), entries.start);
     if with_ids {
         block = read(&[], true)?;

@@ -80,6 +80,8 @@ pub struct Converted {
     pub encode_s: f64,
     /// Time in putting blocks and tiles in place, which one thread at a time does.
     pub commit_s: f64,
+    /// Time at the end in making the objects of a file that has them, which one thread does.
+    pub metadata_s: f64,
     /// Most memory that was under permits at once.
     pub peak_memory_len_bytes: u64,
 }
@@ -204,6 +206,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     }
     cancel.check()?;
     let mut converted = shared.converted;
+    source.check_unchanged()?;
     let summary = sink.finish()?;
     converted.elapsed_s = started.elapsed().as_secs_f64();
     converted.peak_memory_len_bytes = budget.peak_bytes();

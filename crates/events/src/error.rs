@@ -5,6 +5,7 @@
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
+use raddle_core::output::LockError;
 use raddle_hdf5::Hdf5Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -186,6 +187,20 @@ pub enum EventsError {
         /// The output.
         path: PathBuf,
     },
+    /// An input is not what it was when it was opened.
+    #[error("{}: it changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process writes the output.
+    #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
+    Locked {
+        /// The output.
+        path: PathBuf,
+        /// Lock file.
+        lock: PathBuf,
+    },
     /// An HDF5 file could not be read or written.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
@@ -200,6 +215,15 @@ pub enum EventsError {
         /// Cause.
         source: CodecError,
     },
+}
+
+impl From<LockError> for EventsError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { path, lock } => Self::Locked { path, lock },
+            LockError::Io { path, operation, source } => Self::Io { path, operation, source },
+        }
+    }
 }
 
 impl EventsError {

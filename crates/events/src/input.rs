@@ -4,6 +4,7 @@
 //! allocated or read beyond the length that the file had when it was opened.
 
 use crate::error::{EventsError, Fault, Result};
+use raddle_hdf5::source::FileIdentity;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ pub(crate) struct InputFile {
     path: PathBuf,
     content: Content,
     len_bytes: u64,
+    /// Of a file, when it was opened.
+    identity: Option<FileIdentity>,
 }
 
 #[derive(Debug)]
@@ -31,13 +34,15 @@ impl InputFile {
             return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
         }
         let file = File::open(path).map_err(io)?;
-        let len_bytes = file.metadata().map_err(io)?.len();
-        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
+        let identity = FileIdentity::of(&file.metadata().map_err(io)?);
+        let len_bytes = identity.len_bytes;
+        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes, identity: Some(identity) })
     }
 
     /// Takes bytes for a file. `path` is what messages call it.
     pub(crate) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Self {
-        Self { path: path.to_path_buf(), len_bytes: bytes.len() as u64, content: Content::Memory(bytes) }
+        let len_bytes = bytes.len() as u64;
+        Self { path: path.to_path_buf(), len_bytes, content: Content::Memory(bytes), identity: None }
     }
 
     /// Path as given.
@@ -48,6 +53,16 @@ impl InputFile {
     /// Length when it was opened.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len_bytes
+    }
+
+    /// Fails if there is no longer the file that was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let Some(identity) = self.identity else { return Ok(()) };
+        match std::fs::metadata(&self.path) {
+            Ok(now) if identity.is_unchanged(&FileIdentity::of(&now)) => Ok(()),
+            Ok(_) => Err(EventsError::Changed { path: self.path.clone() }),
+            Err(source) => Err(EventsError::Io { path: self.path.clone(), operation: "look at it again", source }),
+        }
     }
 
     /// Fails if the range is not in the file.
@@ -68,9 +83,9 @@ impl InputFile {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         self.check_range(address, len_bytes, structure)?;
-        out.clear();
         match &self.content {
             Content::File(file) => {
+                // Not emptied first: what is there is overwritten, and only what is new must be cleared.
                 out.resize(len_bytes as usize, 0);
                 file.read_exact_at(out, address).map_err(|error| Fault::Unread {
                     address,
@@ -81,6 +96,7 @@ impl InputFile {
             }
             Content::Memory(bytes) => {
                 // The range was checked.
+                out.clear();
                 out.extend_from_slice(&bytes[address as usize..(address + len_bytes) as usize]);
                 Ok(())
             }

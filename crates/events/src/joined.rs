@@ -125,6 +125,10 @@ impl Source for Joined {
         self.parts.iter().all(|part| part.source.reads_products_alone())
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.source.check_unchanged())
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids: true }))

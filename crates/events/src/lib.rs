@@ -23,6 +23,7 @@ pub mod awkward;
 pub mod block;
 mod bytes;
 pub mod collect;
+mod compressed;
 pub mod convert;
 pub mod decoded;
 pub mod error;

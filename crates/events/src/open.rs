@@ -4,7 +4,7 @@ use crate::error::{EventsError, Place, Result};
 use crate::hdf5::Hdf5Source;
 use crate::input::InputFile;
 use crate::pds::PdsSource;
-use crate::root::{NtupleSource, RootFile, RootOptions, TreeSource};
+use crate::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource};
 use crate::source::Source;
 use std::path::Path;
 
@@ -21,6 +21,8 @@ pub struct OpenOptions {
 pub enum Opened {
     /// A tree of a ROOT file.
     Tree(TreeSource),
+    /// A tree of a ROOT file whose entries are packed events.
+    Packed(Box<PackedTree>),
     /// An RNTuple of a ROOT file.
     Ntuple(NtupleSource),
     /// A packed data stream.
@@ -34,6 +36,7 @@ impl Opened {
     pub fn into_source(self) -> Box<dyn Source> {
         match self {
             Self::Tree(tree) => Box::new(tree),
+            Self::Packed(tree) => tree,
             Self::Ntuple(ntuple) => Box::new(ntuple),
             Self::Pds(stream) => Box::new(stream),
             Self::Hdf5(file) => file,
@@ -44,6 +47,7 @@ impl Opened {
     pub fn source(&self) -> &dyn Source {
         match self {
             Self::Tree(tree) => tree,
+            Self::Packed(tree) => tree.as_ref(),
             Self::Ntuple(ntuple) => ntuple,
             Self::Pds(stream) => stream,
             Self::Hdf5(file) => file.as_ref(),
@@ -75,7 +79,11 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
         if file.ntuples().contains(&tree) {
             return NtupleSource::open(file, &tree).map(Opened::Ntuple);
         }
-        return TreeSource::open(file, &tree, RootOptions { raw: options.raw }).map(Opened::Tree);
+        let source = TreeSource::open(file, &tree, RootOptions { raw: options.raw })?;
+        return match PackedTree::is_one(&source) {
+            true => PackedTree::open(source.into_file(), &tree).map(|tree| Opened::Packed(Box::new(tree))),
+            false => Ok(Opened::Tree(source)),
+        };
     }
     if first == HDF5_SIGNATURE {
         return Hdf5Source::open(path).map(|source| Opened::Hdf5(Box::new(source)));

@@ -1,10 +1,13 @@
-//! An output file, of one process or of ranks that write it together: a temporary name beside the output's, fsync, rename.
+//! An output file, of one process or of ranks that write it together: a lock, a temporary name beside the output's, fsync,
+//! rename.
 //!
-//! Invariant: under the output's name there is what was there before, or the whole new file.
+//! Invariants: under the output's name there is what was there before, or the whole new file; what a killed run left is
+//! removed by the next one.
 
 use crate::among::agreed;
 use crate::error::{EventsError, Result};
 use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::output::{OutputLock, beside, sync_folder};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,25 +23,31 @@ pub(crate) struct Output {
     len_bytes: u64,
     /// Whether somebody else removes it: it is published, or another rank's.
     is_kept: bool,
+    /// Of the process that removes it.
+    _lock: Option<OutputLock>,
 }
 
 impl Output {
     /// Begins the output `path`, which must not exist unless `replace`.
     pub(crate) fn begin(path: &Path, replace: bool) -> Result<Self> {
+        let lock = OutputLock::take(path)?;
         if !replace && std::fs::symlink_metadata(path).is_ok() {
             return Err(EventsError::OutputExists { path: path.to_path_buf() });
         }
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".raddle-{}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "create", source })?;
-        Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_kept: false })
+        let temporary = beside(path, ".raddle-part");
+        let io = |operation| {
+            let path = temporary.clone();
+            move |source| EventsError::Io { path, operation, source }
+        };
+        // Under the lock it can only be one that a killed run left.
+        match std::fs::remove_file(&temporary) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(io("remove what a killed run left")(source));
+            }
+            _ => {}
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary).map_err(io("create"))?;
+        Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_kept: false, _lock: Some(lock) })
     }
 
     /// Collective. The output that rank 0 begins, on every rank.
@@ -58,6 +67,7 @@ impl Output {
                     file,
                     len_bytes: 0,
                     is_kept: true,
+                    _lock: None,
                 })
                 .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "open the output", source }),
         };
@@ -118,13 +128,9 @@ impl Output {
                 _ => self.io("link", source),
             })?;
         }
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|source| self.io("fsync of its folder", source))?;
+        sync_folder(&self.path).map_err(|source| {
+            self.io("the file is complete under its name, but to make the name durable failed", source)
+        })?;
         Ok(self.len_bytes)
     }
 

@@ -66,6 +66,10 @@ impl<R: Recode> Source for Recoded<R> {
         self.inner.reads_products_alone()
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.inner.check_unchanged()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         let inner = self.inner.reader(products)?;
         Ok(Box::new(RecodedReader { inner, source: self, products: products.to_vec() }))

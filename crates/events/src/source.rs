@@ -39,6 +39,14 @@ pub trait Source: Send + Sync {
     /// Bytes of memory that reading all products of `entries` takes at the most, as far as the source can tell.
     fn unit_len_bytes(&self, entries: Range<u64>) -> u64;
 
+    /// Fails if what is read is no longer what was opened.
+    ///
+    /// # Errors
+    /// Naming the file.
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether reading a product costs nothing for those beside it, so that products may be shared among threads.
     fn reads_products_alone(&self) -> bool {
         false

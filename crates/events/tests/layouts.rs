@@ -211,6 +211,22 @@ fn what_the_framework_cannot_hold_is_refused() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// An index of a chunk takes 2 KiB, so a file of small datasets would be little else.
+#[test]
+fn small_files_have_no_chunks() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");
+    let tree = open(&sample, &OpenOptions::default()).unwrap().into_source();
+    for compress in [None, Some(Effort::Balanced)] {
+        let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
+        let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);
+        let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.unit_len_bytes(0..12));
+        // Of which 70 KiB are room that was kept for metadata and not needed; with indexes it was 367 KiB.
+        assert!(len_bytes < 140 << 10, "{compress:?}: {len_bytes} bytes of {values}");
+        let file = std::fs::read(&path).unwrap();
+        assert!(!file.windows(4).any(|bytes| bytes == b"TREE"), "a dataset has an index of chunks");
+    }
+}
+
 #[test]
 fn more_metadata_than_was_foreseen_find_room() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use raddle_events::generated::TestProducts;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
-use raddle_events::root::{RootFile, RootOptions, TreeSource};
+use raddle_events::root::{PackedTree, RootFile, RootOptions, TreeSource};
 use raddle_events::{Serialization, Source};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -95,6 +95,10 @@ fn read_any(bytes: &[u8]) {
                 read_all(&source);
             }
         }
+        let file = RootFile::of_bytes(path, bytes.to_vec()).unwrap();
+        if let Ok(source) = PackedTree::open(file, &tree.path) {
+            read_all(&source);
+        }
     }
 }
 
@@ -118,7 +122,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         support::run(&source, sink, &support::options(1)).unwrap();
         seeds.push(std::fs::read(path).unwrap());
     }
-    for name in ["unsplit", "objectwise", "split", "embedded"] {
+    for name in ["unsplit", "objectwise", "split", "embedded", "packed_events", "packed_batches"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.root"));
         seeds.push(std::fs::read(path).unwrap());
     }

@@ -7,7 +7,7 @@ use raddle_core::progress::Silent;
 use raddle_events::generated::TestProducts;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
-use raddle_events::root::{NtupleSource, RootFile, RootOptions, TreeSource};
+use raddle_events::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource};
 use raddle_events::{Block, ConvertOptions, Decoded, Serialization, Sink, Source, convert};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -28,6 +28,11 @@ pub(crate) fn tree(bytes: &[u8]) {
                 read(&ntuple);
             }
         }
+    }
+    if let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec())
+        && let Ok(tree) = PackedTree::open(file, "Events")
+    {
+        read(&tree);
     }
     for raw in [false, true] {
         let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
@@ -89,13 +94,15 @@ fn read(source: &dyn Source) {
     }
 }
 
-/// Trees as ROOT 6.40 writes them; generator beside them.
+/// Trees as ROOT 6.40 writes them, and as the framework packs events into them; what made them stands beside them.
 pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
     [
         &include_bytes!("../../events/tests/samples/split.root")[..],
         include_bytes!("../../events/tests/samples/unsplit.root"),
         include_bytes!("../../events/tests/samples/embedded.root"),
         include_bytes!("../../events/tests/samples/objectwise.root"),
+        include_bytes!("../../events/tests/samples/packed_events.root"),
+        include_bytes!("../../events/tests/samples/packed_batches.root"),
     ]
     .map(<[u8]>::to_vec)
     .into()

@@ -6,6 +6,7 @@ use crate::command::events::bench::Measured;
 use crate::command::events::inspect::EventsInspection;
 use crate::command::events::output::Written;
 use crate::options::events::EventCodec;
+use raddle_events::Converted;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
 use raddle_events::open::Opened;
 
@@ -43,6 +44,12 @@ pub fn format_of(opened: &Opened) -> String {
             let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
             format!("ROOT file, tree {name}")
         }
+        Opened::Packed(tree) => {
+            let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
+            let (codec, kind) = (EventCodec(tree.codec()), tree.serialization());
+            let of = tree.batches().map_or("events".to_owned(), batches);
+            format!("ROOT file, tree {name} of packed {of}, compression {codec}, serialisation {kind}")
+        }
         Opened::Ntuple(ntuple) => {
             let name = raddle_events::Source::place(ntuple).tree.unwrap_or_default();
             format!("ROOT file, RNTuple {name}")
@@ -55,11 +62,7 @@ pub fn format_of(opened: &Opened) -> String {
             FileLayout::Columns => "HDF5, columns".to_owned(),
             FileLayout::Product => "HDF5, product layout".to_owned(),
             FileLayout::Event => "HDF5, event layout".to_owned(),
-            FileLayout::Batch(batches) => {
-                let mut count = quantity::count(batches);
-                count.push_str(if batches == 1 { " batch" } else { " batches" });
-                format!("HDF5, batch layout, {count}")
-            }
+            FileLayout::Batch(count) => format!("HDF5, batch layout, {}", batches(count)),
             FileLayout::FrameworkProduct => "HDF5, product layout of HEP-CCE".to_owned(),
             FileLayout::FrameworkEvent(cce) => {
                 format!("HDF5, event layout of HEP-CCE, compression {}", EventCodec(cce.codec))
@@ -69,6 +72,10 @@ pub fn format_of(opened: &Opened) -> String {
             }
         },
     }
+}
+
+fn batches(count: u64) -> String {
+    format!("{} {}", quantity::count(count), if count == 1 { "batch" } else { "batches" })
 }
 
 fn compression(CceOptions { codec, choice }: CceOptions) -> String {
@@ -139,6 +146,7 @@ pub fn bench(measured: &[Measured]) -> String {
         ("prepare", Align::Right),
         ("encode", Align::Right),
         ("write", Align::Right),
+        ("metadata", Align::Right),
         ("other", Align::Right),
     ];
     let mut columns = Columns::new(&titles);
@@ -146,7 +154,8 @@ pub fn bench(measured: &[Measured]) -> String {
         let elapsed_s = converted.elapsed_s;
         let all_s = elapsed_s * *threads as f64;
         let share = |part_s: f64| format!("{:.0} %", 100.0 * part_s / all_s.max(f64::MIN_POSITIVE));
-        let known_s = converted.read_s + converted.prepare_s + converted.encode_s + converted.commit_s;
+        let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = *converted;
+        let known_s = read_s + prepare_s + encode_s + commit_s + metadata_s;
         columns.row(&[
             sink.clone(),
             threads.to_string(),
@@ -154,10 +163,11 @@ pub fn bench(measured: &[Measured]) -> String {
             quantity::count((converted.entries as f64 / elapsed_s.max(f64::MIN_POSITIVE)) as u64),
             quantity::rate(converted.block_len_bytes, elapsed_s),
             if *len_bytes == 0 { "-".to_owned() } else { quantity::size(*len_bytes) },
-            share(converted.read_s),
-            share(converted.prepare_s),
-            share(converted.encode_s),
-            share(converted.commit_s),
+            share(read_s),
+            share(prepare_s),
+            share(encode_s),
+            share(commit_s),
+            share(metadata_s),
             share((all_s - known_s).max(0.0)),
         ]);
     }

@@ -1,12 +1,19 @@
 //! Row 22: an input that changes while it is read.
 
-use crate::workload::Workload;
+use crate::workload::{Outcome, Workload};
 use raddle_testing::faults::{Action, Fault};
 
-/// Changes an input at every `step`-th read of inputs.
-fn changed_at_reads(step: usize, change: &dyn Fn(std::path::PathBuf) -> Action) {
-    let workload = Workload::small();
-    let victim = workload.root().join("in/1.h5");
+/// Changes the input `victim` at every `step`-th read of inputs. Where it grew before it was first looked at, `check` sees what
+/// came of it.
+pub fn changed_at_reads(
+    workload: &Workload,
+    victim: &str,
+    step: usize,
+    change: &dyn Fn(std::path::PathBuf) -> Action,
+    check: &dyn Fn(&Outcome),
+) {
+    let name = victim;
+    let victim = workload.root().join(name);
     let bytes = std::fs::read(&victim).unwrap();
     for at in (1..).step_by(step) {
         workload.reset();
@@ -18,32 +25,40 @@ fn changed_at_reads(step: usize, change: &dyn Fn(std::path::PathBuf) -> Action) 
             assert_eq!(outcome.code, 0, "{context:?}");
             return workload.assert_right(&context);
         }
-        // Before it is first looked at, a longer file is simply the file (and its length stands in `/_raddle`).
         if outcome.code == 0 && matches!(fault.action, Action::Grow(_)) {
-            let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
-            assert_eq!(verified.code, 0, "{context:?} {verified:?}");
+            check(&outcome);
             continue;
         }
         assert_eq!(outcome.code, 3, "{context:?}");
-        assert!(outcome.told.contains("in/1.h5"), "{context:?}");
+        assert!(outcome.told.contains(name), "{context:?}");
         assert!(!workload.is_right_or_untouched(&context));
         assert_eq!(workload.left(), ["out.h5"], "{context:?}");
     }
 }
 
+/// The same of a merge.
+fn of_merges(step: usize, change: &dyn Fn(std::path::PathBuf) -> Action) {
+    let workload = Workload::small();
+    changed_at_reads(&workload, "in/1.h5", step, change, &|outcome| {
+        // A longer file is simply the file (and its length stands in `/_raddle`).
+        let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
+        assert_eq!(verified.code, 0, "{outcome:?} {verified:?}");
+    });
+}
+
 #[test]
 fn an_input_that_grows_is_noticed() {
-    changed_at_reads(4, &Action::Grow);
+    of_merges(4, &Action::Grow);
 }
 
 #[test]
 fn an_input_that_is_cut_is_noticed() {
-    changed_at_reads(4, &Action::Cut);
+    of_merges(4, &Action::Cut);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_an_input_that_changes_is_noticed() {
-    changed_at_reads(1, &Action::Grow);
-    changed_at_reads(1, &Action::Cut);
+    of_merges(1, &Action::Grow);
+    of_merges(1, &Action::Cut);
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Kills at every `step`-th changing call; the next run must come to the right output. How often it had something to
 /// go on from.
-fn killed_at_calls(action: &Action, codes: &[i32], step: usize) -> (u64, u64) {
-    let workload = Workload::small();
+pub fn killed_at_calls(workload: &Workload, action: &Action, codes: &[i32], step: usize) -> (u64, u64) {
     let (mut runs, mut resumed) = (0, 0);
     for at in (1..).step_by(step) {
         workload.reset();
@@ -36,14 +35,15 @@ fn killed_at_calls(action: &Action, codes: &[i32], step: usize) -> (u64, u64) {
 
 #[test]
 fn a_run_killed_at_any_call_is_gone_on_with() {
-    let (runs, resumed) = killed_at_calls(&Action::Kill, &[-9], 1);
+    let (runs, resumed) = killed_at_calls(&Workload::small(), &Action::Kill, &[-9], 1);
     assert!(runs > 30 && resumed > 20, "{resumed} of {runs} runs went on");
 }
 
 #[test]
 fn a_run_stopped_at_any_call_is_gone_on_with() {
+    let workload = Workload::small();
     for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
-        let (runs, resumed) = killed_at_calls(&Action::Signal(signal.as_raw()), &[code, 0], 5);
+        let (runs, resumed) = killed_at_calls(&workload, &Action::Signal(signal.as_raw()), &[code, 0], 5);
         assert!(runs > 6 && resumed > 1, "{resumed} of {runs} runs went on");
     }
 }
@@ -51,7 +51,7 @@ fn a_run_stopped_at_any_call_is_gone_on_with() {
 #[test]
 #[ignore = "make soak"]
 fn soak_a_run_stopped_at_any_call_is_gone_on_with() {
-    killed_at_calls(&Action::Signal(Signal::TERM.as_raw()), &[143, 0], 1);
+    killed_at_calls(&Workload::small(), &Action::Signal(Signal::TERM.as_raw()), &[143, 0], 1);
 }
 
 /// Numbers that differ from call to call and are the same in every test run.

@@ -7,6 +7,7 @@
 
 mod appending;
 mod datasets;
+mod events;
 mod full_disk;
 mod inputs;
 mod killing;

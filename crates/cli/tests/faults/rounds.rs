@@ -3,9 +3,8 @@
 use crate::workload::Workload;
 use std::process::{Command, Stdio};
 
-/// `rounds` times: eight processes merge to one name at once.
-fn eight_writers(rounds: u32) {
-    let workload = Workload::small();
+/// `rounds` times: eight processes write to one name at once.
+pub fn eight_writers(workload: &Workload, rounds: u32) {
     for round in 0..rounds {
         workload.reset();
         let start = || workload.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -19,13 +18,13 @@ fn eight_writers(rounds: u32) {
 
 #[test]
 fn of_many_writers_one_writes_and_the_others_say_so() {
-    eight_writers(4);
+    eight_writers(&Workload::small(), 4);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_of_many_writers_one_writes_and_the_others_say_so() {
-    eight_writers(50);
+    eight_writers(&Workload::small(), 50);
 }
 
 /// `rounds` times: merges with these numbers of threads; the bytes are those of the first merge.

@@ -1,6 +1,11 @@
-//! A merge whose right output is known, run with faults, and what must hold after it.
+//! A run whose right output is known, repeated with faults, and what must hold after it.
 
 use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::Silent;
+use raddle_events::generated::{RandomOptions, RandomProducts, SizeLaw};
+use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
+use raddle_events::{ConvertOptions, convert};
 use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use raddle_testing::faults::{self, Fault};
 use std::ffi::OsString;
@@ -28,7 +33,7 @@ pub struct Workload {
     folder: TempDir,
     root: PathBuf,
     right: Vec<u8>,
-    options: Vec<&'static str>,
+    arguments: Vec<&'static str>,
 }
 
 /// Numbers that deflate has some work with.
@@ -68,24 +73,60 @@ pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
     file.finish().unwrap();
 }
 
+/// A ROOT file with a tree of 12 entries, `events`; what made it stands beside it.
+pub const TREE: &[u8] = include_bytes!("../../../events/tests/samples/split.root");
+
+/// Writes a stream of events.
+fn make_stream(path: &Path, seed: u64) {
+    let size = SizeLaw::Exponential { mean_len_bytes: 40 };
+    let source = RandomProducts::new(RandomOptions { len_entries: 2000, products: 3, size, seed });
+    let schema = raddle_events::Source::schema(&source);
+    let sink = PdsSink::begin(path, schema, PdsOptions { codec: PdsCodec::None, replace: false }).unwrap();
+    convert(&source, sink, &ConvertOptions::default(), &Silent, &CancelToken::default()).unwrap();
+}
+
 impl Workload {
     /// `files` inputs with a dataset of `chunks` chunks of 64 KiB and some small ones.
     pub fn new(files: u32, chunks: u64, options: &[&'static str]) -> Self {
+        let arguments = ["merge", "in", "-o", "out/out.h5", "-f", "--progress", "never"];
+        let workload = Self::of(&[&arguments, options].concat(), |inputs| {
+            for file in 0..files {
+                let datasets = [("/large", chunks), ("/table/a", 1), ("/table/unfiltered", 1)];
+                make(&inputs.join(format!("{file}.h5")), file, &datasets, 16 * 1024);
+            }
+        });
+        let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
+        assert_eq!(verified.code, 0, "{}", verified.told);
+        workload
+    }
+
+    /// Two inputs with events that become one file, with one thread: streams, or where the arguments are those of columns
+    /// ROOT files. `arguments` say of which layout.
+    pub fn of_events(arguments: &[&'static str]) -> Self {
+        let inputs = ["in/*", "-o", "out/out.h5", "-f", "--progress", "never", "-j", "1"];
+        Self::of(&[&["events"], arguments, &inputs].concat(), |inputs| {
+            for seed in 0..2 {
+                if arguments.contains(&"columns") {
+                    std::fs::write(inputs.join(format!("{seed}.root")), TREE).unwrap();
+                } else {
+                    make_stream(&inputs.join(format!("{seed}.pds")), seed);
+                }
+            }
+        })
+    }
+
+    /// What comes of `raddle` with these arguments, which write `out/out.h5` from what `make` makes in `in/`.
+    fn of(arguments: &[&'static str], make: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shim compares with what the kernel says.
         let root = folder.path().canonicalize().unwrap();
         for name in ["in", "out"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        for file in 0..files {
-            let path = root.join(format!("in/{file}.h5"));
-            make(&path, file, &[("/large", chunks), ("/table/a", 1), ("/table/unfiltered", 1)], 16 * 1024);
-        }
-        let mut workload = Self { folder, root, right: Vec::new(), options: options.to_vec() };
+        make(&root.join("in"));
+        let mut workload = Self { folder, root, right: Vec::new(), arguments: arguments.to_vec() };
         let outcome = workload.run(workload.command());
         assert_eq!(outcome.code, 0, "{}", outcome.told);
-        let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
-        assert_eq!(verified.code, 0, "{}", verified.told);
         workload.right = std::fs::read(workload.output()).unwrap();
         workload
     }
@@ -143,14 +184,12 @@ impl Workload {
         command
     }
 
-    /// The merge.
+    /// The run.
     pub fn command(&self) -> Command {
-        let mut command = self.raddle(&["merge", "in", "-o", "out/out.h5", "-f", "--progress", "never"]);
-        command.args(&self.options);
-        command
+        self.raddle(&self.arguments)
     }
 
-    /// The merge with a fault on files under `under`, a folder of the root.
+    /// The run with a fault on files under `under`, a folder of the root.
     pub fn run_with(&self, fault: &Fault, under: &str) -> Outcome {
         let mut command = self.command();
         faults::arm(&mut command, fault, &self.root.join(under), &self.log());

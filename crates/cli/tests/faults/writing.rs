@@ -3,8 +3,8 @@
 use crate::workload::Workload;
 use raddle_testing::faults::{Action, CHANGING, Fault};
 
-const ENOSPC: i32 = 28;
-const EIO: i32 = 5;
+pub const ENOSPC: i32 = 28;
+pub const EIO: i32 = 5;
 const EDQUOT: i32 = 122;
 const EINTR: i32 = 4;
 const ESTALE: i32 = 116;
@@ -21,8 +21,7 @@ fn words(errno: i32) -> &'static str {
 }
 
 /// Lets every `step`-th of the changing calls fail. Returns how many there are.
-fn failing_calls(errno: i32, sticky: bool, step: usize) -> u64 {
-    let workload = Workload::small();
+pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize) -> u64 {
     for at in (1..).step_by(step) {
         workload.reset();
         let fault = Fault { calls: CHANGING, at, sticky, action: Action::Fail(errno) };
@@ -59,33 +58,33 @@ fn failing_calls(errno: i32, sticky: bool, step: usize) -> u64 {
 
 #[test]
 fn a_call_that_fails_is_told_and_leaves_the_output_alone() {
-    let calls = failing_calls(ENOSPC, false, 1);
+    let calls = failing_calls(&Workload::small(), ENOSPC, false, 1);
     assert!(calls > 30, "only {calls} calls were counted");
 }
 
 #[test]
 fn a_disk_that_stays_full_is_told_and_leaves_the_output_alone() {
-    failing_calls(ENOSPC, true, 3);
+    failing_calls(&Workload::small(), ENOSPC, true, 3);
 }
 
 #[test]
 fn a_device_that_fails_is_told_and_leaves_the_output_alone() {
-    failing_calls(EIO, false, 3);
+    failing_calls(&Workload::small(), EIO, false, 3);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_every_errno_at_every_call() {
+    let workload = Workload::small();
     for errno in [ENOSPC, EIO, EDQUOT] {
         for sticky in [false, true] {
-            failing_calls(errno, sticky, 1);
+            failing_calls(&workload, errno, sticky, 1);
         }
     }
 }
 
 /// Lets every `step`-th of `calls` do `action`, which a run must live with.
-fn harmless(calls: &'static str, under: &str, action: &Action, step: usize) {
-    let workload = Workload::small();
+fn harmless(workload: &Workload, calls: &'static str, under: &str, action: &Action, step: usize) {
     for at in (1..).step_by(step) {
         workload.reset();
         let fault = Fault { calls, at, sticky: false, action: action.clone() };
@@ -99,33 +98,36 @@ fn harmless(calls: &'static str, under: &str, action: &Action, step: usize) {
     }
 }
 
-fn short_and_interrupted(step: usize) {
+/// Short and interrupted calls, every `step`-th of those on files under each of some folders.
+pub fn short_and_interrupted(workload: &Workload, on: &[(&'static str, &str)], step: usize) {
     for action in [Action::Short, Action::Fail(EINTR)] {
-        harmless("write,pwrite", "out", &action, step);
-        harmless("read,pread", "in", &action, step);
-        harmless("read,pread", "out", &action, step);
+        for (calls, under) in on {
+            harmless(workload, calls, under, &action, step);
+        }
     }
 }
 
+/// What a merge does.
+const OF_MERGES: [(&str, &str); 3] = [("write,pwrite", "out"), ("read,pread", "in"), ("read,pread", "out")];
+
 #[test]
 fn short_and_interrupted_calls_are_gone_on_with() {
-    short_and_interrupted(7);
+    short_and_interrupted(&Workload::small(), &OF_MERGES, 7);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_short_and_interrupted_calls_are_gone_on_with() {
-    short_and_interrupted(1);
+    short_and_interrupted(&Workload::small(), &OF_MERGES, 1);
 }
 
 #[test]
 fn a_close_that_fails_does_no_harm() {
-    harmless("close", "out", &Action::Fail(EIO), 1);
+    harmless(&Workload::small(), "close", "out", &Action::Fail(EIO), 1);
 }
 
 /// Lets every `step`-th read of an input fail.
-fn failing_reads(errno: i32, step: usize) {
-    let workload = Workload::small();
+pub fn failing_reads(workload: &Workload, errno: i32, step: usize) {
     for at in (1..).step_by(step) {
         workload.reset();
         let fault = Fault { calls: "read,pread", at, sticky: false, action: Action::Fail(errno) };
@@ -136,7 +138,7 @@ fn failing_reads(errno: i32, step: usize) {
             return workload.assert_right(&context);
         }
         assert_eq!(outcome.code, 3, "{context:?}");
-        let is_named = outcome.told.contains("in/0.h5") || outcome.told.contains("in/1.h5");
+        let is_named = outcome.told.contains("in/0.") || outcome.told.contains("in/1.");
         assert!(is_named && outcome.told.contains(words(errno)), "{context:?}");
         assert!(!workload.is_right_or_untouched(&context));
         workload.assert_tidy(&outcome);
@@ -148,13 +150,15 @@ fn failing_reads(errno: i32, step: usize) {
 
 #[test]
 fn a_read_that_fails_names_the_input() {
-    failing_reads(EIO, 2);
-    failing_reads(ESTALE, 9);
+    let workload = Workload::small();
+    failing_reads(&workload, EIO, 2);
+    failing_reads(&workload, ESTALE, 9);
 }
 
 #[test]
 #[ignore = "make soak"]
 fn soak_a_read_that_fails_names_the_input() {
-    failing_reads(EIO, 1);
-    failing_reads(ESTALE, 1);
+    let workload = Workload::small();
+    failing_reads(&workload, EIO, 1);
+    failing_reads(&workload, ESTALE, 1);
 }

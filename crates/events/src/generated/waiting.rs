@@ -45,6 +45,10 @@ impl Source for Waiting {
         self.inner.unit_len_bytes(entries)
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.inner.check_unchanged()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         Ok(Box::new(WaitingReader { inner: self.inner.reader(products)?, source: self }))
     }

@@ -63,6 +63,10 @@ impl EventsFile {
         self.input.path()
     }
 
+    pub fn check_unchanged(&self) -> Result<()> {
+        Ok(self.input.check_unchanged()?)
+    }
+
     pub fn place(&self) -> Place {
         Place::file(self.path())
     }

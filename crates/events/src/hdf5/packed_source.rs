@@ -11,13 +11,14 @@ use super::event::{OFFSETS, PRODUCTS};
 use super::file::{Array, EventsFile, GroupIn, words};
 use super::index::{Bytes, lz4_block, zstd_frame};
 use super::lumi::{COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, LUMISEC, RUN};
-use super::source::{FileLayout, push_blob};
+use super::source::FileLayout;
 use super::{CceOptions, CompressionChoice, LUMI};
 use crate::block::Column;
-use crate::error::{EventsError, Fault, Result};
+use crate::compressed::decode;
+use crate::error::{EventsError, Result};
 use crate::pds::PdsCodec;
 use crate::schema::{Form, Number, Product, Schema, Serialization};
-use raddle_codec::{BareCodec, DecodeState};
+use raddle_codec::DecodeState;
 use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 
@@ -87,11 +88,11 @@ impl PackedSource {
     pub fn open(file: &EventsFile, lumi: GroupIn<'_>, len_entries: u64) -> Result<(Schema, FileLayout, Self)> {
         let damaged = |what: String| file.damaged(LUMI, what);
         let level = lumi.number(COMPRESSION_LEVEL)?.unwrap_or(0);
-        let codec = match lumi.text(COMPRESSION)?.as_deref() {
-            Some("ZSTD") => PdsCodec::Zstd(i32::try_from(level).unwrap_or(0)),
-            Some("LZ4") => PdsCodec::Lz4,
-            Some("None" | "") => PdsCodec::None,
-            other => return Err(damaged(format!("compression {other:?} is not known"))),
+        let name = lumi.text(COMPRESSION)?;
+        let codec = match name.as_deref().and_then(PdsCodec::of_name) {
+            Some(PdsCodec::Zstd(_)) => PdsCodec::Zstd(i32::try_from(level).unwrap_or(0)),
+            Some(codec) => codec,
+            None => return Err(damaged(format!("compression {name:?} is not known"))),
         };
         let choice = lumi.number(COMPRESSION_CHOICE)?;
         let is_batched = choice.is_some();
@@ -161,14 +162,6 @@ impl PackedSource {
         }
     }
 
-    fn bare(&self) -> Option<BareCodec> {
-        match self.options.codec {
-            PdsCodec::None => None,
-            PdsCodec::Lz4 => Some(BareCodec::Lz4Block),
-            PdsCodec::Zstd(_) => Some(BareCodec::Zstd),
-        }
-    }
-
     /// Fills `events` and `batches`.
     fn find_events(&mut self, file: &EventsFile, is_batched: bool) -> Result<()> {
         let mut reader = file.reader([&self.offsets].into_iter());
@@ -213,7 +206,8 @@ impl PackedSource {
             number += 1;
         }
         events.push(at);
-        let compresses_batches = is_batched && self.options.choice.compresses_batches() && self.bare().is_some();
+        let compresses_batches =
+            is_batched && self.options.choice.compresses_batches() && self.options.codec.bare().is_some();
         let batches =
             if compresses_batches { find_batches(&mut window, self.options.codec, &events)? } else { Vec::new() };
         if !compresses_batches && at != self.products.len {
@@ -332,7 +326,7 @@ impl PackedReader<'_> {
                 }
             };
             let decoded_len_bytes = numbers[source.count] as usize;
-            let codec = source.bare().filter(|_| source.options.choice.compresses_events());
+            let codec = source.options.codec.bare().filter(|_| source.options.choice.compresses_events());
             let event: &[u8] = match codec {
                 None => bytes,
                 Some(codec) => {
@@ -346,7 +340,7 @@ impl PackedReader<'_> {
                 return Err(file.damaged(&source.products.path, what));
             }
             for (column, &product) in columns.iter_mut().zip(products) {
-                push_blob(column, &event[numbers[product] as usize..numbers[product + 1] as usize]);
+                column.push_bytes(&event[numbers[product] as usize..numbers[product + 1] as usize]);
             }
         }
         Ok(columns)
@@ -365,7 +359,7 @@ impl PackedReader<'_> {
             let stored =
                 file.read(datasets, products, batch.address..next.map_or(products.len, |next| next.address))?;
             let decoded_len_bytes = (events[end_event as usize] - base) as usize;
-            if let Some(codec) = self.source.bare() {
+            if let Some(codec) = self.source.options.codec.bare() {
                 decode(codec, &mut self.state, &stored, decoded_len_bytes, &mut self.batch_bytes)
                     .map_err(|fault| fault.at(&file.place().entries(batch.first_event..end_event)))?;
             }
@@ -373,19 +367,4 @@ impl PackedReader<'_> {
         }
         Ok(base)
     }
-}
-
-/// Decodes a stream whose decoded length is known.
-fn decode(
-    codec: BareCodec,
-    state: &mut DecodeState,
-    stored: &[u8],
-    decoded_len_bytes: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let fault = |source| Fault::Codec { address: 0, structure: "compressed event", source };
-    codec.check_stored(stored.len(), decoded_len_bytes).map_err(fault)?;
-    out.clear();
-    out.resize(decoded_len_bytes, 0);
-    codec.decode(state, stored, out).map_err(fault)
 }

@@ -93,7 +93,9 @@ impl SharedSink for Hdf5Sink {
         let complete = self.growing.iter().enumerate().filter_map(last).collect();
         let mut tiles = self.hand_out(complete, ranks.rank());
         for tile in &mut tiles {
-            tile.raw = self.growing[tile.series].filled_up(std::mem::take(&mut tile.raw));
+            let growing = &self.growing[tile.series];
+            tile.raw = growing.filled_up(std::mem::take(&mut tile.raw));
+            tile.is_all = growing.is_short();
         }
         Ok(tiles)
     }
@@ -118,11 +120,14 @@ impl SharedSink for Hdf5Sink {
         let of_others = self.summary(0, 0);
         let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };
         let finished = agreed(ranks, "publish", finished)?;
-        let own = finished.map_or([0; 2], |summary| [summary.datasets, summary.len_bytes]);
+        let own = finished.map_or([0; 3], |summary| {
+            let Hdf5Summary { datasets, len_bytes, metadata_s, .. } = summary;
+            [datasets, len_bytes, metadata_s.to_bits()]
+        });
         let told = ranks.all_gather_bytes(&of_words(own))?;
         let mut words = Words::new("what was published", told.first().map_or(&[], Vec::as_slice));
-        let [datasets, len_bytes] = words.words()?;
-        Ok(Hdf5Summary { datasets, len_bytes, ..of_others })
+        let [datasets, len_bytes, metadata_s] = words.words()?;
+        Ok(Hdf5Summary { datasets, len_bytes, metadata_s: f64::from_bits(metadata_s), ..of_others })
     }
 }
 
@@ -225,7 +230,9 @@ impl Hdf5Sink {
         let Shares { open, handed_out, .. } = &mut self.shares;
         *handed_out = complete.iter().map(|((series, _), owner)| (*series, *owner)).collect();
         let own = complete.into_iter().filter(|(_, owner)| *owner == rank);
-        own.map(|(chunk, _)| Tile { series: chunk.0, raw: open.remove(&chunk).unwrap_or_default() }).collect()
+        let mut tile =
+            |chunk: Chunk| Tile { series: chunk.0, raw: open.remove(&chunk).unwrap_or_default(), is_all: false };
+        own.map(|(chunk, _)| tile(chunk)).collect()
     }
 }
 

@@ -453,6 +453,10 @@ impl Source for Hdf5Source {
         matches!(self.content, Content::Columns(_) | Content::Products(_))
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.file.check_unchanged()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.arrays(products).into_iter());
@@ -551,7 +555,7 @@ impl Hdf5Reader<'_> {
             for (column, &product) in columns.iter_mut().zip(&self.products) {
                 let at = event * count + product;
                 let range = (offsets[at] - start) as usize..(offsets[at + 1] - start) as usize;
-                push_blob(column, &bytes[range]);
+                column.push_bytes(&bytes[range]);
             }
         }
         Ok(columns)
@@ -630,12 +634,4 @@ fn from_zero(mut offsets: Vec<u64>) -> Vec<u64> {
     let first = offsets.first().copied().unwrap_or(0);
     offsets.iter_mut().for_each(|offset| *offset -= first);
     offsets
-}
-
-/// Appends a blob to a column of blobs.
-pub(super) fn push_blob(column: &mut Column, blob: &[u8]) {
-    if let [Buffer::Offsets(offsets), Buffer::Values(bytes)] = column.buffers.as_mut_slice() {
-        bytes.extend_from_slice(blob);
-        offsets.push(bytes.len() as u64);
-    }
 }

@@ -19,6 +19,7 @@ use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
 use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, OutputOptions, TypeRef};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A file as planned.
 #[derive(Debug, Clone)]
@@ -57,8 +58,14 @@ const FILLING_LEN_BYTES: u64 = 128 << 20;
 const SHORTEST_CHUNK_LEN_BYTES: u64 = 8 << 10;
 const LONGEST_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
-/// Chunks without filters begin on pages: a GPU, or a reader that maps the file, gets them as they lie.
+/// Chunks without filters begin on pages: a GPU, or a reader that maps the file, gets them as they lie. Shorter ones begin
+/// where any number may, several on a page.
 const PAGE_LEN_BYTES: u64 = 4096;
+const LONGEST_NUMBER_LEN_BYTES: u64 = 8;
+
+/// What it costs to have one chunk: the B-tree that leads to it has room for 64 (24 bytes, 64 addresses and 65 keys of 24
+/// bytes). Elements that filters do not make shorter by that lie in the file as they are, without chunks.
+const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 
 /// A file being written.
 pub struct Hdf5Sink {
@@ -103,6 +110,8 @@ pub(super) struct Growing {
     pub base: u64,
     /// Of the chunk that is being filled.
     pub tail: Vec<u8>,
+    /// Whether it must have chunks, however short it is.
+    is_extensible: bool,
     chunks: Vec<StoredChunk>,
 }
 
@@ -114,7 +123,7 @@ struct StoredChunk {
 }
 
 /// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hdf5Summary {
     /// Events.
     pub events: u64,
@@ -128,6 +137,8 @@ pub struct Hdf5Summary {
     pub stored_len_bytes: u64,
     /// Length of the file.
     pub len_bytes: u64,
+    /// Time in which libhdf5 made the objects.
+    pub metadata_s: f64,
 }
 
 impl Hdf5Sink {
@@ -188,7 +199,8 @@ impl Hdf5Sink {
             })
         };
         let encoders: Arc<[Encoder]> = plan.series.iter().map(encoder).collect();
-        let growing: Vec<Growing> = plan.series.iter().map(|series| Growing::new(series, chunk_len_bytes)).collect();
+        let growing = |series| Growing::new(series, chunk_len_bytes, plan.is_extensible);
+        let growing: Vec<Growing> = plan.series.iter().map(growing).collect();
         let region_len_bytes = predicted_metadata(plan, &encoders, &growing, options.expected_len_bytes);
         let order = link_order(plan);
         let output_options = OutputOptions {
@@ -231,7 +243,11 @@ impl Hdf5Sink {
 
     /// The address of the next chunk.
     pub(super) fn take_place(&mut self, series: usize, len_bytes: u64, filter_mask: u32) -> u64 {
-        let address = self.end_address.next_multiple_of(self.alignment_bytes);
+        let alignment_bytes = match len_bytes < self.alignment_bytes {
+            true => self.alignment_bytes.min(LONGEST_NUMBER_LEN_BYTES),
+            false => self.alignment_bytes,
+        };
+        let address = self.end_address.next_multiple_of(alignment_bytes);
         self.end_address = address + len_bytes;
         self.stored_len_bytes += len_bytes;
         self.growing[series].chunks.push(StoredChunk { address, len_bytes, filter_mask });
@@ -245,13 +261,15 @@ impl Hdf5Sink {
 
     /// What was written to a file of this length, so far.
     pub(super) fn summary(&self, datasets: u64, len_bytes: u64) -> Hdf5Summary {
+        let in_chunks = self.growing.iter().filter(|growing| matches!(growing.storage(), Storage::Chunks { .. }));
         Hdf5Summary {
             events: self.entries,
             datasets,
-            chunks: self.growing.iter().map(|growing| growing.chunks.len() as u64).sum(),
+            chunks: in_chunks.map(|growing| growing.chunks.len() as u64).sum(),
             raw_len_bytes: self.growing.iter().map(|growing| growing.len * growing.element_len_bytes as u64).sum(),
             stored_len_bytes: self.stored_len_bytes,
             len_bytes,
+            metadata_s: 0.0,
         }
     }
 
@@ -272,14 +290,20 @@ impl Hdf5Sink {
                 continue;
             }
             datasets += 1;
-            let spec = spec(plan, series, encoder, growing.len, growing.chunk_shape(plan.is_extensible));
-            let mut dataset = file.create_dataset(series.path.as_bytes(), &spec)?;
-            if !growing.chunks.is_empty() {
-                dataset.expect_chunks(growing.chunks.len() as u64)?;
-            }
-            let chunk_len = growing.chunk_shape(plan.is_extensible);
-            for (chunk, origin) in growing.chunks.iter().zip((0..).step_by(chunk_len.max(1) as usize)) {
-                dataset.insert(&[origin], chunk.address, chunk.len_bytes, chunk.filter_mask)?;
+            let storage = growing.storage();
+            let mut dataset =
+                file.create_dataset(series.path.as_bytes(), &spec(plan, series, encoder, growing.len, storage))?;
+            match storage {
+                Storage::Nowhere => {}
+                Storage::Run { address } => dataset.place(address)?,
+                Storage::Chunks { chunk_len } => {
+                    if !growing.chunks.is_empty() {
+                        dataset.expect_chunks(growing.chunks.len() as u64)?;
+                    }
+                    for (chunk, origin) in growing.chunks.iter().zip((0..).step_by(chunk_len as usize)) {
+                        dataset.insert(&[origin], chunk.address, chunk.len_bytes, chunk.filter_mask)?;
+                    }
+                }
             }
             for attribute in &series.attributes {
                 attribute.with_spec(|spec| dataset.write_attribute(spec))?;
@@ -295,20 +319,30 @@ fn link_order(plan: &Plan) -> CreationOrder {
     CreationOrder { tracked: keeps, indexed: keeps }
 }
 
-/// A dataset of `len` elements in chunks of `chunk_len`.
-fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, chunk_len: u64) -> DatasetSpec {
+/// How the elements of a dataset are stored.
+#[derive(Debug, Clone, Copy)]
+enum Storage {
+    /// There are none.
+    Nowhere,
+    /// As they are.
+    Run { address: u64 },
+    /// In chunks of so many.
+    Chunks { chunk_len: u64 },
+}
+
+/// A dataset of `len` elements.
+fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
     let dims = vec![len];
     let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
-    // Without elements there is nothing to cut.
-    let is_empty = len == 0 && !plan.is_extensible;
+    let (layout, filters) = match storage {
+        Storage::Nowhere | Storage::Run { .. } => (OutputLayout::Contiguous, Vec::new()),
+        Storage::Chunks { chunk_len } => (OutputLayout::Chunked { chunk_shape: vec![chunk_len] }, encoder.filters()),
+    };
     DatasetSpec {
         datatype: TypeRef::Own(Arc::new(class_of(series.number))),
         dataspace: Dataspace::Simple { dims, max_dims },
-        layout: match is_empty {
-            true => OutputLayout::Contiguous,
-            false => OutputLayout::Chunked { chunk_shape: vec![chunk_len] },
-        },
-        filters: if is_empty { Vec::new() } else { encoder.filters() },
+        layout,
+        filters,
         fill: FillValue::default(),
         attribute_order: CreationOrder::default(),
         has_attributes: !series.attributes.is_empty(),
@@ -334,7 +368,11 @@ fn predicted_metadata(plan: &Plan, encoders: &[Encoder], growing: &[Growing], ex
     for ((series, encoder), growing) in plan.series.iter().zip(encoders).zip(growing) {
         let chunk_len_bytes = (growing.chunk_len * growing.element_len_bytes as u64).max(1);
         let chunks = share / chunk_len_bytes + 1;
-        let spec = spec(plan, series, encoder, chunks.saturating_mul(growing.chunk_len), growing.chunk_len);
+        let storage = match share < INDEX_LEN_BYTES as u64 && !plan.is_extensible {
+            true => Storage::Run { address: 0 },
+            false => Storage::Chunks { chunk_len: growing.chunk_len },
+        };
+        let spec = spec(plan, series, encoder, chunks.saturating_mul(growing.chunk_len), storage);
         let attributes: Vec<u64> = series.attributes.iter().map(attribute_len_bytes).collect();
         prediction.add_dataset(&spec, chunks, &attributes);
     }
@@ -342,7 +380,7 @@ fn predicted_metadata(plan: &Plan, encoders: &[Encoder], growing: &[Growing], ex
 }
 
 impl Growing {
-    fn new(series: &Series, chunk_len_bytes: u64) -> Self {
+    fn new(series: &Series, chunk_len_bytes: u64, is_extensible: bool) -> Self {
         let element_len_bytes = series.number.len_bytes();
         let mut growing = Self {
             chunk_len: (chunk_len_bytes / element_len_bytes as u64).max(1),
@@ -350,6 +388,7 @@ impl Growing {
             len: 0,
             base: 0,
             tail: Vec::new(),
+            is_extensible,
             chunks: Vec::new(),
         };
         if series.starts_with_zero {
@@ -363,12 +402,22 @@ impl Growing {
         self.chunk_len as usize * self.element_len_bytes
     }
 
-    /// Elements of a chunk as the file states them: a dataset of one chunk has none that is longer than it.
-    fn chunk_shape(&self, is_extensible: bool) -> u64 {
-        match self.len {
-            0 if is_extensible => self.chunk_len,
-            len => self.chunk_len.min(len),
+    /// Where its elements are, when all are placed.
+    fn storage(&self) -> Storage {
+        match (self.len, self.chunks.as_slice()) {
+            (0, _) if !self.is_extensible => Storage::Nowhere,
+            (len, [only]) if self.is_short() && only.len_bytes == len * self.element_len_bytes as u64 => {
+                Storage::Run { address: only.address }
+            }
+            (0, _) => Storage::Chunks { chunk_len: self.chunk_len },
+            // A dataset of one chunk has none that is longer than it.
+            (len, _) => Storage::Chunks { chunk_len: self.chunk_len.min(len) },
         }
+    }
+
+    /// Whether all elements are less than a chunk, and may lie in the file as they are.
+    pub fn is_short(&self) -> bool {
+        self.len < self.chunk_len && !self.is_extensible
     }
 
     /// Appends a piece; chunks that are full go to `full`.
@@ -423,6 +472,8 @@ impl Growing {
 pub struct Tile {
     pub(super) series: usize,
     pub(super) raw: Vec<u8>,
+    /// Whether it is all that there is of a dataset, which then needs no chunks.
+    pub(super) is_all: bool,
 }
 
 /// A chunk as it is stored.
@@ -479,14 +530,16 @@ impl Sink for Hdf5Sink {
         let (mut tiles, mut full) = (Vec::new(), Vec::new());
         for (series, (growing, piece)) in self.growing.iter_mut().zip(arranged.pieces).enumerate() {
             growing.push(piece, &mut full);
-            tiles.extend(full.drain(..).map(|raw| Tile { series, raw }));
+            tiles.extend(full.drain(..).map(|raw| Tile { series, raw, is_all: false }));
         }
         Ok(tiles)
     }
 
     fn rest(&mut self) -> Result<Vec<Tile>> {
         self.check_ids()?;
-        let rest = |(series, growing): (usize, &mut Growing)| growing.rest().map(|raw| Tile { series, raw });
+        let rest = |(series, growing): (usize, &mut Growing)| {
+            growing.rest().map(|raw| Tile { series, raw, is_all: growing.is_short() })
+        };
         Ok(self.growing.iter_mut().enumerate().filter_map(rest).collect())
     }
 
@@ -497,11 +550,13 @@ impl Sink for Hdf5Sink {
     }
 
     fn finish(self) -> Result<Hdf5Summary> {
+        let begun = Instant::now();
         let mut file = OutputFile::create_in(self.output.file()?, self.output.path(), &self.output_options)?;
         file.set_raw_end(self.end_address);
         let datasets = self.create_objects(&mut file)?;
         let written = file.finish()?;
-        let summary = self.summary(datasets, written.file_len_bytes);
+        let metadata_s = begun.elapsed().as_secs_f64();
+        let summary = Hdf5Summary { metadata_s, ..self.summary(datasets, written.file_len_bytes) };
         self.output.publish(self.replace)?;
         Ok(summary)
     }
@@ -523,7 +578,7 @@ impl Prepare for Hdf5Preparer {
     }
 
     fn encode(&mut self, tile: Tile) -> Result<EncodedTile> {
-        let Tile { series, raw } = tile;
+        let Tile { series, raw, is_all } = tile;
         let encoder = &self.encoders[series];
         if encoder.filters().is_empty() {
             return Ok(EncodedTile { series, stored: raw, filter_mask: 0 });
@@ -532,6 +587,9 @@ impl Prepare for Hdf5Preparer {
         let filter_mask = encoder
             .encode(&mut self.state, &raw, &mut stored)
             .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
+        if is_all && stored.len() + INDEX_LEN_BYTES >= raw.len() {
+            return Ok(EncodedTile { series, stored: raw, filter_mask: 0 });
+        }
         Ok(EncodedTile { series, stored, filter_mask })
     }
 }

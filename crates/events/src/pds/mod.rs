@@ -16,6 +16,7 @@ pub use merge::merge;
 pub use reader::PdsSource;
 pub use sink::{PdsOptions, PdsSink, PdsSummary};
 
+use raddle_codec::BareCodec;
 use serde::{Deserialize, Serialize};
 
 /// Length of a word.
@@ -31,6 +32,28 @@ pub enum PdsCodec {
     Lz4,
     /// One Zstandard frame for each event, of this level. A header does not state the level: 0 when read.
     Zstd(i32),
+}
+
+impl PdsCodec {
+    /// What decodes it; `None` where there is nothing to decode.
+    pub(crate) fn bare(self) -> Option<BareCodec> {
+        match self {
+            Self::None => None,
+            Self::Lz4 => Some(BareCodec::Lz4Block),
+            Self::Zstd(_) => Some(BareCodec::Zstd),
+        }
+    }
+
+    /// The codec that the framework's formats call by this name.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "None" | "" => Some(Self::None),
+            "LZ4" => Some(Self::Lz4),
+            // Its level stands elsewhere or nowhere.
+            "ZSTD" => Some(Self::Zstd(0)),
+            _ => None,
+        }
+    }
 }
 
 /// Bytes that complete `len_bytes` to whole words.

@@ -170,6 +170,10 @@ impl Source for PdsSource {
         stored.saturating_add(payload).saturating_add(ids)
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.file.check_unchanged()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, self.schema())?;
         let mut column_of = vec![None; self.header.schema.products.len()];

@@ -3,11 +3,11 @@
 //! Invariant: what is written is read as the same, blobs padded with zeros to whole words.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
-use crate::block::{Buffer, Column};
+use crate::block::Column;
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::source::EventId;
-use raddle_codec::{BareCodec, BareEncoder, CodecError, DecodeState};
+use raddle_codec::{BareEncoder, CodecError, DecodeState};
 
 /// Record type, run, subrun, two words of event, stored length.
 pub(super) const FRONT_LEN_BYTES: usize = 6 * WORD_LEN_BYTES;
@@ -98,12 +98,7 @@ pub(super) fn read(
     }
     let len_bytes = head.payload_len_bytes();
     let undecodable = |source| Fault::Codec { address: data_address, structure: STRUCTURE, source };
-    let codec = match codec {
-        PdsCodec::None => None,
-        PdsCodec::Lz4 => Some(BareCodec::Lz4Block),
-        PdsCodec::Zstd(_) => Some(BareCodec::Zstd),
-    };
-    let payload = match codec {
+    let payload = match codec.bare() {
         None if data.len() != len_bytes => {
             return Err(rest.damaged(format!("{} bytes are stored of {len_bytes}", data.len())));
         }
@@ -134,22 +129,15 @@ fn read_products(payload: &[u8], wanted: &mut Wanted<'_>, columns: &mut [Column]
             None => return Err(bytes.damaged(format!("there is no product {number}"))),
         }
         if let Some(column) = wanted.column_of[number] {
-            push_blob(&mut columns[column], blob);
+            columns[column].push_bytes(blob);
         }
     }
     for (column, seen) in wanted.column_of.iter().zip(wanted.seen.iter()) {
         if let (Some(column), false) = (column, seen) {
-            push_blob(&mut columns[*column], &[]);
+            columns[*column].push_bytes(&[]);
         }
     }
     Ok(())
-}
-
-fn push_blob(column: &mut Column, blob: &[u8]) {
-    if let [Buffer::Offsets(offsets), Buffer::Values(bytes)] = column.buffers.as_mut_slice() {
-        bytes.extend_from_slice(blob);
-        offsets.push(bytes.len() as u64);
-    }
 }
 
 /// Appends the products of one event, before compression, to `payload`.

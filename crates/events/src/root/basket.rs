@@ -19,6 +19,8 @@ pub(super) struct Basket {
     payload: Vec<u8>,
     stored: Vec<u8>,
     ends: Ends,
+    /// Room for offsets, kept from the last basket.
+    spare: Vec<u32>,
     entries: usize,
 }
 
@@ -73,7 +75,9 @@ pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
 impl Basket {
     /// Reads and decodes a basket.
     pub(super) fn open(&mut self, file: &InputFile, place: &BasketPlace, state: &mut DecodeState) -> Result<(), Fault> {
-        self.ends = Ends::None;
+        if let Ends::Offsets(offsets) = std::mem::take(&mut self.ends) {
+            self.spare = offsets;
+        }
         let front = match &place.stored {
             StoredBasket::Alone { address, len_bytes } => self.open_alone(file, *address, *len_bytes, state)?,
             StoredBasket::Embedded(bytes) => self.open_embedded(bytes)?,
@@ -111,10 +115,9 @@ impl Basket {
                 if count < front.entries {
                     return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
                 }
-                offsets(&mut behind, &front, data_len_bytes)?
+                offsets(&mut behind, &front, data_len_bytes, std::mem::take(&mut self.spare))?
             }
         };
-        self.payload.truncate(data_len_bytes);
         Ok(front)
     }
 
@@ -134,7 +137,7 @@ impl Basket {
                 if count != front.entries {
                     return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
                 }
-                offsets(&mut bytes, &front, data_len_bytes)?
+                offsets(&mut bytes, &front, data_len_bytes, std::mem::take(&mut self.spare))?
             }
             _ => fixed(&bytes, data_len_bytes, front.entries)?,
         };
@@ -152,6 +155,14 @@ impl Basket {
         }
     }
 
+    /// Where entries begin and the last ends, unless all have one length. The range must lie among the basket's entries.
+    pub(super) fn offsets(&self, range: std::ops::Range<usize>) -> Option<&[u32]> {
+        match &self.ends {
+            Ends::Offsets(offsets) => Some(&offsets[range.start..=range.end]),
+            _ => None,
+        }
+    }
+
     /// The bytes of entries one after the other. The range must lie among the basket's entries.
     pub(super) fn entries(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.payload[self.start_of(range.start)..self.start_of(range.end)]
@@ -165,6 +176,11 @@ impl Basket {
             Ends::Offsets(offsets) => offsets[number] as usize,
         }
     }
+
+    /// Length of an entry.
+    pub(super) fn len_of(&self, number: usize) -> usize {
+        self.start_of(number + 1) - self.start_of(number)
+    }
 }
 
 fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<Ends, Fault> {
@@ -176,17 +192,16 @@ fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<End
 }
 
 /// Offsets, which are stored as counted from the start of the key; the end of the last follows from the data.
-fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize) -> Result<Ends, Fault> {
+fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offsets: Vec<u32>) -> Result<Ends, Fault> {
     let stored = bytes.take(front.entries.saturating_mul(4))?;
     let key_len_bytes = u32::from(front.key.key_len_bytes);
-    let mut offsets = Vec::with_capacity(front.entries + 1);
-    for offset in stored.chunks_exact(4) {
-        let mut array = [0; 4];
-        array.copy_from_slice(offset);
-        offsets.push(u32::from_be_bytes(array).wrapping_sub(key_len_bytes));
-    }
+    offsets.clear();
+    offsets.reserve(front.entries + 1);
+    let stored = stored.as_chunks().0.iter();
+    offsets.extend(stored.map(|&offset| u32::from_be_bytes(offset).wrapping_sub(key_len_bytes)));
     offsets.push(data_len_bytes as u32);
-    let is_rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+    // No way out of the loop: several are compared at a time.
+    let is_rising = offsets.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
     match is_rising {
         true => Ok(Ends::Offsets(offsets)),
         false => Err(bytes.damaged("the entries' offsets fall")),

@@ -57,7 +57,7 @@ pub(super) fn decode(
     if sum_len_bytes != len_bytes {
         return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} are expected")));
     }
-    out.clear();
+    // Not emptied first: what is there is overwritten, and only what is new must be cleared.
     out.resize(len_bytes, 0);
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
     let mut rest = out.as_mut_slice();

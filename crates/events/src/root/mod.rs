@@ -5,6 +5,8 @@
 //! classes that every file carries, [`object`] reads metadata by them, [`tree`] says where baskets are, [`basket`] cuts
 //! them into entries, [`layout`] says what an entry's bytes mean, [`walk`] turns them into columns.
 //!
+//! [`packed`] reads trees whose entries are the framework's whole events.
+//!
 //! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
 
 mod basket;
@@ -16,6 +18,7 @@ mod key;
 mod layout;
 mod ntuple;
 mod object;
+mod packed;
 mod plain;
 mod source;
 mod streamer;
@@ -27,5 +30,6 @@ mod xz;
 pub use blob::BlobDecoder;
 pub use file::{RootFile, TreeName};
 pub use ntuple::NtupleSource;
+pub use packed::PackedTree;
 pub use source::{RootOptions, TreeSource};
 pub(crate) use type_name::is_collection;

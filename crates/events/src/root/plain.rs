@@ -3,12 +3,14 @@
 //! Not for anything nested. Invariant: columns are those that [`walk`] makes entry by entry, and faults are its own: an
 //! entry that does not look as expected is left to it.
 
+use super::basket::Basket;
 use super::layout::Item;
 use super::walk;
 use crate::block::Buffer;
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::Number;
+use std::ops::Range;
 
 /// What stands before the numbers of a collection: byte count, version, count.
 const FRONT_LEN_BYTES: usize = 10;
@@ -45,19 +47,19 @@ impl<'item> PlainLists<'item> {
         }
     }
 
-    /// Appends entries to a column, each with where it begins in the basket; `all` are their bytes. An error comes with the
-    /// number of the entry.
-    pub(super) fn read<'b>(
+    /// Appends entries of a basket to a column. An error comes with the number of the entry.
+    pub(super) fn read(
         &self,
-        entries: impl Iterator<Item = (usize, &'b [u8])>,
-        all: &[u8],
+        basket: &Basket,
+        range: Range<usize>,
         buffers: &mut [Buffer],
     ) -> Result<(), (usize, Fault)> {
         if !self.has_front {
-            return self.read_bare(entries, all, buffers);
+            return self.read_bare(basket, range, buffers);
         }
         let mut as_stored_from = self.len_values(buffers);
-        for (number, (start, entry)) in entries.enumerate() {
+        for number in range {
+            let entry = basket.entries(number..number + 1);
             if let Some(stored) = self.numbers_of(entry)
                 && let Buffer::Values(values) = &mut buffers[self.values]
             {
@@ -66,7 +68,8 @@ impl<'item> PlainLists<'item> {
                 continue;
             }
             self.to_little_endian(as_stored_from, buffers);
-            walk::read_entry(self.item, &mut Bytes::new(entry, start as u64, "entries"), buffers)
+            let start = basket.start_of(number) as u64;
+            walk::read_entry(self.item, &mut Bytes::new(entry, start, "entries"), buffers)
                 .map_err(|fault| (number, fault))?;
             as_stored_from = self.len_values(buffers);
         }
@@ -75,28 +78,32 @@ impl<'item> PlainLists<'item> {
     }
 
     /// The same of entries that are nothing but numbers, so that all of them are so too.
-    fn read_bare<'b>(
-        &self,
-        entries: impl Iterator<Item = (usize, &'b [u8])>,
-        all: &[u8],
-        buffers: &mut [Buffer],
-    ) -> Result<(), (usize, Fault)> {
+    fn read_bare(&self, basket: &Basket, range: Range<usize>, buffers: &mut [Buffer]) -> Result<(), (usize, Fault)> {
         let len_bytes = self.number.len_bytes();
         let Buffer::Offsets(offsets) = &mut buffers[self.offsets] else { return Ok(()) };
-        let mut last = offsets.last().copied().unwrap_or(0);
-        for (number, (start, entry)) in entries.enumerate() {
-            if entry.len() % len_bytes != 0 {
-                let what = format!("{} bytes of {}", entry.len(), self.number.name());
-                return Err((number, Bytes::new(entry, start as u64, "entries").damaged(what)));
+        let last = offsets.last().copied().unwrap_or(0);
+        let has_parts = match basket.offsets(range.clone()) {
+            Some(starts) => {
+                // Loops without a way out, and shifts instead of divisions: several entries at a time.
+                let (first, shift) = (starts[0], len_bytes.trailing_zeros());
+                let all_lengths = starts.iter().fold(0, |all, start| all | start.wrapping_sub(first));
+                let values = |start: &u32| last.wrapping_add(u64::from(start.wrapping_sub(first) >> shift));
+                offsets.extend(starts[1..].iter().map(values));
+                all_lengths as usize % len_bytes != 0
             }
-            last += (entry.len() / len_bytes) as u64;
-            offsets.push(last);
+            None => {
+                let entry_len_bytes = basket.fixed_len_bytes().unwrap_or(0);
+                let each = (entry_len_bytes / len_bytes) as u64;
+                offsets.extend((1..=range.len() as u64).map(|entry| last + entry * each));
+                entry_len_bytes % len_bytes != 0
+            }
+        };
+        if has_parts && let Some(number) = range.clone().find(|&number| basket.len_of(number) % len_bytes != 0) {
+            let (start, entry) = (basket.start_of(number) as u64, basket.entries(number..number + 1));
+            let what = format!("{} bytes of {}", entry.len(), self.number.name());
+            return Err((number, Bytes::new(entry, start, "entries").damaged(what)));
         }
-        let from = self.len_values(buffers);
-        if let Buffer::Values(values) = &mut buffers[self.values] {
-            values.extend_from_slice(all);
-        }
-        self.to_little_endian(from, buffers);
+        walk::push_numbers(self.number, basket.entries(range), &mut buffers[self.values]);
         Ok(())
     }
 

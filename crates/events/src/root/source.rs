@@ -94,6 +94,11 @@ impl TreeSource {
         &self.unread
     }
 
+    /// The file that it is in.
+    pub(crate) fn into_file(self) -> RootFile {
+        self.file
+    }
+
     fn branch_of(&self, product: usize) -> &Branch {
         &self.tree.branches[self.plans[product].branch]
     }
@@ -146,6 +151,10 @@ impl Source for TreeSource {
 
     fn reads_products_alone(&self) -> bool {
         true
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.file.input().check_unchanged()
     }
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
@@ -261,7 +270,7 @@ fn push_entries(
         let address = basket.start_of(range.start) as u64;
         Bytes::new(basket.entries(range), address, STRUCTURE)
     };
-    let lengths = range.clone().map(|entry| (basket.start_of(entry + 1) - basket.start_of(entry)) as u64);
+    let lengths = range.clone().map(|entry| basket.len_of(entry) as u64);
     match item {
         None => {
             if let [offsets, Buffer::Values(values)] = buffers {
@@ -280,12 +289,7 @@ fn push_entries(
             walk::read_fixed(item, entries, &mut bytes_of(range.clone()), buffers).map_err(|fault| (range.start, fault))
         }
         Some(item) => match PlainLists::of(item) {
-            Some(plain) => {
-                let entries = range.clone().map(|entry| (basket.start_of(entry), basket.entries(entry..entry + 1)));
-                plain
-                    .read(entries, basket.entries(range.clone()), buffers)
-                    .map_err(|(number, fault)| (range.start + number, fault))
-            }
+            Some(plain) => plain.read(basket, range, buffers),
             None => range.clone().try_for_each(|entry| {
                 walk::read_entry(item, &mut bytes_of(entry..entry + 1), buffers).map_err(|fault| (entry, fault))
             }),

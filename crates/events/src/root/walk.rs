@@ -258,11 +258,17 @@ pub(super) fn push_lists(buffer: &mut Buffer, lengths: impl Iterator<Item = u64>
 }
 
 /// Appends big-endian numbers as little-endian ones.
-fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
+pub(super) fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
+    /// A multiple of every number's length, and so short that what was copied is still in the nearest cache when it is
+    /// turned round: memory is gone through once.
+    const AT_ONCE_LEN_BYTES: usize = 8 << 10;
     let Buffer::Values(values) = buffer else { return };
-    let start = values.len();
-    values.extend_from_slice(stored);
-    to_little_endian(number, &mut values[start..]);
+    values.reserve(stored.len());
+    for part in stored.chunks(AT_ONCE_LEN_BYTES) {
+        let start = values.len();
+        values.extend_from_slice(part);
+        to_little_endian(number, &mut values[start..]);
+    }
 }
 
 /// Makes big-endian numbers little-endian ones.

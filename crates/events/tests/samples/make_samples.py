@@ -1,7 +1,11 @@
 """Makes the ROOT files beside it, by ROOT itself: `pip install --pre root==0.1a12` (ROOT 6.40, CPython 3.12 or 3.13; a
 compiler is needed for the dictionary), then `python make_samples.py`. They are committed: the tests need no ROOT.
 
-Every file has the same 12 entries of the same objects; ../trees.rs computes their values by the same formulas.
+packed_events.root and packed_batches.root are not ROOT's alone: HEP-CCE's root_serialization wrote them, by
+`threaded_io_test -s TestProductsSource -n 10 -t 1 -l 1 -o RootEventOutputer=packed_events.root` and
+`-o RootBatchEventsOutputer=packed_batches.root:batchSize=4`.
+
+Every other file has the same 12 entries of the same objects; ../trees.rs computes their values by the same formulas.
 """
 
 import os

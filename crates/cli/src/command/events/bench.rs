@@ -99,7 +99,7 @@ Examples:
   raddle events bench --products 1000 --events 1000 --sinks event,batch
 
 Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the
-threads' time; what is left is waiting for each other, and libhdf5 making objects at the end.";
+threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk.";
 
 /// One measured conversion.
 #[derive(Debug, Clone, Serialize)]

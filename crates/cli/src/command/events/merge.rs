@@ -107,7 +107,7 @@ impl MergeArgs {
                 let source = agreed(ranks, "open the inputs", source)?;
                 write(source.as_ref(), output, *force, &layout, convert_options(running, cores), watch, ranks).map(Some)
             }
-            Opened::Tree(_) | Opened::Ntuple(_) => {
+            Opened::Tree(_) | Opened::Packed(_) | Opened::Ntuple(_) => {
                 let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
                 Err(Failure::new(Exit::InputRefused, &what)
                     .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))

@@ -139,7 +139,7 @@ pub fn write(
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
     let batch: NonZeroU64 = layout.batch.events(mean_len_bytes(source));
-    let (converted, summary) = match layout.hdf5_layout(batch) {
+    let (mut converted, summary) = match layout.hdf5_layout(batch) {
         None => {
             let pds = PdsOptions { codec: layout.codec.0, replace: force };
             let sink = PdsSink::begin_among(path, &schema, pds, ranks).map_err(failed)?;
@@ -152,6 +152,7 @@ pub fn write(
                 raw_len_bytes: 0,
                 stored_len_bytes: summary.len_bytes,
                 len_bytes: summary.len_bytes,
+                metadata_s: 0.0,
             };
             (converted, of_stream)
         }
@@ -169,6 +170,7 @@ pub fn write(
             convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?
         }
     };
+    converted.metadata_s = summary.metadata_s;
     let is_stream = layout.layout == EventLayout::Pds;
     Ok(Written {
         output: path.to_path_buf(),

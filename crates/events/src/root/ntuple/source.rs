@@ -143,6 +143,10 @@ impl Source for NtupleSource {
         true
     }
 
+    fn check_unchanged(&self) -> Result<()> {
+        self.file.input().check_unchanged()
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(NtupleReader {

@@ -1,0 +1,21 @@
+//! Events and batches that are compressed by themselves, and whose decoded length stands elsewhere.
+//!
+//! Invariant: no more memory is taken than the stored bytes could fill.
+
+use crate::error::Fault;
+use raddle_codec::{BareCodec, DecodeState};
+
+/// Decodes a stream to `decoded_len_bytes` bytes, which replace what is in `out`.
+pub(crate) fn decode(
+    codec: BareCodec,
+    state: &mut DecodeState,
+    stored: &[u8],
+    decoded_len_bytes: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let fault = |source| Fault::Codec { address: 0, structure: "compressed event", source };
+    codec.check_stored(stored.len(), decoded_len_bytes).map_err(fault)?;
+    // Not emptied first: what is there is overwritten, and only what is new must be cleared.
+    out.resize(decoded_len_bytes, 0);
+    codec.decode(state, stored, out).map_err(fault)
+}
