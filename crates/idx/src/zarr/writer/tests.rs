@@ -1,13 +1,13 @@
 //! Ranks write the files of one process, whose samples are those of the definition, whatever they hold and go through.
 
 use super::*;
-use crate::traffic::Traffic;
 use crate::bitmask::MAX_RANK;
 use crate::publish::Existing;
 use crate::region::{SampleBox, copy_part};
 use crate::restructure::ImposedBox;
 use crate::restructure::tests::partitions;
 use crate::sample::{Number, SampleType};
+use crate::traffic::Traffic;
 use crate::zarr::{ChunkCompression, Downsample, FormOptions, Images};
 use proptest::prelude::*;
 use raddle_core::CoreError;
