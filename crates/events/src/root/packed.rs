@@ -194,7 +194,7 @@ impl Meta {
         let name = name.as_ref().and_then(Column::as_bytes).map(|(_, bytes)| String::from_utf8_lossy(bytes));
         let codec = name.as_deref().and_then(PdsCodec::of_name);
         let codec = codec.ok_or_else(|| damaged(COMPRESSION, &format!("compression {name:?} is not known")))?;
-        Ok(Self { products: products_of(&column)?, serialization, codec })
+        Ok(Self { products: products_of(column)?, serialization, codec })
     }
 }
 

@@ -89,16 +89,18 @@ impl<'item> PlainLists<'item> {
                 let all_lengths = starts.iter().fold(0, |all, start| all | start.wrapping_sub(first));
                 let values = |start: &u32| last.wrapping_add(u64::from(start.wrapping_sub(first) >> shift));
                 offsets.extend(starts[1..].iter().map(values));
-                all_lengths as usize % len_bytes != 0
+                !(all_lengths as usize).is_multiple_of(len_bytes)
             }
             None => {
                 let entry_len_bytes = basket.fixed_len_bytes().unwrap_or(0);
                 let each = (entry_len_bytes / len_bytes) as u64;
                 offsets.extend((1..=range.len() as u64).map(|entry| last + entry * each));
-                entry_len_bytes % len_bytes != 0
+                !entry_len_bytes.is_multiple_of(len_bytes)
             }
         };
-        if has_parts && let Some(number) = range.clone().find(|&number| basket.len_of(number) % len_bytes != 0) {
+        if has_parts
+            && let Some(number) = range.clone().find(|&number| !basket.len_of(number).is_multiple_of(len_bytes))
+        {
             let (start, entry) = (basket.start_of(number) as u64, basket.entries(number..number + 1));
             let what = format!("{} bytes of {}", entry.len(), self.number.name());
             return Err((number, Bytes::new(entry, start, "entries").damaged(what)));

@@ -21,7 +21,7 @@ use crate::team::Team;
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum IdxCommand {
     /// Write arrays of HDF5, .npy or raw files as fields or time steps of an IDX dataset, or as an OME-Zarr folder
-    Write(write::WriteArgs),
+    Write(Box<write::WriteArgs>),
     /// Tell what each of many ranks would send, make and hold to write a dataset; writes nothing
     Plan(plan::PlanArgs),
     /// Read a box of a dataset at a resolution into an .npy or raw file
