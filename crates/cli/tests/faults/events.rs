@@ -15,7 +15,7 @@ use std::path::Path;
 const RUNS: [&[&str]; 5] = [
     &["convert", "--layout", "columns"],
     &["convert", "--layout", "batch", "-c", "fast", "--chunk", "16KiB"],
-    &["convert", "--layout", "product", "--compat", "cce"],
+    &["convert", "--layout", "event", "--compat", "cce"],
     &["convert", "--layout", "pds"],
     &["merge"],
 ];

@@ -126,7 +126,7 @@ impl Workload {
         make(&root.join("in"));
         let mut workload = Self { folder, root, right: Vec::new(), arguments: arguments.to_vec() };
         let outcome = workload.run(workload.command());
-        assert_eq!(outcome.code, 0, "{}", outcome.told);
+        assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.told);
         workload.right = std::fs::read(workload.output()).unwrap();
         workload
     }
