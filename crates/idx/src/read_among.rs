@@ -289,7 +289,7 @@ mod tests {
             ArrayGrid::of_box(&header.bitmask, &start, &end, level)
         };
         let parts: Vec<_> = (0..4).map(part).chain([None]).collect();
-        let limit = 40_000;
+        let limit = 8_000;
         let plan = Plan::new(&dataset, &parts, level, 4, limit);
         let all = blocks(&header.bitmask, 9, &header.grid(level).unwrap(), level);
         assert_eq!(plan.shares.iter().map(|share| share.block).collect::<Vec<_>>(), all);
