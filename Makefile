@@ -39,7 +39,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 # A test over MPI needs both; without them it is left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
-.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-events bench-idx docs setup \
+.PHONY: demo test test-python test-mpi test-mpich soak judge fuzz loom check build python bench bench-python bench-events bench-idx bench-papers docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -127,6 +127,10 @@ bench-python: setup-tests
 bench-events: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/events.py $(BENCH_EVENTS)
+
+# The table of docs/howto/reproduce-the-papers.md.
+bench-papers: build setup-tests
+	$(BIN)/python benches/papers.py $(BENCH_PAPERS)
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels

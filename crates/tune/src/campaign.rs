@@ -449,6 +449,31 @@ mod tests {
     }
 
     #[test]
+    fn a_default_that_is_not_to_be_had_leaves_the_experiment_out() {
+        let findings = found(&Made::new(0.01), &[9, 1, 6], &conditions()).unwrap();
+        assert_eq!(findings.runs(), 0);
+        let fault = Some(Fault::NotApplicable("no gzip".to_owned()));
+        assert!(findings.arms.iter().all(|finding| finding.arm.fault == fault));
+    }
+
+    #[test]
+    fn arms_that_write_other_values_are_told_and_not_run_on() {
+        let of = |values: [u64; 4]| {
+            let findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
+            let mut arms: Vec<Arm> = findings.arms.into_iter().map(|finding| finding.arm).collect();
+            arms.insert(1, arms[0].clone());
+            for (arm, digest) in arms.iter_mut().zip(values) {
+                arm.runs[0].as_mut().unwrap().values = Some(digest);
+            }
+            check_values(&mut arms, 0).map(|()| arms.iter().map(|arm| arm.fault.is_some()).collect::<Vec<_>>())
+        };
+        assert_eq!(of([1, 1, 1, 2]).unwrap(), [false, false, false, true]);
+        // Where equal runs differ, nothing follows from others that do.
+        assert_eq!(of([1, 2, 1, 3]).unwrap(), [false; 4]);
+        assert_eq!(of([1, 1, 1, 1]).unwrap(), [false; 4]);
+    }
+
+    #[test]
     fn elapsed_times_that_vary_much_are_not_compared() {
         let findings = found(&Made::new(0.6), &[1, 6], &conditions()).unwrap();
         assert!(findings.wall_variation > LARGEST_VARIATION && findings.cpu_variation < LARGEST_VARIATION);

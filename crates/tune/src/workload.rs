@@ -286,13 +286,21 @@ impl Experiment {
         experiment.check().map(|()| experiment)
     }
 
-    fn check(&self) -> Result<(), WorkloadFault> {
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// If not, with what is wrong.
+    pub fn check(&self) -> Result<(), WorkloadFault> {
         let candidates = self.candidates();
         if self.ranks == 0 || self.ranks > MOST_RANKS {
             return Err(WorkloadFault::Size("ranks"));
         }
         if let Some(alone) = candidates.iter().find(|arm| self.ranks > 1 && !arm.kernel.is_for_ranks()) {
             return Err(WorkloadFault::NotForRanks(alone.kernel.name()));
+        }
+        let together = |kernel: &Kernel| matches!(*kernel, Kernel::Ior { blocks, collective: true, .. } if blocks % u64::from(self.ranks) != 0);
+        if candidates.iter().any(|arm| together(&arm.kernel)) {
+            return Err(WorkloadFault::Size("blocks, or no multiple of the ranks that write them together,"));
         }
         if candidates.len() < 2 {
             return Err(WorkloadFault::NothingCompared);
@@ -407,6 +415,37 @@ variants.converted = { converts = true }
         let alone = TEXT.lines().filter(|line| !line.starts_with("knobs") && !line.starts_with("variants"));
         assert!(refused(&alone.collect::<Vec<_>>().join("\n")).contains("nothing is compared"));
         assert!(Workload::named("absent", Scale::Tiny).unwrap_err().to_string().contains("occam-2005"));
+    }
+
+    #[test]
+    fn ranks_and_patterns_are_of_kernels_that_have_them() {
+        let text = TEXT.replace("title = \"One dataset\"", "title = \"One dataset\"\nranks = 2");
+        assert!(refused(&text).contains("occam is for one process"));
+        let random = "name = \"mine\"\ntitle = \"A test\"\n[[experiment]]\nname = \"bursts\"\ntitle = \"Bursts\"\npatterns = 3\n\
+                      ranks = 2\nkernel = { kind = \"random\", longest_len_bytes = 8192, datasets = 2 }\nknobs.sieve = [1024]\n";
+        let workload = parse(random).unwrap();
+        let names: Vec<&str> = workload.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+        assert_eq!(names, ["bursts-1", "bursts-2", "bursts-3"]);
+        assert!(matches!(workload.experiments[2].kernel, Kernel::Random { pattern: 3, .. }));
+        assert!(workload.experiments.iter().all(|experiment| experiment.candidates()[1].ranks == 2));
+        assert!(refused(&random.replace("patterns = 3", "patterns = 0")).contains("patterns"));
+        let together = random
+            .replace("patterns = 3\n", "")
+            .replace("kind = \"random\", longest_len_bytes = 8192, datasets = 2", "kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 8, blocks = 3, collective = true");
+        assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
+    }
+
+    #[test]
+    fn a_program_is_a_workload_of_its_own() {
+        let knobs = |values: Vec<Value>| BTreeMap::from([(Knob::Sieve, values)]);
+        let of = |command: &[&str], knobs| {
+            Workload::of_program(command.iter().map(|word| (*word).to_owned()).collect(), Verify::Auto, knobs)
+        };
+        let workload = of(&["/opt/sim", "a.nml"], knobs(vec![Value::Whole(1024)])).unwrap();
+        assert_eq!((workload.name.as_str(), workload.scale), ("sim", Scale::Own));
+        assert_eq!(workload.experiments[0].candidates().len(), 2);
+        assert!(of(&[], knobs(vec![Value::Whole(1)])).is_err());
+        assert!(of(&["sim"], knobs(vec![])).unwrap_err().to_string().contains("nothing is compared"));
     }
 
     #[test]

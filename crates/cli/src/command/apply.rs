@@ -237,7 +237,8 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-fn of_inject(error: &InjectError) -> Failure {
+/// What cannot be given to a program.
+pub(super) fn of_inject(error: &InjectError) -> Failure {
     let failure = |exit| Failure::new(exit, &error.to_string());
     match error {
         InjectError::Separator { .. } | InjectError::NoFolder => {
