@@ -31,7 +31,10 @@ fn main() {
 fn link(object: &Path, sources: &[PathBuf], is_shared: bool) -> bool {
     let compiler = cc::Build::new().pic(true).opt_level(2).std("gnu11").cargo_metadata(false).get_compiler();
     let mut command = compiler.to_command();
-    command.args(is_shared.then_some("-shared")).args(["-fvisibility=hidden", "-Wall", "-Wextra", "-Wl,-z,defs", "-o"]).arg(object);
+    command
+        .args(is_shared.then_some("-shared"))
+        .args(["-fvisibility=hidden", "-Wall", "-Wextra", "-Wl,-z,defs", "-o"])
+        .arg(object);
     command.args(sources).args(["-ldl", "-lpthread"]);
     command.status().is_ok_and(|status| status.success())
 }

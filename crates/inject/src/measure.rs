@@ -12,7 +12,7 @@ use raddle_tune::contents;
 use raddle_tune::error::{Result, TuneError};
 use raddle_tune::kernel::{FOLDER_PLACEHOLDER, Kernel, Verify};
 use raddle_tune::knob::{Knob, Place, Settings, Value};
-use raddle_tune::runner::{Ended, Executor, end, end_group, late, wait};
+use raddle_tune::runner::{Ended, Executor, end_group, late, wait};
 use raddle_tune::worker::{Answer, Calls, Outcome, Request, Stage, StageTime};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -60,7 +60,9 @@ impl Programs {
         let (log, told, words_file) = (beside("log"), beside("measured.json"), beside("last-words"));
         for path in [&log, &told] {
             match std::fs::remove_file(path) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(io(path, "removing", source)),
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(io(path, "removing", source));
+                }
                 _ => {}
             }
         }
@@ -90,8 +92,7 @@ impl Programs {
         }
         let mut child = child.spawn().map_err(|source| io(&self.objects.measure, "starting", source))?;
         let ended = wait(&mut child, self.limit, cancel);
-        end_group(&child);
-        end(&mut child);
+        end_group(&mut child);
         if matches!(ended?, Ended::Late) {
             return Ok(Answer::Failed(late(self.limit)));
         }

@@ -95,13 +95,14 @@ impl ChosenMpi {
         // SAFETY: the library's own initialisation runs; the user names it, to have it measured.
         let loaded = unsafe { Library::open(Some(library.as_os_str()), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) };
         let loaded = loaded.map_err(|error| unusable(error.to_string()))?;
-        let functions =
-            Functions::find(&loaded).map_err(|_| unusable("it was built without MPI: name a parallel one".to_owned()))?;
+        let functions = Functions::find(&loaded)
+            .map_err(|_| unusable("it was built without MPI: name a parallel one".to_owned()))?;
         // Open MPI opens parts of itself that take its functions from the process.
         make_global(functions.barrier as *const c_void);
         let version = functions.version();
-        let handles = Handles::of(&loaded, &version)
-            .ok_or_else(|| unusable(format!("its MPI is neither Open MPI nor one with MPICH's interface: {version}")))?;
+        let handles = Handles::of(&loaded, &version).ok_or_else(|| {
+            unusable(format!("its MPI is neither Open MPI nor one with MPICH's interface: {version}"))
+        })?;
         // Its functions are called as long as the process lives.
         std::mem::forget(loaded);
         // SAFETY: nobody has initialised it: it is loaded for this, and this is called once. Without arguments, as MPI-2 allows.
@@ -155,9 +156,8 @@ impl ChosenMpi {
             .map_err(|error| MpiError::Call { operation: "creating a file", detail: error.to_string() })?;
         let mut handle = null_mut();
         // SAFETY: the path ends with a zero byte; `handle` takes the file.
-        let code = unsafe {
-            (self.functions.open)(self.handles.world, name.as_ptr(), CREATE_NEW, self.info, &raw mut handle)
-        };
+        let code =
+            unsafe { (self.functions.open)(self.handles.world, name.as_ptr(), CREATE_NEW, self.info, &raw mut handle) };
         self.done("creating a file", code)?;
         Ok(ChosenFile { mpi: self, handle })
     }
@@ -216,9 +216,14 @@ impl ChosenFile<'_> {
 impl Handles {
     fn of(library: &Library, version: &str) -> Option<Self> {
         // SAFETY: variables of Open MPI; their addresses are its handles, and are not looked behind.
-        let address = |name: &[u8]| unsafe { library.get::<*const c_void>(name).ok().map(|found| found.as_raw_ptr() as usize) };
+        let address =
+            |name: &[u8]| unsafe { library.get::<*const c_void>(name).ok().map(|found| found.as_raw_ptr() as usize) };
         if let Some(world) = address(b"ompi_mpi_comm_world\0") {
-            return Some(Self { world, no_info: address(b"ompi_mpi_info_null\0")?, byte: address(b"ompi_mpi_byte\0")? });
+            return Some(Self {
+                world,
+                no_info: address(b"ompi_mpi_info_null\0")?,
+                byte: address(b"ompi_mpi_byte\0")?,
+            });
         }
         let has_its_interface = ["MPICH", "Intel(R) MPI", "MVAPICH"].iter().any(|name| version.contains(name));
         has_its_interface.then_some(MPICH_HANDLES)
@@ -270,7 +275,8 @@ fn text_of(text: &[c_char]) -> String {
 
 /// Has the object in which `address` lies give its functions to all that is loaded later.
 fn make_global(address: *const c_void) {
-    let mut info = libc::Dl_info { dli_fname: null_mut(), dli_fbase: null_mut(), dli_sname: null_mut(), dli_saddr: null_mut() };
+    let mut info =
+        libc::Dl_info { dli_fname: null_mut(), dli_fbase: null_mut(), dli_sname: null_mut(), dli_saddr: null_mut() };
     // SAFETY: `info` takes what is known of an address, which need not be one.
     if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
         return;

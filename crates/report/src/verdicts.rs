@@ -11,7 +11,14 @@ use crate::svg::html;
 pub(crate) fn section(done: &Measurement) -> String {
     let mut text = format!("<p>{}</p>\n", html(&done.title));
     text.push_str(&facts(&[
-        ("workload", Some(if done.scale == "own" { done.workload.clone() } else { format!("{} at {}", done.workload, done.scale) })),
+        (
+            "workload",
+            Some(if done.scale == "own" {
+                done.workload.clone()
+            } else {
+                format!("{} at {}", done.workload, done.scale)
+            }),
+        ),
         ("HDF5", Some(format!("{} ({})", done.hdf5.version, done.hdf5.library))),
         ("time", done.elapsed_s.map(quantity::seconds)),
         ("file system", Some(done.file_system.kind.clone())),

@@ -190,8 +190,7 @@ fn check_values(arms: &mut [Arm], block: usize) -> Result<()> {
     let digest = |arm: &Arm| arm.runs[block].as_ref()?.values;
     let (Some(expected), Some(again)) = (digest(&arms[0]), digest(&arms[1])) else { return Ok(()) };
     if expected != again {
-        let is_wanted =
-            matches!(arms[0].candidate.kernel, Kernel::Program { verify: Verify::Always, .. });
+        let is_wanted = matches!(arms[0].candidate.kernel, Kernel::Program { verify: Verify::Always, .. });
         let message = "two runs with the same settings write different values".to_owned();
         return if is_wanted { Err(TuneError::Run { message }) } else { Ok(()) };
     }

@@ -101,11 +101,7 @@ fn add_file(path: &Path, hasher: &mut DefaultHasher) -> Result<(), Hdf5Error> {
     Ok(())
 }
 
-fn add_attributes(
-    object: &Object,
-    resolver: &mut Resolver<'_>,
-    hasher: &mut DefaultHasher,
-) -> Result<(), Hdf5Error> {
+fn add_attributes(object: &Object, resolver: &mut Resolver<'_>, hasher: &mut DefaultHasher) -> Result<(), Hdf5Error> {
     for attribute in &object.attributes {
         attribute.name.hash(hasher);
         format!("{:?} {:?}", attribute.dataspace, attribute.datatype.class).hash(hasher);

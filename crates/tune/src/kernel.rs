@@ -262,7 +262,12 @@ impl Kernel {
     pub fn is_for_ranks(&self) -> bool {
         matches!(
             self,
-            Self::Ior { .. } | Self::Many { .. } | Self::Vpic { .. } | Self::Bdcats { .. } | Self::Amrex { .. } | Self::Random { .. }
+            Self::Ior { .. }
+                | Self::Many { .. }
+                | Self::Vpic { .. }
+                | Self::Bdcats { .. }
+                | Self::Amrex { .. }
+                | Self::Random { .. }
         )
     }
 

@@ -9,6 +9,7 @@ use crate::translate;
 use crate::worker::{Answer, Calls, Outcome, Request, WORKER_ARGUMENT, answer_of_rank};
 use raddle_core::cancel::CancelToken;
 use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -95,7 +96,8 @@ impl Workers {
                     // What cannot be read is no answer.
                     let _ = stdout.read_to_end(&mut answer);
                 }
-                serde_json::from_slice(&answer).unwrap_or_else(|_| Answer::Failed(death("the worker", status, &mut child)))
+                serde_json::from_slice(&answer)
+                    .unwrap_or_else(|_| Answer::Failed(death("the worker", status, &mut child)))
             }
         });
         end(&mut child);
@@ -136,13 +138,12 @@ impl Workers {
             spawned => spawned.map_err(|source| io(&self.launcher, "starting ranks", source))?,
         };
         let ended = wait(&mut child, self.limit, cancel);
-        end_group(&child);
+        end_group(&mut child);
         let answer = ended.map(|ended| match ended {
             Ended::Late => Answer::Failed(late(self.limit)),
             Ended::With(status) => all_ranks(&file, request.ranks)
                 .unwrap_or_else(|| Answer::Failed(death(&self.launcher.to_string_lossy(), status, &mut child))),
         });
-        end(&mut child);
         answer
     }
 }
@@ -189,10 +190,23 @@ pub fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Ends what a child that leads a group has started and left behind.
-pub fn end_group(child: &Child) {
+/// How long a launcher has for ending its ranks.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Ends a child that leads a group, and what it has started: a launcher ends its ranks, which are in groups of their own, if
+/// it is asked to.
+pub fn end_group(child: &mut Child) {
+    let group = Pid::from_child(child);
     // A group that has nobody in it is none.
-    let _ = rustix::process::kill_process_group(rustix::process::Pid::from_child(child), rustix::process::Signal::KILL);
+    if !matches!(child.try_wait(), Ok(Some(_))) {
+        let _ = kill_process_group(group, Signal::TERM);
+        let asked = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+        }
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    end(child);
 }
 
 /// The answers of all ranks as one: elapsed times of the slowest, processor times and calls of all; `None` where one is
@@ -237,11 +251,7 @@ fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
     }
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
-    if words.is_empty() {
-        format!("{name} ended: {status}")
-    } else {
-        format!("{name} ended: {status}: {words}")
-    }
+    if words.is_empty() { format!("{name} ended: {status}") } else { format!("{name} ended: {status}: {words}") }
 }
 
 /// A folder for files of runs, removed with all that is in it when this is dropped. One that a killed raddle left is removed
@@ -325,7 +335,15 @@ mod tests {
 
     fn request() -> Request {
         let kernel = Kernel::Vpic { particles: 1 };
-        Request { kernel, settings: Settings::default(), path: "x.h5".into(), library: None, seed: 1, syncs: false, ranks: 1 }
+        Request {
+            kernel,
+            settings: Settings::default(),
+            path: "x.h5".into(),
+            library: None,
+            seed: 1,
+            syncs: false,
+            ranks: 1,
+        }
     }
 
     fn shell(script: &str, limit: Duration) -> Workers {
@@ -344,7 +362,9 @@ mod tests {
         let Answer::Failed(words) = run("kill -SEGV $$") else { panic!("not a failure") };
         assert!(words.contains("signal"), "{words}");
         let Answer::Failed(_) = run("echo nonsense") else { panic!("not a failure") };
-        assert!(Workers::of("/absent/raddle".into(), LONG, LAUNCHER.into()).run(&request(), &CancelToken::new()).is_err());
+        assert!(
+            Workers::of("/absent/raddle".into(), LONG, LAUNCHER.into()).run(&request(), &CancelToken::new()).is_err()
+        );
     }
 
     #[test]

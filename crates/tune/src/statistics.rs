@@ -404,8 +404,7 @@ mod tests {
     fn the_rule_stops_at_looks_when_something_can_be_told_and_at_the_end() {
         let rule = StopRule::default();
         assert_eq!((rule.error(), StopRule { most_blocks: 5, ..rule }.error()), (0.05 / 6.0, 0.05));
-        let of =
-            |ratio: f64, width: f64, p| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p };
+        let of = |ratio: f64, width: f64, p| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p };
         let is_done = |blocks, estimate: Estimate| rule.is_done(blocks, Some(&estimate), 10);
         assert!(!is_done(4, of(1.0, 0.01, 0.5)) && is_done(5, of(1.0, 0.01, 0.5)));
         assert!(!is_done(6, of(1.0, 0.01, 0.5)), "between looks nothing is asked");

@@ -59,7 +59,10 @@ impl Abilities {
                 let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
                 let file = std::fs::canonicalize(wanted).unwrap_or_else(|_| wanted.into());
                 let is_loaded = maps.lines().any(|line| line.ends_with(&*file.to_string_lossy()));
-                let others = maps.lines().filter(|line| line.contains("/libz.so")).any(|line| !line.ends_with(&*file.to_string_lossy()));
+                let others = maps
+                    .lines()
+                    .filter(|line| line.contains("/libz.so"))
+                    .any(|line| !line.ends_with(&*file.to_string_lossy()));
                 (!is_loaded || others).then_some(Obstacle::Preload)
             }
         }
@@ -98,7 +101,9 @@ impl Abilities {
 /// Hints of MPI-IO among `settings`, as ROMIO names them.
 pub fn hints(settings: &Settings) -> Vec<(String, String)> {
     let of = |(knob, value): (&Knob, &Value)| match knob {
-        Knob::CollectiveBuffering => ["romio_cb_write", "romio_cb_read"].map(|key| (key.to_owned(), value.to_string())).into(),
+        Knob::CollectiveBuffering => {
+            ["romio_cb_write", "romio_cb_read"].map(|key| (key.to_owned(), value.to_string())).into()
+        }
         knob if knob.place() == Place::MpiHints => vec![(knob.name().to_owned(), value.to_string())],
         _ => Vec::new(),
     };

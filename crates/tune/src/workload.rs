@@ -252,7 +252,11 @@ impl Workload {
         };
         let title = "A program under settings that it knows nothing of".to_owned();
         let checked = experiment.kernel.check().and_then(|()| experiment.check());
-        checked.map_err(|fault| TuneError::Workload { path: PathBuf::from(&name), experiment: "program".to_owned(), fault })?;
+        checked.map_err(|fault| TuneError::Workload {
+            path: PathBuf::from(&name),
+            experiment: "program".to_owned(),
+            fault,
+        })?;
         Ok(Self { name, title, scale: Scale::Own, profile_from: 0, experiments: vec![experiment] })
     }
 }
@@ -429,9 +433,10 @@ variants.converted = { converts = true }
         assert!(matches!(workload.experiments[2].kernel, Kernel::Random { pattern: 3, .. }));
         assert!(workload.experiments.iter().all(|experiment| experiment.candidates()[1].ranks == 2));
         assert!(refused(&random.replace("patterns = 3", "patterns = 0")).contains("patterns"));
-        let together = random
-            .replace("patterns = 3\n", "")
-            .replace("kind = \"random\", longest_len_bytes = 8192, datasets = 2", "kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 8, blocks = 3, collective = true");
+        let together = random.replace("patterns = 3\n", "").replace(
+            "kind = \"random\", longest_len_bytes = 8192, datasets = 2",
+            "kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 8, blocks = 3, collective = true",
+        );
         assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
     }
 

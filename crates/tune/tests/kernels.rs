@@ -115,7 +115,8 @@ fn settings_have_their_effect() {
         let (none, enough) = (cached(0).calls.unwrap(), cached(1 << 20).calls.unwrap());
         assert!(none.write > 2 * enough.write, "{none:?} {enough:?}");
 
-        let aligned = Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 1 << 17, blocks: 1, datasets: 3, collective: false };
+        let aligned =
+            Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 1 << 17, blocks: 1, datasets: 3, collective: false };
         let outcome = of(aligned, &[(Knob::Alignment, Value::Whole(1 << 20))]);
         assert_eq!(outcome.offset.map(|offset| offset % (1 << 20)), Some(0));
 
@@ -146,8 +147,11 @@ fn szip_is_there_where_the_library_encodes_it() {
 #[test]
 fn another_zlib_is_one_that_the_library_was_loaded_with() {
     let gzip = |zlib: &str, library| {
-        let settings =
-            [(Knob::Chunk, Value::Shape(CHUNK.to_vec())), (Knob::Gzip, Value::Whole(1)), (Knob::Zlib, Value::Text(zlib.to_owned()))];
+        let settings = [
+            (Knob::Chunk, Value::Shape(CHUNK.to_vec())),
+            (Knob::Gzip, Value::Whole(1)),
+            (Knob::Zlib, Value::Text(zlib.to_owned())),
+        ];
         run(occam(8, false), set(&settings), library)
     };
     let error = gzip("/absent/libz.so.1", None).unwrap_err().to_string();

@@ -148,7 +148,9 @@ impl TuneArgs {
         }
         let utf8 = |word: &OsString| {
             let lossy = word.to_string_lossy();
-            word.to_str().map(str::to_owned).ok_or_else(|| Failure::usage(&format!("{lossy}: words of a measured command are UTF-8")))
+            word.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| Failure::usage(&format!("{lossy}: words of a measured command are UTF-8")))
         };
         let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let verify = match self.verify {

@@ -37,7 +37,11 @@ fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
             let of = |place: u64| {
                 let bursts = 1 + random.below(BURSTS);
                 let mut len = || (longest_len_bytes as f64 / 8.0 * 1000_f64.powf(-random.unit())) as u64;
-                Pieces { group: None, dataset: name_of_random(place), lens: (0..bursts).map(|_| len().max(1)).collect() }
+                Pieces {
+                    group: None,
+                    dataset: name_of_random(place),
+                    lens: (0..bursts).map(|_| len().max(1)).collect(),
+                }
             };
             Some((0..count).map(of).collect())
         }
