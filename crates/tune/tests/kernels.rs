@@ -49,7 +49,7 @@ fn every_kernel_writes_what_it_says() {
         Kernel::Vpic { particles: 1000 },
         Kernel::Bdcats { particles: 1000, parts: 7 },
         Kernel::Amrex { levels: 2, boxes: 5, longest_edge: 5, components: 2 },
-        Kernel::Random { pattern: 3, longest_len_bytes: 8192, datasets: 5 },
+        Kernel::Random { pattern: 1, longest_len_bytes: 8192, datasets: 5 },
         Kernel::Concat { inputs: 3, datasets: 2, rows: 100, columns: 5 },
         Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 7, shuffled: false },
         Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 100, shuffled: true },
