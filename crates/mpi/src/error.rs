@@ -39,6 +39,14 @@ pub enum MpiError {
         /// What is wrong with it.
         why: String,
     },
+    /// A call of an MPI that was loaded failed.
+    #[error("MPI: {operation} failed: {detail}")]
+    Call {
+        /// What was being done.
+        operation: &'static str,
+        /// What MPI says.
+        detail: String,
+    },
     /// Every process was alone in its MPI world: the launcher is another MPI's.
     #[error("{launcher} started {started} ranks, but the MPI that raddle was built with sees {found}")]
     OtherLauncher {

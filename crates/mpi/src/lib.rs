@@ -1,4 +1,5 @@
 //! MPI for raddle: the only crate that links an MPI library, through rsmpi, and that only with the feature `mpi`.
+//! [`ChosenMpi`] is one that is loaded, to be measured, with or without the feature.
 //!
 //! [`launcher`] tells, without MPI, whether `mpirun` or `srun` started this process among others. [`World`] is the ranks
 //! that were started together: a [`raddle_core::communicator::Communicator`], files that they write together
@@ -10,6 +11,7 @@
 
 #[cfg(not(feature = "mpi"))]
 mod absent;
+mod chosen;
 #[cfg(feature = "mpi")]
 mod collective;
 #[cfg(feature = "mpi")]
@@ -27,6 +29,7 @@ mod world;
 
 #[cfg(not(feature = "mpi"))]
 pub use absent::World;
+pub use chosen::{ChosenFile, ChosenMpi};
 #[cfg(feature = "mpi")]
 pub use collective::ParallelHdf5;
 #[cfg(feature = "mpi")]
