@@ -139,12 +139,11 @@ impl Workers {
         };
         let ended = wait(&mut child, self.limit, cancel);
         end_group(&mut child);
-        let answer = ended.map(|ended| match ended {
+        ended.map(|ended| match ended {
             Ended::Late => Answer::Failed(late(self.limit)),
             Ended::With(status) => all_ranks(&file, request.ranks)
                 .unwrap_or_else(|| Answer::Failed(death(&self.launcher.to_string_lossy(), status, &mut child))),
-        });
-        answer
+        })
     }
 }
 

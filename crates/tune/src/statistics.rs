@@ -22,7 +22,7 @@ const LOOKS: [usize; 10] = [LEAST_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 
 /// Probability of error of all looks together, shared evenly among them (Bonferroni): who looks six times at 5 % and stops
 /// when he likes what he sees errs with 17 %.
-const ERROR: f64 = 0.05;
+pub const ERROR: f64 = 0.05;
 
 /// Of more blocks than [`TRIMMED_FROM`], this share of the smallest and of the largest ratios stand in for nothing but how
 /// many they are: with a neighbour in every twentieth run, the mean of 34 ratios cannot tell 5 %, the trimmed one can, and
