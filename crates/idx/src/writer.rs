@@ -318,4 +318,4 @@ fn there(path: &Path, header: &Header) -> Result<Header> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

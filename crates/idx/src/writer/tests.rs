@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// All files below a folder, with their bytes.
-fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(next) = open.pop() {

@@ -8,6 +8,7 @@ use crate::restructure::ImposedBox;
 use crate::restructure::tests::partitions;
 use crate::sample::{Number, SampleType};
 use crate::traffic::Traffic;
+use crate::writer::tests::files_in;
 use crate::zarr::{ChunkCompression, Downsample, FormOptions, Images};
 use proptest::prelude::*;
 use raddle_core::CoreError;
@@ -18,23 +19,6 @@ use raddle_core::threads::Threads;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-
-/// All files below a folder, with their bytes.
-fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_path_buf()];
-    while let Some(next) = open.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                found.insert(path.strip_prefix(folder).unwrap().to_path_buf(), std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
-}
 
 /// Whole arrays, x fastest, smooth enough for compressors and zero in places.
 fn arrays(form: &Form) -> Vec<Vec<u8>> {
