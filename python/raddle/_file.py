@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from raddle import _core
 from raddle._dataset import Dataset
 from raddle._events import read_events
+from raddle._memory import empty_arrays
 from raddle._object import Datatype, HdfObject
 from raddle._partition import Communicator, Share, share
 from raddle._selection import rows_of
@@ -225,7 +225,7 @@ class Group(HdfObject, Mapping[str, Any]):
             If there is no such dataset (also a ``KeyError``).
         """
         columns = self._columns(names)
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, Any] = dict.fromkeys(columns)
         wanted = []
         for name, column in columns.items():
             shape = column.shape
@@ -238,12 +238,14 @@ class Group(HdfObject, Mapping[str, Any]):
                 arrays[name] = column.read(slice(start, start + count * step, step))
                 continue
             base, inner = kind.dtype.subdtype or (kind.dtype, ())
-            array = np.empty((axis[1], *shape[1:], *inner), base)
+            axes = [axis, *((0, dim, 1) for dim in shape[1:])]
+            wanted.append((name, column._number, axes, ((axis[1], *shape[1:], *inner), base)))
+        requests = []
+        for (name, number, axes, _), array in zip(wanted, empty_arrays([place for *_, place in wanted])):
             arrays[name] = array
             if array.nbytes:
-                axes = [axis, *((0, dim, 1) for dim in shape[1:])]
-                wanted.append((column._number, axes, raw_bytes(array)))
-        self._core().read(wanted)
+                requests.append((number, axes, raw_bytes(array)))
+        self._core().read(requests)
         return table(arrays, library)
 
     def read_events(

@@ -6,6 +6,7 @@
 //! becomes an exception of the package.
 #![deny(unsafe_code)]
 
+mod allocator;
 mod attached;
 mod command;
 mod describe;
@@ -20,6 +21,9 @@ mod run;
 mod text_forms;
 
 use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: allocator::LargePages = allocator::LargePages;
 
 /// The compiled part of raddle.
 #[pymodule]
