@@ -19,6 +19,7 @@ pub mod digest;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod flusher;
 pub mod journal;
 pub mod memory;
 pub mod message;

@@ -7,7 +7,8 @@ use crate::error::{IdxError, Result};
 use crate::step::{BlockPlace, StepPlan};
 use raddle_core::communicator::Communicator;
 use raddle_core::engine::Sink;
-use std::collections::{BTreeSet, VecDeque};
+use raddle_core::flusher::{Flusher, WORTH_LEN_BYTES};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,9 @@ pub(crate) struct StepFiles<'a> {
 struct State {
     /// Most recently used first.
     open: VecDeque<(u32, Arc<File>)>,
-    written: BTreeSet<u32>,
+    /// Files that were written to, with what was since their last flush.
+    written: BTreeMap<u32, u64>,
+    flusher: Flusher,
 }
 
 impl<'a> StepFiles<'a> {
@@ -56,7 +59,7 @@ impl<'a> StepFiles<'a> {
     /// The file, to be written to.
     fn open(&self, file: u32) -> std::io::Result<Arc<File>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.written.insert(file);
+        state.written.entry(file).or_default();
         if let Some(at) = state.open.iter().position(|(number, _)| *number == file)
             && let Some(found) = state.open.remove(at)
         {
@@ -69,10 +72,23 @@ impl<'a> StepFiles<'a> {
         Ok(opened)
     }
 
+    /// Has the file flushed if that is worth it.
+    fn note_written(&self, number: u32, file: &Arc<File>, len: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { written, flusher, .. } = &mut *state;
+        let unflushed = written.entry(number).or_default();
+        *unflushed += len as u64;
+        if *unflushed >= WORTH_LEN_BYTES && flusher.flush(number, file) {
+            *unflushed = 0;
+        }
+    }
+
     /// Writes `bytes` of a block at `address`.
     pub(crate) fn write(&self, file: usize, address: u64, bytes: &[u8]) -> Result<()> {
         let open = self.open(file as u32).map_err(self.failed(file, "open"))?;
-        open.write_all_at(bytes, address).map_err(self.failed(file, "write"))
+        open.write_all_at(bytes, address).map_err(self.failed(file, "write"))?;
+        self.note_written(file as u32, &open, bytes.len());
+        Ok(())
     }
 
     /// Writes the tables of a file: the records of its blocks, by ascending address.
@@ -89,7 +105,8 @@ impl<'a> StepFiles<'a> {
     pub(crate) fn sync(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.open.clear();
-        for file in std::mem::take(&mut state.written) {
+        state.flusher.finish().map_err(|(file, cause)| self.failed(file as usize, "fsync")(cause))?;
+        for file in std::mem::take(&mut state.written).into_keys() {
             let file = file as usize;
             let synced = File::open(self.path(file)).and_then(|open| open.sync_all());
             synced.map_err(self.failed(file, "fsync"))?;
@@ -104,7 +121,11 @@ impl Sink for StepFiles<'_> {
     }
 
     fn write_file_at(&self, file: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
-        let written = self.open(file).and_then(|open| open.write_all_at(bytes, address));
+        let written = self.open(file).and_then(|open| {
+            open.write_all_at(bytes, address)?;
+            self.note_written(file, &open, bytes.len());
+            Ok(())
+        });
         written.map_err(|cause| named(&self.path(file as usize), &cause))
     }
 }
