@@ -26,8 +26,8 @@ struct Running {
 }
 
 impl Flusher {
-    /// Has what was written to a file made durable behind the caller's back. `false` if the last flush is still under way:
-    /// nothing is done then.
+    /// Has what was written to a file made durable behind the caller's back. `false` if nothing is done: the last flush is
+    /// still under way, or one has failed.
     pub fn flush(&mut self, number: u32, file: &Arc<File>) -> bool {
         let running = match &self.running {
             Some(running) => running,
@@ -62,10 +62,7 @@ impl Running {
     fn start() -> Result<Self, Error> {
         let (files, to_flush) = sync_channel::<(u32, Arc<File>)>(0);
         let flush = move || {
-            // Files that come after a failure are taken and left: whoever sends them is not to wait.
-            to_flush.into_iter().fold(Ok(()), |done, (number, file)| {
-                done.and_then(|()| file.sync_data().map_err(|error| (number, error)))
-            })
+            to_flush.into_iter().try_for_each(|(number, file)| file.sync_data().map_err(|error| (number, error)))
         };
         let thread = std::thread::Builder::new().name("flush".to_owned()).spawn(flush)?;
         Ok(Self { files, thread })
@@ -92,11 +89,12 @@ mod tests {
         // A pipe cannot be made durable.
         let (_reader, writer) = std::io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(writer)));
-        for (number, file) in [(4, &file), (7, &pipe), (8, &file)] {
+        for (number, file) in [(4, &file), (7, &pipe)] {
             while !flusher.flush(number, file) {
                 std::thread::yield_now();
             }
         }
+        assert!(!flusher.flush(8, &file));
         let (number, error) = flusher.finish().unwrap_err();
         assert_eq!((number, error.kind()), (7, std::io::ErrorKind::InvalidInput));
     }

@@ -27,6 +27,10 @@ const BYTE_COUNT: u32 = 0x4000_0000;
 /// Byte count and version.
 const FRONT_LEN_BYTES: usize = 6;
 
+/// What is wrong with bytes that are said to be an object, and are not as ROOT serialises one.
+pub(crate) const NO_OBJECT: &str =
+    "no byte count at its front, as ROOT serialises objects; --raw converts bytes that are something else";
+
 /// Version that ROOT states for collections.
 const COLLECTION_VERSION: u16 = 6;
 
@@ -65,11 +69,11 @@ impl Recode for Reserialize {
 fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), Fault> {
     let damaged = |what: &str| Fault::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
     let entry = if own == Serialization::Root {
-        let whole = counted(blob).ok_or_else(|| damaged("no byte count of what follows"))?;
+        let whole = counted(blob).ok_or_else(|| damaged(NO_OBJECT))?;
         whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends in its front"))?
     } else {
         // A collection has a byte count of its own.
-        counted(blob).ok_or_else(|| damaged("a collection without byte count"))?
+        counted(blob).ok_or_else(|| damaged(NO_OBJECT))?
     };
     if wanted == Serialization::Root {
         let len_bytes = u32::try_from(entry.len() + FRONT_LEN_BYTES - 4).ok().filter(|len| *len < BYTE_COUNT);

@@ -9,6 +9,7 @@ use crate::block::Column;
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Form, Serialization};
+use crate::serialized::NO_OBJECT;
 
 /// Most zeros behind a blob.
 const PADDING: usize = 3;
@@ -57,7 +58,7 @@ impl BlobDecoder {
         let count = blob.be_u32()?;
         let len_bytes = (count & !BYTE_COUNT) as usize;
         if count & BYTE_COUNT == 0 || len_bytes < 2 || len_bytes > blob.remaining() {
-            return Err(blob.damaged("no byte count of what follows"));
+            return Err(blob.damaged(NO_OBJECT));
         }
         let mut object = blob.part(len_bytes)?;
         let _version = object.be_u16()?;
