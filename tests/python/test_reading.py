@@ -379,6 +379,33 @@ def test_columns(pair):
         ours["rec"].read_columns(["scalar"])
 
 
+def test_columns_that_share_memory(pair):
+    """Many of middling length, of all alignments and none, beside large and empty ones: more than are allocated at once."""
+    random = np.random.default_rng(5)
+    rows = 250_001
+    types = ["u1", ">i2", "f4", "S3", "f8", "c16", [("a", "i1"), ("b", "f4")]] * 6
+    data = {f"c{number:02}": random.bytes(rows * np.dtype(kind).itemsize) for number, kind in enumerate(types)}
+    data = {name: np.frombuffer(raw, kind) for (name, raw), kind in zip(data.items(), types)}
+    data |= {"large": np.arange(rows * 6).reshape(rows, 6), "flat": np.zeros((rows, 0)), "small": np.arange(3)}
+
+    def write(file):
+        for name, values in data.items():
+            file.create_dataset(name, data=values, chunks=None if 0 in values.shape else True)
+
+    ours, theirs = pair(write)
+    table = ours.read_columns(list(data))
+    assert list(table) == list(data)
+    for name, values in data.items():
+        assert table[name].tobytes() == values.tobytes() == theirs[name][()].tobytes()
+        assert table[name].dtype == theirs[name].dtype and table[name].shape == values.shape
+        assert table[name].flags.writeable and table[name].flags.c_contiguous
+    bases = [id(values.base) for values in table.values() if values.base is not None and values.size]
+    assert 1 < len(set(bases)) < len(bases) / 4
+    # What is written into one is in no other.
+    table["c02"][:] = 0
+    assert table["c01"].tobytes() == data["c01"].tobytes() and table["c03"].tobytes() == data["c03"].tobytes()
+
+
 def test_files_that_cannot_be_opened(tmp_path):
     with pytest.raises(FileNotFoundError) as missing:
         raddle.open(tmp_path / "none.h5")
