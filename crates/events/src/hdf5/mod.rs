@@ -18,8 +18,11 @@
 mod columns;
 mod event;
 mod file;
+mod growing;
 mod index;
 mod lumi;
+mod objects;
+mod opening;
 mod packed;
 mod packed_source;
 mod product;

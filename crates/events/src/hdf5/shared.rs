@@ -5,8 +5,9 @@
 //! their chunks, which encode them; the stored lengths say where each lies in the file. Invariants: chunks are placed in the
 //! order in which one process would place them; nobody but its owner has a chunk.
 
+use super::growing::Growing;
 use super::series::Piece;
-use super::store::{EncodedTile, Growing, Hdf5Sink, Hdf5Summary, Pieces, Tile};
+use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
 use crate::among::agreed;
 use crate::error::Result;
 use crate::sink::{SharedSink, Sink};

@@ -4,7 +4,9 @@
 //! Not for what goes where: that is the layout's plan. Invariants: chunks lie in the file in the order in which they were
 //! complete, which the blocks alone decide; under the output's name is a whole file or none.
 
-use super::series::{Arranged, Attribute, Piece, Series, class_of};
+use super::growing::{Growing, Storage, StoredChunk};
+use super::objects::{self, link_order, predicted_metadata};
+use super::series::{Arranged, Attribute, Piece, Series};
 use super::shared::Shares;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::block::Block;
@@ -15,8 +17,8 @@ use crate::sink::{Prepare, Sink};
 use crate::source::EventId;
 use raddle_codec::{EncodeState, Encoder, EncoderOptions};
 use raddle_core::communicator::Communicator;
-use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
-use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, OutputOptions, TypeRef};
+use raddle_hdf5::model::CreationOrder;
+use raddle_hdf5::write::{Compat, OutputFile, OutputOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -65,7 +67,7 @@ const LONGEST_NUMBER_LEN_BYTES: u64 = 8;
 
 /// What it costs to have one chunk: the B-tree that leads to it has room for 64 (24 bytes, 64 addresses and 65 keys of 24
 /// bytes). Elements that filters do not make shorter by that lie in the file as they are, without chunks.
-const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
+pub(super) const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 
 /// A file being written.
 pub struct Hdf5Sink {
@@ -96,30 +98,6 @@ impl std::fmt::Debug for Hdf5Sink {
             .field("datasets", &datasets)
             .finish_non_exhaustive()
     }
-}
-
-/// What there is of a dataset.
-#[derive(Debug)]
-pub(super) struct Growing {
-    /// Elements of a chunk.
-    pub chunk_len: u64,
-    pub element_len_bytes: usize,
-    /// Elements that came.
-    pub len: u64,
-    /// The last offset that came.
-    pub base: u64,
-    /// Of the chunk that is being filled.
-    pub tail: Vec<u8>,
-    /// Whether it must have chunks, however short it is.
-    is_extensible: bool,
-    chunks: Vec<StoredChunk>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct StoredChunk {
-    address: u64,
-    len_bytes: u64,
-    filter_mask: u32,
 }
 
 /// What was written.
@@ -272,199 +250,6 @@ impl Hdf5Sink {
             metadata_s: 0.0,
         }
     }
-
-    /// Makes the objects of the file.
-    fn create_objects(&self, file: &mut OutputFile) -> Result<u64> {
-        let plan = self.arrangement.plan();
-        let order = link_order(plan);
-        for group in &plan.groups {
-            file.create_group(group.as_bytes(), order, CreationOrder::default())?;
-        }
-        let last = self.arrangement.last_attributes(self.entries, self.first);
-        for (object, attribute) in last.iter().chain(&plan.attributes) {
-            attribute.with_spec(|spec| file.write_attribute(object.as_bytes(), spec))?;
-        }
-        let mut datasets = 0;
-        for ((series, growing), encoder) in plan.series.iter().zip(&self.growing).zip(self.encoders.iter()) {
-            if series.is_optional && growing.len == 0 && self.entries > 0 {
-                continue;
-            }
-            datasets += 1;
-            let storage = growing.storage();
-            let mut dataset =
-                file.create_dataset(series.path.as_bytes(), &spec(plan, series, encoder, growing.len, storage))?;
-            match storage {
-                Storage::Nowhere => {}
-                Storage::Run { address } => dataset.place(address)?,
-                Storage::Chunks { chunk_len } => {
-                    if !growing.chunks.is_empty() {
-                        dataset.expect_chunks(growing.chunks.len() as u64)?;
-                    }
-                    for (chunk, origin) in growing.chunks.iter().zip((0..).step_by(chunk_len as usize)) {
-                        dataset.insert(&[origin], chunk.address, chunk.len_bytes, chunk.filter_mask)?;
-                    }
-                }
-            }
-            for attribute in &series.attributes {
-                attribute.with_spec(|spec| dataset.write_attribute(spec))?;
-            }
-        }
-        Ok(datasets)
-    }
-}
-
-/// Links in the order in which they were made, where the format can say so.
-fn link_order(plan: &Plan) -> CreationOrder {
-    let keeps = plan.compat != Compat::Earliest;
-    CreationOrder { tracked: keeps, indexed: keeps }
-}
-
-/// How the elements of a dataset are stored.
-#[derive(Debug, Clone, Copy)]
-enum Storage {
-    /// There are none.
-    Nowhere,
-    /// As they are.
-    Run { address: u64 },
-    /// In chunks of so many.
-    Chunks { chunk_len: u64 },
-}
-
-/// A dataset of `len` elements.
-fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
-    let dims = vec![len];
-    let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
-    let (layout, filters) = match storage {
-        Storage::Nowhere | Storage::Run { .. } => (OutputLayout::Contiguous, Vec::new()),
-        Storage::Chunks { chunk_len } => (OutputLayout::Chunked { chunk_shape: vec![chunk_len] }, encoder.filters()),
-    };
-    DatasetSpec {
-        datatype: TypeRef::Own(Arc::new(class_of(series.number))),
-        dataspace: Dataspace::Simple { dims, max_dims },
-        layout,
-        filters,
-        fill: FillValue::default(),
-        attribute_order: CreationOrder::default(),
-        has_attributes: !series.attributes.is_empty(),
-    }
-}
-
-/// Room to be kept for metadata: what does not fit goes to the end of the file.
-fn predicted_metadata(plan: &Plan, encoders: &[Encoder], growing: &[Growing], expected_len_bytes: u64) -> u64 {
-    let mut prediction = MetadataPrediction::new(plan.compat);
-    let order = link_order(plan);
-    let attribute_len_bytes = |attribute: &Attribute| attribute.len_bytes(plan.compat);
-    prediction.add_group(plan.groups.len() as u64, 64, order, &[]);
-    for group in &plan.groups {
-        let inside = plan.series.iter().filter(|series| series.path.starts_with(group));
-        let (count, text) = inside.fold((0, 0), |(count, text), series| (count + 1, text + series.path.len() as u64));
-        let of_group = plan.attributes.iter().filter(|(object, _)| object == group);
-        let mut attributes: Vec<u64> = of_group.map(|(_, attribute)| attribute_len_bytes(attribute)).collect();
-        // Those that are known at the end are numbers.
-        attributes.extend([128; 3]);
-        prediction.add_group(count, text, order, &attributes);
-    }
-    let share = expected_len_bytes / (plan.series.len() as u64).max(1);
-    for ((series, encoder), growing) in plan.series.iter().zip(encoders).zip(growing) {
-        let chunk_len_bytes = (growing.chunk_len * growing.element_len_bytes as u64).max(1);
-        let chunks = share / chunk_len_bytes + 1;
-        let storage = match share < INDEX_LEN_BYTES as u64 && !plan.is_extensible {
-            true => Storage::Run { address: 0 },
-            false => Storage::Chunks { chunk_len: growing.chunk_len },
-        };
-        let spec = spec(plan, series, encoder, chunks.saturating_mul(growing.chunk_len), storage);
-        let attributes: Vec<u64> = series.attributes.iter().map(attribute_len_bytes).collect();
-        prediction.add_dataset(&spec, chunks, &attributes);
-    }
-    prediction.len_bytes()
-}
-
-impl Growing {
-    fn new(series: &Series, chunk_len_bytes: u64, is_extensible: bool) -> Self {
-        let element_len_bytes = series.number.len_bytes();
-        let mut growing = Self {
-            chunk_len: (chunk_len_bytes / element_len_bytes as u64).max(1),
-            element_len_bytes,
-            len: 0,
-            base: 0,
-            tail: Vec::new(),
-            is_extensible,
-            chunks: Vec::new(),
-        };
-        if series.starts_with_zero {
-            growing.tail.resize(element_len_bytes, 0);
-            growing.len = 1;
-        }
-        growing
-    }
-
-    pub fn chunk_len_bytes(&self) -> usize {
-        self.chunk_len as usize * self.element_len_bytes
-    }
-
-    /// Where its elements are, when all are placed.
-    fn storage(&self) -> Storage {
-        match (self.len, self.chunks.as_slice()) {
-            (0, _) if !self.is_extensible => Storage::Nowhere,
-            (len, [only]) if self.is_short() && only.len_bytes == len * self.element_len_bytes as u64 => {
-                Storage::Run { address: only.address }
-            }
-            (0, _) => Storage::Chunks { chunk_len: self.chunk_len },
-            // A dataset of one chunk has none that is longer than it.
-            (len, _) => Storage::Chunks { chunk_len: self.chunk_len.min(len) },
-        }
-    }
-
-    /// Whether all elements are less than a chunk, and may lie in the file as they are.
-    pub fn is_short(&self) -> bool {
-        self.len < self.chunk_len && !self.is_extensible
-    }
-
-    /// Appends a piece; chunks that are full go to `full`.
-    fn push(&mut self, piece: Piece, full: &mut Vec<Vec<u8>>) {
-        match piece {
-            Piece::Values(bytes) => self.append(&bytes, full),
-            Piece::Ends(ends) => self.append_ends(&ends, full),
-            Piece::Offsets(offsets) => self.append_ends(offsets.get(1..).unwrap_or_default(), full),
-        }
-    }
-
-    fn append_ends(&mut self, ends: &[u64], full: &mut Vec<Vec<u8>>) {
-        let base = self.base;
-        let mut bytes = Vec::with_capacity(size_of_val(ends));
-        for end in ends {
-            self.base = base.wrapping_add(*end);
-            bytes.extend_from_slice(&self.base.to_le_bytes());
-        }
-        self.append(&bytes, full);
-    }
-
-    fn append(&mut self, mut bytes: &[u8], full: &mut Vec<Vec<u8>>) {
-        let chunk_len_bytes = self.chunk_len_bytes();
-        self.len += (bytes.len() / self.element_len_bytes) as u64;
-        while self.tail.len() + bytes.len() >= chunk_len_bytes {
-            let (now, later) = bytes.split_at(chunk_len_bytes - self.tail.len());
-            let mut chunk = std::mem::take(&mut self.tail);
-            chunk.extend_from_slice(now);
-            full.push(chunk);
-            bytes = later;
-        }
-        self.tail.extend_from_slice(bytes);
-    }
-
-    /// The chunk that is not full: as it is if it is the only one, else filled up with zeros.
-    fn rest(&mut self) -> Option<Vec<u8>> {
-        let chunk = std::mem::take(&mut self.tail);
-        (!chunk.is_empty()).then(|| self.filled_up(chunk))
-    }
-
-    /// The last chunk, which is not full, as it is encoded.
-    pub fn filled_up(&self, mut chunk: Vec<u8>) -> Vec<u8> {
-        if self.len > self.chunk_len {
-            chunk.resize(self.chunk_len_bytes(), 0);
-        }
-        chunk
-    }
 }
 
 /// A chunk before it is encoded.
@@ -553,7 +338,9 @@ impl Sink for Hdf5Sink {
         let begun = Instant::now();
         let mut file = OutputFile::create_in(self.output.file()?, self.output.path(), &self.output_options)?;
         file.set_raw_end(self.end_address);
-        let datasets = self.create_objects(&mut file)?;
+        let plan = self.arrangement.plan();
+        let last = self.arrangement.last_attributes(self.entries, self.first);
+        let datasets = objects::create(&mut file, plan, (&self.growing, &self.encoders), self.entries, &last)?;
         let written = file.finish()?;
         let metadata_s = begun.elapsed().as_secs_f64();
         let summary = Hdf5Summary { metadata_s, ..self.summary(datasets, written.file_len_bytes) };

@@ -1,0 +1,116 @@
+//! The objects of a planned file, which libhdf5 makes when all chunks are written, and the room that they take.
+//!
+//! Invariant: what is predicted before chunks are known decides where metadata lie, never what they say.
+
+use super::growing::{Growing, Storage};
+use super::series::{Attribute, Series, class_of};
+use super::store::{INDEX_LEN_BYTES, Plan};
+use crate::error::Result;
+use raddle_codec::Encoder;
+use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
+use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, TypeRef};
+use std::sync::Arc;
+
+/// Makes the objects of a file of so many entries; `last` are attributes that were not known before. Returns the number of
+/// datasets.
+pub(super) fn create(
+    file: &mut OutputFile,
+    plan: &Plan,
+    (growing, encoders): (&[Growing], &[Encoder]),
+    entries: u64,
+    last: &[(&'static str, Attribute)],
+) -> Result<u64> {
+    let order = link_order(plan);
+    for group in &plan.groups {
+        file.create_group(group.as_bytes(), order, CreationOrder::default())?;
+    }
+    for (object, attribute) in last.iter().chain(&plan.attributes) {
+        attribute.with_spec(|spec| file.write_attribute(object.as_bytes(), spec))?;
+    }
+    let mut datasets = 0;
+    for ((series, growing), encoder) in plan.series.iter().zip(growing).zip(encoders) {
+        if series.is_optional && growing.len == 0 && entries > 0 {
+            continue;
+        }
+        datasets += 1;
+        let storage = growing.storage();
+        let mut dataset =
+            file.create_dataset(series.path.as_bytes(), &spec(plan, series, encoder, growing.len, storage))?;
+        match storage {
+            Storage::Nowhere => {}
+            Storage::Run { address } => dataset.place(address)?,
+            Storage::Chunks { chunk_len } => {
+                if !growing.chunks.is_empty() {
+                    dataset.expect_chunks(growing.chunks.len() as u64)?;
+                }
+                for (chunk, origin) in growing.chunks.iter().zip((0..).step_by(chunk_len as usize)) {
+                    dataset.insert(&[origin], chunk.address, chunk.len_bytes, chunk.filter_mask)?;
+                }
+            }
+        }
+        for attribute in &series.attributes {
+            attribute.with_spec(|spec| dataset.write_attribute(spec))?;
+        }
+    }
+    Ok(datasets)
+}
+
+/// Links in the order in which they were made, where the format can say so.
+pub(super) fn link_order(plan: &Plan) -> CreationOrder {
+    let keeps = plan.compat != Compat::Earliest;
+    CreationOrder { tracked: keeps, indexed: keeps }
+}
+
+/// A dataset of `len` elements.
+fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
+    let dims = vec![len];
+    let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
+    let (layout, filters) = match storage {
+        Storage::Nowhere | Storage::Run { .. } => (OutputLayout::Contiguous, Vec::new()),
+        Storage::Chunks { chunk_len } => (OutputLayout::Chunked { chunk_shape: vec![chunk_len] }, encoder.filters()),
+    };
+    DatasetSpec {
+        datatype: TypeRef::Own(Arc::new(class_of(series.number))),
+        dataspace: Dataspace::Simple { dims, max_dims },
+        layout,
+        filters,
+        fill: FillValue::default(),
+        attribute_order: CreationOrder::default(),
+        has_attributes: !series.attributes.is_empty(),
+    }
+}
+
+/// Room to be kept for metadata: what does not fit goes to the end of the file.
+pub(super) fn predicted_metadata(
+    plan: &Plan,
+    encoders: &[Encoder],
+    growing: &[Growing],
+    expected_len_bytes: u64,
+) -> u64 {
+    let mut prediction = MetadataPrediction::new(plan.compat);
+    let order = link_order(plan);
+    let attribute_len_bytes = |attribute: &Attribute| attribute.len_bytes(plan.compat);
+    prediction.add_group(plan.groups.len() as u64, 64, order, &[]);
+    for group in &plan.groups {
+        let inside = plan.series.iter().filter(|series| series.path.starts_with(group));
+        let (count, text) = inside.fold((0, 0), |(count, text), series| (count + 1, text + series.path.len() as u64));
+        let of_group = plan.attributes.iter().filter(|(object, _)| object == group);
+        let mut attributes: Vec<u64> = of_group.map(|(_, attribute)| attribute_len_bytes(attribute)).collect();
+        // Those that are known at the end are numbers.
+        attributes.extend([128; 3]);
+        prediction.add_group(count, text, order, &attributes);
+    }
+    let share = expected_len_bytes / (plan.series.len() as u64).max(1);
+    for ((series, encoder), growing) in plan.series.iter().zip(encoders).zip(growing) {
+        let chunk_len_bytes = (growing.chunk_len * growing.element_len_bytes as u64).max(1);
+        let chunks = share / chunk_len_bytes + 1;
+        let storage = match share < INDEX_LEN_BYTES as u64 && !plan.is_extensible {
+            true => Storage::Run { address: 0 },
+            false => Storage::Chunks { chunk_len: growing.chunk_len },
+        };
+        let spec = spec(plan, series, encoder, chunks.saturating_mul(growing.chunk_len), storage);
+        let attributes: Vec<u64> = series.attributes.iter().map(attribute_len_bytes).collect();
+        prediction.add_dataset(&spec, chunks, &attributes);
+    }
+    prediction.len_bytes()
+}
