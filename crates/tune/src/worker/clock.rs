@@ -24,6 +24,8 @@ pub enum Stage {
     Close,
     /// Waiting for the disk.
     Sync,
+    /// All of a program.
+    Program,
 }
 
 /// What a stage took.
@@ -71,29 +73,35 @@ impl Clock {
     }
 }
 
-/// Counts calls from its start on.
+/// Counts calls from its start on; those of a child, once it has been waited for, and of its children too.
 #[derive(Debug)]
-pub(super) struct CallCounter {
+pub struct CallCounter {
     at_start: Option<Calls>,
     /// What looking takes, which each look counts for the next one.
     of_looking: Calls,
 }
 
 impl CallCounter {
-    pub(super) fn start() -> Self {
+    /// Begins to count.
+    pub fn start() -> Self {
         let (first, second) = (calls(), calls());
         let of_looking = first.zip(second).map(|(first, second)| second.less(first)).unwrap_or_default();
         Self { at_start: second, of_looking }
     }
 
     /// Calls since the start; `None` where the system does not count them.
-    pub(super) fn stop(&self) -> Option<Calls> {
+    pub fn stop(&self) -> Option<Calls> {
         let now = calls();
         Some(now?.less(self.at_start?).less(self.of_looking))
     }
 }
 
 impl Calls {
+    /// Of both.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { read: self.read + other.read, write: self.write + other.write }
+    }
+
     fn less(self, other: Self) -> Self {
         Self { read: self.read.saturating_sub(other.read), write: self.write.saturating_sub(other.write) }
     }
