@@ -1,6 +1,5 @@
 //! Builds the two C objects that programs are given, the preloaded one and the driver plugin, and the program that measures
-//! others. They are embedded in the
-//! command, so that one file is all there is to install.
+//! others. They are embedded in the command, so that one file is all there is to install.
 
 use std::path::{Path, PathBuf};
 

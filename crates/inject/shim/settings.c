@@ -22,10 +22,10 @@ static bool is_any_set(const char *const *names) {
     return false;
 }
 
-/* A copy, for the program may change its environment. Once more than once would find the same. */
+/* Of a copy, for the program may change its environment. */
 __attribute__((constructor)) static void read_environment(void) {
     const char *all = getenv(SETTINGS_VARIABLE);
-    char *text = all && !known_count ? strdup(all) : NULL;
+    char *text = all ? strdup(all) : NULL;
     for (char *at = text; at && *at && known_count < MOST_SETTINGS; at = strchr(at, ';'), at += at != NULL) {
         bool forced = *at == '!';
         const char *name = at + forced, *equals = strchr(name, '=');

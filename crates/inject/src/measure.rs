@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,17 +55,7 @@ impl Programs {
 
     fn try_run(&self, command: &[String], verify: Verify, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         let folder = request.path.parent().unwrap_or(Path::new("."));
-        // Beside the program's folder, in which it may look around.
-        let beside = |name: &str| folder.with_file_name(name);
-        let (log, told, words_file) = (beside("log"), beside("measured.json"), beside("last-words"));
-        for path in [&log, &told] {
-            match std::fs::remove_file(path) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(io(path, "removing", source));
-                }
-                _ => {}
-            }
-        }
+        let beside = Beside::of(folder)?;
         let (words, runs_in) = words(command, folder);
         let program = match find(&words) {
             Ok(Program { path, route: Route::None { reason }, .. }) => {
@@ -74,7 +64,7 @@ impl Programs {
             Ok(program) => program,
             Err(error) => return Ok(Answer::Failed(error.to_string())),
         };
-        let plan = match plan(&request.settings, &program, &self.objects, &log) {
+        let plan = match plan(&request.settings, &program, &self.objects, &beside.log) {
             Ok(plan) => plan,
             Err(why) => return Ok(Answer::NotApplicable(why)),
         };
@@ -82,9 +72,9 @@ impl Programs {
         if !plan.hints.is_empty() {
             self.objects.install_hints(&plan.hints).map_err(of_inject)?;
         }
-        let errors = File::create(&words_file).map_err(|source| io(&words_file, "writing", source))?;
+        let errors = File::create(&beside.last_words).map_err(|source| io(&beside.last_words, "writing", source))?;
         let mut child = Command::new(&self.objects.measure);
-        child.arg(&told).args(&words).envs(plan.environment.iter().map(|(name, value)| (name, value)));
+        child.arg(&beside.measured).args(&words).envs(plan.environment.iter().map(|(name, value)| (name, value)));
         child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
         child.env("RADDLE_SCRATCH", folder);
         if let Some(runs_in) = runs_in {
@@ -96,24 +86,52 @@ impl Programs {
         if matches!(ended?, Ended::Late) {
             return Ok(Answer::Failed(late(self.limit)));
         }
-        let measured = match read(&told) {
-            Ok(measured) => measured,
-            Err(why) => return Ok(Answer::Failed(format!("what it took is not known: {why}"))),
-        };
-        let name = &command[0];
-        match (&measured.refused, measured.exit_code, measured.signal) {
-            (Some(why), ..) => return Ok(Answer::Failed(format!("{name} cannot be started: {why}"))),
-            (None, Some(0), None) => {}
-            (None, code, signal) => {
-                let how = match (code, signal) {
-                    (_, Some(signal)) => format!("by signal {signal}"),
-                    (code, None) => format!("with exit code {}", code.unwrap_or(-1)),
-                };
-                return Ok(Answer::Failed(format!("{name} ended {how}{}", last_words(&words_file))));
+        match measured(&command[0], &beside) {
+            Ok(measured) => outcome(request, verify, folder, &measured, &beside.log),
+            Err(why) => Ok(Answer::Failed(why)),
+        }
+    }
+}
+
+/// Files of a run that lie beside the program's folder, in which it may look around.
+struct Beside {
+    /// What was set.
+    log: PathBuf,
+    /// What the run took.
+    measured: PathBuf,
+    /// What the program said on standard error.
+    last_words: PathBuf,
+}
+
+impl Beside {
+    /// Those of the run in `folder`; without what the run before left.
+    fn of(folder: &Path) -> Result<Self> {
+        let [log, measured, last_words] =
+            ["log", "measured.json", "last-words"].map(|name| folder.with_file_name(name));
+        for path in [&log, &measured] {
+            match std::fs::remove_file(path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(io(path, "removing", source));
+                }
+                _ => {}
             }
         }
-        outcome(request, verify, folder, &measured, &log)
+        Ok(Self { log, measured, last_words })
     }
+}
+
+/// What a run of `name` took, or why that does not count.
+fn measured(name: &str, beside: &Beside) -> Result<Measured, String> {
+    let text = std::fs::read(&beside.measured).map_err(|error| error.to_string());
+    let measured = text.and_then(|text| serde_json::from_slice::<Measured>(&text).map_err(|error| error.to_string()));
+    let measured = measured.map_err(|why| format!("what it took is not known: {why}"))?;
+    let how = match measured {
+        Measured { refused: Some(why), .. } => return Err(format!("{name} cannot be started: {why}")),
+        Measured { signal: Some(signal), .. } => format!("by signal {signal}"),
+        Measured { exit_code: Some(0), .. } => return Ok(measured),
+        Measured { exit_code, .. } => format!("with exit code {}", exit_code.unwrap_or(-1)),
+    };
+    Err(format!("{name} ended {how}{}", last_words(&beside.last_words)))
 }
 
 impl Executor for Programs {
@@ -255,11 +273,6 @@ fn names(part: &str, knob: Knob) -> bool {
 fn version(log: &str) -> Option<String> {
     let (_, rest) = log.split_once(", HDF5 ")?;
     Some(rest.split(')').next()?.to_owned())
-}
-
-fn read(path: &Path) -> Result<Measured, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 
 fn last_words(path: &Path) -> String {

@@ -104,7 +104,7 @@ impl Workers {
         answer
     }
 
-    /// A run that ranks share; `None` of an answer says that the first rank knows it for all.
+    /// A run that ranks share: each leaves its answer beside the request.
     fn run_ranks(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         if request.library.is_none() {
             let why = "ranks of MPI take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
@@ -218,10 +218,7 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
             Some(Answer::Done(outcome)) => done.push(outcome),
             // What one rank cannot have, none can; another may have met a failure first.
             Some(other) => return Some(other),
-            None => {
-                let later = (rank + 1..ranks).filter_map(of).find(|answer| !matches!(answer, Answer::Done(_)));
-                return later;
-            }
+            None => return (rank + 1..ranks).filter_map(of).find(|answer| !matches!(answer, Answer::Done(_))),
         }
     }
     let slowest = done.iter().max_by(|a, b| a.wall_s().total_cmp(&b.wall_s()))?;

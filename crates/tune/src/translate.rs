@@ -53,19 +53,15 @@ impl Abilities {
     /// Another zlib is used where it was loaded before the library asked for one of this name.
     fn zlib_obstacle(&self, value: &Value) -> Option<Obstacle> {
         let Value::Text(wanted) = value else { return None };
-        match &self.zlib {
-            None => Some(Obstacle::OwnZlib(self.version.clone())),
-            Some(_) => {
-                let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-                let file = std::fs::canonicalize(wanted).unwrap_or_else(|_| wanted.into());
-                let is_loaded = maps.lines().any(|line| line.ends_with(&*file.to_string_lossy()));
-                let others = maps
-                    .lines()
-                    .filter(|line| line.contains("/libz.so"))
-                    .any(|line| !line.ends_with(&*file.to_string_lossy()));
-                (!is_loaded || others).then_some(Obstacle::Preload)
-            }
+        if self.zlib.is_none() {
+            return Some(Obstacle::OwnZlib(self.version.clone()));
         }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let file = std::fs::canonicalize(wanted).unwrap_or_else(|_| wanted.into());
+        let is_wanted = |line: &str| line.ends_with(&*file.to_string_lossy());
+        let is_loaded = maps.lines().any(is_wanted);
+        let has_another = maps.lines().any(|line| line.contains("/libz.so") && !is_wanted(line));
+        (!is_loaded || has_another).then_some(Obstacle::Preload)
     }
 
     fn obstacle(&self, knob: Knob, value: &Value) -> Option<Obstacle> {

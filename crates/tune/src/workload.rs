@@ -226,10 +226,9 @@ impl ExperimentText {
     }
 }
 
-/// The name and arguments of a program as the name of what is measured: `sim input.nml`.
+/// A program's name without its folder, as the name of what is measured.
 fn name_of_command(command: &[String]) -> String {
-    let program = command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
-    program.to_owned()
+    command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default().to_owned()
 }
 
 impl Workload {
@@ -302,8 +301,11 @@ impl Experiment {
         if let Some(alone) = candidates.iter().find(|arm| self.ranks > 1 && !arm.kernel.is_for_ranks()) {
             return Err(WorkloadFault::NotForRanks(alone.kernel.name()));
         }
-        let together = |kernel: &Kernel| matches!(*kernel, Kernel::Ior { blocks, collective: true, .. } if blocks % u64::from(self.ranks) != 0);
-        if candidates.iter().any(|arm| together(&arm.kernel)) {
+        let is_uneven = |kernel: &Kernel| match *kernel {
+            Kernel::Ior { blocks, collective, .. } => collective && blocks % u64::from(self.ranks) != 0,
+            _ => false,
+        };
+        if candidates.iter().any(|arm| is_uneven(&arm.kernel)) {
             return Err(WorkloadFault::Size("blocks, or no multiple of the ranks that write them together,"));
         }
         if candidates.len() < 2 {

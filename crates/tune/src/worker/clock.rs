@@ -73,24 +73,23 @@ impl Clock {
     }
 }
 
-/// Counts calls from its start on; those of a child, once it has been waited for, and of its children too.
+/// Counts calls from its start on.
 #[derive(Debug)]
-pub struct CallCounter {
+pub(super) struct CallCounter {
     at_start: Option<Calls>,
     /// What looking takes, which each look counts for the next one.
     of_looking: Calls,
 }
 
 impl CallCounter {
-    /// Begins to count.
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         let (first, second) = (calls(), calls());
         let of_looking = first.zip(second).map(|(first, second)| second.less(first)).unwrap_or_default();
         Self { at_start: second, of_looking }
     }
 
     /// Calls since the start; `None` where the system does not count them.
-    pub fn stop(&self) -> Option<Calls> {
+    pub(super) fn stop(&self) -> Option<Calls> {
         let now = calls();
         Some(now?.less(self.at_start?).less(self.of_looking))
     }

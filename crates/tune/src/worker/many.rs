@@ -1,5 +1,5 @@
-//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read; of
-//! each, every rank has a part.
+//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read; of each, every rank has a
+//! part.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample};

@@ -2,8 +2,8 @@
 //!
 //! A process, since caches, allocators and libraries remember earlier runs, and since a libhdf5 that is loaded stays. The
 //! request comes on standard input, the answer goes to standard output, both JSON; ranks of MPI, which a launcher starts, find
-//! the request in a file and write each their answer beside it. Invariants: the file of a run did not
-//! exist before; what was written is looked at before the figures are given.
+//! the request in a file and write each their answer beside it. Invariants: the file of a run did not exist before; what was
+//! written is looked at before the figures are given.
 
 mod boxes;
 mod clock;
@@ -14,13 +14,13 @@ mod particles;
 mod tables;
 mod team;
 
-pub use clock::{CallCounter, Calls, Stage, StageTime};
+pub use clock::{Calls, Stage, StageTime};
 
 use crate::error::{Result, TuneError};
 use crate::kernel::Kernel;
 use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
-use clock::Clock;
+use clock::{CallCounter, Clock};
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,6 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
         _ => (Settings::default(), None),
     };
     team.wait()?;
-
     Ok(Outcome {
         hdf5: abilities.version,
         zlib: abilities.zlib,
