@@ -24,11 +24,11 @@ const LOOKS: [usize; 10] = [LEAST_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 /// when he likes what he sees errs with 17 %.
 pub const ERROR: f64 = 0.05;
 
-/// Of more blocks than [`TRIMMED_FROM`], this share of the smallest and of the largest ratios stand in for nothing but how
-/// many they are: with a neighbour in every twentieth run, the mean of 34 ratios cannot tell 5 %, the trimmed one can, and
-/// without neighbours its interval is a tenth wider.
+/// Of the smallest ratios and of the largest, one in so many of all stands in for nothing but that it is there: with a
+/// neighbour in every twentieth run, the mean of 34 ratios cannot tell 5 %, the trimmed one can, and without neighbours its
+/// interval is a tenth wider.
 const TRIMMED_SHARE: usize = 5;
-/// With fewer there is nothing to spare.
+/// With fewer blocks there is nothing to spare.
 const TRIMMED_FROM: usize = 8;
 
 /// The arms of block `block` in the order in which they run: a permutation of `0..arms`.
