@@ -151,6 +151,9 @@ def test_ranks_that_are_not_to_be_had(raddle, ranks, tmp_path):
     other.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     other.chmod(0o755)
     assert "--mpirun" in raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, expect=3, **ranks).stderr
+    other.write_text("#!/bin/sh\necho not as root >&2\nexit 1\n")
+    refused = raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, **ranks).stdout
+    assert "no rank was started" in refused and "not as root" in refused
 
 
 def test_another_zlib(raddle, serial, tmp_path):

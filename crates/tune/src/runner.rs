@@ -6,7 +6,7 @@
 use crate::error::{Result, TuneError};
 use crate::knob::{Knob, Value};
 use crate::translate;
-use crate::worker::{Answer, Calls, Outcome, Request, WORKER_ARGUMENT, answer_of_rank};
+use crate::worker::{Answer, Calls, Outcome, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
 use raddle_core::cancel::CancelToken;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -141,8 +141,14 @@ impl Workers {
         end_group(&mut child);
         ended.map(|ended| match ended {
             Ended::Late => Answer::Failed(late(self.limit)),
-            Ended::With(status) => all_ranks(&file, request.ranks)
-                .unwrap_or_else(|| Answer::Failed(death(&self.launcher.to_string_lossy(), status, &mut child))),
+            Ended::With(status) => all_ranks(&file, request.ranks).unwrap_or_else(|| {
+                let words = death(&self.launcher.to_string_lossy(), status, &mut child);
+                if sign_of_ranks(&file).exists() {
+                    Answer::Failed(words)
+                } else {
+                    Answer::NotApplicable(format!("no rank was started: {words}"))
+                }
+            }),
         })
     }
 }

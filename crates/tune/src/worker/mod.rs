@@ -62,6 +62,11 @@ pub fn answer_of_rank(file: &Path, rank: u32) -> PathBuf {
     file.with_file_name(format!("answer-{rank}.json"))
 }
 
+/// What is there as soon as a rank has the request in `file`: a launcher may refuse before.
+pub fn sign_of_ranks(file: &Path) -> PathBuf {
+    file.with_file_name("started")
+}
+
 /// What a run took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -153,6 +158,8 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
         let path = answer_of_rank(file, rank);
         std::fs::write(&path, text_of(answer)?).map_err(|source| io(&path, "writing", source))
     };
+    let sign = sign_of_ranks(file);
+    std::fs::File::create(&sign).map_err(|source| io(&sign, "making", source))?;
     let hints = translate::hints(&request.settings);
     let mpi = match ChosenMpi::of(library, &hints) {
         Ok(mpi) => mpi,
