@@ -44,7 +44,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-layouts bench-idx docs setup \
+	bench-events bench-layouts bench-idx bench-papers docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -147,6 +147,10 @@ bench-events: setup-tests
 bench-layouts: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/layouts.py $(BENCH_EVENTS)
+
+# The table of docs/howto/reproduce-the-papers.md.
+bench-papers: build setup-tests
+	$(BIN)/python benches/papers.py $(BENCH_PAPERS)
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels

@@ -10,6 +10,7 @@ use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use raddle_tune::worker::{self, WORKER_ARGUMENT};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Runs the command that `arguments` (the first is the program's name) ask for.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
@@ -18,7 +19,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         return serve_reader();
     }
     if arguments.get(1).is_some_and(|first| first == WORKER_ARGUMENT) {
-        return serve_worker();
+        return serve_worker(arguments.get(2).map(Path::new));
     }
     let abort = AbortIsMemory::watch();
     std::panic::set_hook(Box::new(move |panic| {
@@ -59,9 +60,9 @@ fn serve_reader() -> Exit {
 }
 
 /// Does one measured run for the process that started this one.
-fn serve_worker() -> Exit {
+fn serve_worker(file: Option<&Path>) -> Exit {
     // The parent tells of it: a worker that gives no answer has its words on standard error.
-    worker::serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
+    worker::serve(file).map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
 }
 
 fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {

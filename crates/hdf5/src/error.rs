@@ -131,6 +131,14 @@ pub enum Hdf5Error {
         /// What the loader or the library says.
         why: String,
     },
+    /// The MPI of a libhdf5 that is to be measured refused.
+    #[error("MPI: {operation} failed: {detail}")]
+    Mpi {
+        /// What was being done.
+        operation: &'static str,
+        /// What MPI says.
+        detail: String,
+    },
     /// An object cannot be written as asked for.
     #[error("{}: {object} cannot be written: {what}", path.display())]
     NotWritable {

@@ -82,7 +82,7 @@ static bool set_filters(const hdf5 *library, hid_t list) {
 }
 
 hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space) {
-    if (!setting("chunk") && !setting("compact") && !setting("gzip") && !setting("fletcher32") && !setting("no_fill")) return own;
+    if (!for_datasets.layout) return own;
     hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_creation)) : library->H5Pcopy(own);
     if (list < 0) return own;
     bool changed = set_compact(library, list, type, space);
@@ -142,10 +142,24 @@ static size_t cache_of_file(const hdf5 *library, hid_t within) {
 /* What every HDF5 gives by default at least; asking the file takes longer than most of the rest. */
 #define LEAST_DEFAULT_BYTES (1u << 20)
 
+/* Whether all of a dataset fits into what HDF5 gives anyway, told without its creation list, which takes longer to ask: programs
+ * that make thousands of datasets make small ones. Of a fixed extent no chunk is longer than the whole. */
+static bool is_small(const hdf5 *library, hid_t type, hid_t space) {
+    hsize_t extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS], bytes = library->H5Tget_size(type);
+    int rank = library->H5Sget_simple_extent_dims(space, extent, most);
+    if (rank < 0 || !bytes || bytes > LEAST_DEFAULT_BYTES) return false;
+    for (int at = 0; at < rank; at++) {
+        if (extent[at] != most[at] || extent[at] > LEAST_DEFAULT_BYTES / bytes) return false;
+        bytes *= extent[at] ? extent[at] : 1;
+    }
+    return true;
+}
+
 hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within) {
-    unsigned long long most_bytes = setting_number("auto_chunk_cache", 0);
+    unsigned long long most_bytes = for_datasets.auto_chunk_cache;
     hsize_t chunk[MOST_DIMENSIONS], extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
-    if (!most_bytes || creation == H5P_DEFAULT || library->H5Pget_layout(creation) != H5D_CHUNKED) return own;
+    if (!most_bytes || creation == H5P_DEFAULT || is_small(library, type, space)) return own;
+    if (library->H5Pget_layout(creation) != H5D_CHUNKED) return own;
     int rank = library->H5Pget_chunk(creation, MOST_DIMENSIONS, chunk);
     if (rank < 1 || rank > MOST_DIMENSIONS || library->H5Sget_simple_extent_dims(space, NULL, NULL) != rank) return own;
     library->H5Sget_simple_extent_dims(space, extent, most);

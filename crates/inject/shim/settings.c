@@ -3,35 +3,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The environment is asked each time: a program may change what its children are given, and it takes less than a call of
- * HDF5. The pair's name begins at the result. */
-static const char *pair(const char *name, bool *forced) {
-    size_t length = strlen(name);
-    for (const char *at = getenv(SETTINGS_VARIABLE); at && *at; at = strchr(at, ';'), at += at != NULL) {
-        const char *key = at + (*at == '!');
-        if (!strncmp(key, name, length) && key[length] == '=') {
-            if (forced) *forced = key != at;
-            return key;
-        }
+/* More than there are names. */
+#define MOST_SETTINGS 64
+
+/* What the environment says when the object is loaded: to search it anew for each dataset takes longer than all else that is done
+ * for one that is left as it is. */
+static struct {
+    const char *name;
+    size_t length;
+    bool forced;
+} known[MOST_SETTINGS];
+static size_t known_count;
+dataset_settings for_datasets;
+
+static bool is_any_set(const char *const *names) {
+    for (; *names; names++)
+        if (setting(*names)) return true;
+    return false;
+}
+
+/* Of a copy, for the program may change its environment. */
+__attribute__((constructor)) static void read_environment(void) {
+    const char *all = getenv(SETTINGS_VARIABLE);
+    char *text = all ? strdup(all) : NULL;
+    for (char *at = text; at && *at && known_count < MOST_SETTINGS; at = strchr(at, ';'), at += at != NULL) {
+        bool forced = *at == '!';
+        const char *name = at + forced, *equals = strchr(name, '=');
+        if (!equals) break;
+        known[known_count].name = name;
+        known[known_count].length = (size_t)(equals - name);
+        known[known_count++].forced = forced;
     }
-    return NULL;
+    for_datasets.layout = is_any_set((const char *const[]){"chunk", "compact", "gzip", "fletcher32", "no_fill", NULL});
+    for_datasets.auto_chunk_cache = setting_number("auto_chunk_cache", 0);
+}
+
+static size_t place_of(const char *name) {
+    size_t length = strlen(name), at = 0;
+    while (at < known_count && (known[at].length != length || memcmp(known[at].name, name, length))) at++;
+    return at;
 }
 
 const char *setting(const char *name) {
-    const char *found = pair(name, NULL);
-    return found ? found + strlen(name) + 1 : NULL;
+    size_t at = place_of(name);
+    return at < known_count ? known[at].name + known[at].length + 1 : NULL;
 }
 
 bool is_forced(const char *name) {
-    bool forced = false;
-    pair(name, &forced);
-    return forced;
+    size_t at = place_of(name);
+    return at < known_count && known[at].forced;
 }
 
-bool has_settings(void) {
-    const char *all = getenv(SETTINGS_VARIABLE);
-    return all && *all;
-}
+bool has_settings(void) { return known_count > 0; }
 
 unsigned long long setting_number(const char *name, unsigned long long otherwise) {
     const char *value = setting(name);

@@ -8,6 +8,13 @@
 
 #define SETTINGS_VARIABLE "RADDLE_APPLY"
 
+/* What is asked for every dataset. */
+typedef struct {
+    bool layout;                         /* anything that changes what it holds */
+    unsigned long long auto_chunk_cache; /* most bytes of a cache sized to it; 0 for none */
+} dataset_settings;
+extern dataset_settings for_datasets;
+
 /* The value of `name`, up to the next ";" or the end; NULL if it is not to be set. */
 const char *setting(const char *name);
 /* Whether it is to be set against the program's own choice. */

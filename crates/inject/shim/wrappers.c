@@ -236,7 +236,7 @@ static hid_t open_dataset(const void *caller, hid_t within, const char *name, hi
     const hdf5 *library = enter(caller, &is_ours);
     if (!library) return NO_ID;
     hid_t id = library->H5Dopen2(within, name, access);
-    if (id < 0 || !is_ours || !setting("auto_chunk_cache")) return id;
+    if (id < 0 || !is_ours || !for_datasets.auto_chunk_cache) return id;
     inside = true;
     id = with_cache(library, id, access, within, name);
     inside = false;
@@ -254,7 +254,7 @@ EXPORTED hid_t H5Oopen(hid_t within, const char *name, hid_t links) {
     const hdf5 *library = enter(CALLER, &is_ours);
     if (!library) return NO_ID;
     hid_t id = library->H5Oopen(within, name, links);
-    if (id < 0 || !is_ours || !setting("auto_chunk_cache") || library->H5Iget_type(id) != H5I_DATASET) return id;
+    if (id < 0 || !is_ours || !for_datasets.auto_chunk_cache || library->H5Iget_type(id) != H5I_DATASET) return id;
     char path[1024];
     inside = true;
     ptrdiff_t length = library->H5Iget_name(id, path, sizeof path);

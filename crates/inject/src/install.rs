@@ -9,10 +9,12 @@ use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply.so"));
 const DRIVER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply_driver.so"));
+const MEASURE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raddle_measure"));
 
 /// Where the objects lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Objects {
     pub shim: PathBuf,
     /// The folder with the driver and nothing else: HDF5 opens every object in it.
     pub drivers: PathBuf,
+    /// The program that starts others and says what they took.
+    pub measure: PathBuf,
     folder: PathBuf,
 }
 
@@ -51,8 +55,13 @@ impl Objects {
         if folder.as_os_str().as_bytes().iter().any(|byte| b" :\t\n;".contains(byte)) {
             return Err(InjectError::Separator { folder });
         }
-        let folder = folder.join(format!("apply-{:016x}", hash(&(SHIM, DRIVER))));
-        Ok(Self { shim: folder.join("preload/libraddle_apply.so"), drivers: folder.join("drivers"), folder })
+        let folder = folder.join(format!("apply-{:016x}", hash(&(SHIM, DRIVER, MEASURE))));
+        Ok(Self {
+            shim: folder.join("preload/libraddle_apply.so"),
+            drivers: folder.join("drivers"),
+            measure: folder.join("raddle_measure"),
+            folder,
+        })
     }
 
     /// Puts them there.
@@ -61,7 +70,8 @@ impl Objects {
     /// If they cannot be written.
     pub fn install(&self) -> Result<()> {
         place(&self.shim, SHIM)?;
-        place(&self.drivers.join("libraddle_apply_driver.so"), DRIVER)
+        place(&self.drivers.join("libraddle_apply_driver.so"), DRIVER)?;
+        place_program(&self.measure, MEASURE)
     }
 
     /// Where `text`, hints of MPI-IO, lies.
@@ -82,6 +92,17 @@ fn hash(content: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
     hasher.finish()
+}
+
+/// As [`place`]; what is there can be run.
+fn place_program(path: &Path, content: &[u8]) -> Result<()> {
+    place(path, content)?;
+    let failed = |source| InjectError::Io { path: path.to_path_buf(), operation: "writing", source };
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o111 == 0o111 {
+        return Ok(());
+    }
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode | 0o111)).map_err(failed)
 }
 
 /// `path` with `content`; as a whole, for another process may read it meanwhile.

@@ -4,6 +4,7 @@ use crate::install::Objects;
 use crate::program::{Program, Route};
 use raddle_tune::knob::{Knob, Place, Settings, Value};
 use raddle_tune::profile::Profile;
+use raddle_tune::translate::hints;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -52,6 +53,13 @@ impl Default for Wishes {
 }
 
 impl Wishes {
+    /// Has the size of caches, where it is among the settings, be what they are sized to.
+    pub fn take_auto(&mut self) {
+        if let Some(Value::Whole(most_bytes)) = self.settings.0.remove(&Knob::AutoChunkCache) {
+            self.auto_chunk_cache_bytes = most_bytes;
+        }
+    }
+
     /// Adds what `profile` found to help.
     pub fn add(&mut self, profile: &Profile) {
         for (knob, measured) in profile.settings.iter().chain(&profile.layout) {
@@ -107,10 +115,14 @@ impl ApplyPlan {
         for (&knob, value) in &wishes.settings.0 {
             match reason_against(knob, wishes, program) {
                 Some(reason) => plan.left_out.push(LeftOut { knob, value: value.clone(), reason }),
-                None if knob.place() == Place::MpiHints => plan.hints.push_str(&hint(knob, value)),
+                None if knob.place() == Place::MpiHints => {}
                 None if knob.place() == Place::Folder => drop(plan.stripes.0.insert(knob, value.clone())),
                 None => drop(plan.applied.0.insert(knob, value.clone())),
             }
+        }
+        if program.has_mpi {
+            // As ROMIO reads them from a file.
+            plan.hints = hints(&wishes.settings).iter().map(|(key, value)| format!("{key} {value}\n")).collect();
         }
         plan.set_environment(wishes, program, objects, inherited);
         plan
@@ -185,6 +197,7 @@ fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'st
         Place::MpiHints if !program.has_mpi => return Some("the program uses no MPI"),
         Place::MpiHints | Place::Folder => return None,
         Place::Transfer => return Some("a program's transfers are not touched"),
+        Place::Process => return Some("a program's zlib is its own: preload another one with LD_PRELOAD"),
         _ => {}
     }
     if knob == Knob::Szip {
@@ -210,14 +223,6 @@ fn encode(settings: &Settings, forced: &BTreeSet<Knob>) -> String {
         format!("{mark}{knob}={value}")
     };
     settings.0.iter().map(pair).collect::<Vec<_>>().join(";")
-}
-
-/// A hint as ROMIO reads it from a file.
-fn hint(knob: Knob, value: &Value) -> String {
-    match knob {
-        Knob::CollectiveBuffering => format!("romio_cb_write {value}\nromio_cb_read {value}\n"),
-        knob => format!("{knob} {value}\n"),
-    }
 }
 
 fn joined(first: &OsStr, others: Option<&OsStr>) -> OsString {

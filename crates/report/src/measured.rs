@@ -102,6 +102,8 @@ pub struct Finding {
     pub estimate: Option<Estimate>,
     /// `better`, `worse`, `no_effect` or `cannot_tell`; absent of the default.
     pub verdict: Option<String>,
+    /// What the verdict would be if nothing else were compared.
+    pub alone: Option<String>,
 }
 
 /// What was run.

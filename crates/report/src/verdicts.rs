@@ -11,7 +11,14 @@ use crate::svg::html;
 pub(crate) fn section(done: &Measurement) -> String {
     let mut text = format!("<p>{}</p>\n", html(&done.title));
     text.push_str(&facts(&[
-        ("workload", Some(format!("{} at {}", done.workload, done.scale))),
+        (
+            "workload",
+            Some(if done.scale == "own" {
+                done.workload.clone()
+            } else {
+                format!("{} at {}", done.workload, done.scale)
+            }),
+        ),
         ("HDF5", Some(format!("{} ({})", done.hdf5.version, done.hdf5.library))),
         ("time", done.elapsed_s.map(quantity::seconds)),
         ("file system", Some(done.file_system.kind.clone())),
@@ -62,6 +69,17 @@ fn verdicts(findings: &Findings) -> String {
     table(&titles, &rows) + &faults.collect::<String>()
 }
 
+/// A verdict, with what it would be alone where that is more.
+fn verdict(finding: &Finding) -> String {
+    let told = words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none()));
+    match finding.alone.as_deref() {
+        Some(alone) if finding.arm.fault.is_none() && finding.alone != finding.verdict => {
+            format!("{told} (alone: {})", words(Some(alone)))
+        }
+        _ => told.to_owned(),
+    }
+}
+
 fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
     let times = findings.times(finding);
     let none = || "-".to_owned();
@@ -70,7 +88,7 @@ fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
     let estimate = finding.estimate.filter(|estimate| estimate.is_fit());
     vec![
         finding.arm.candidate.name.clone(),
-        words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none())).to_owned(),
+        verdict(finding),
         estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
         estimate.map_or_else(none, |estimate| format!("{:.2} to {:.2}", estimate.interval[0], estimate.interval[1])),
         times.len().to_string(),

@@ -3,9 +3,10 @@
 //! Not for starting processes (`runner`) nor for choosing what to compare (`search`). Invariants: in a block all arms get
 //! the same values; every arm is compared with the default of its own blocks only; a block that was cut short counts for
 //! the arms that ran in it together with the default. One more arm, the sentinel, is the default once again: what differs
-//! between the two is noise.
+//! between the two is noise, and arms are compared with both, whose mean has less of it.
 
 use crate::error::{Result, TuneError};
+use crate::kernel::{Kernel, Verify};
 use crate::knob::Settings;
 use crate::profile::Metric;
 use crate::runner::{Executor, Scratch};
@@ -86,8 +87,20 @@ pub struct Findings {
     pub sentinel: Option<Estimate>,
     /// Whether the sentinel differs from the default so much that nothing can be told.
     pub is_noise: bool,
+    /// Whether runs that write files of a program's own wrote the same values; absent where that was not asked.
+    pub values: Option<Values>,
     /// Arms, the default first, without the sentinel.
     pub arms: Vec<Finding>,
+}
+
+/// What was found of the values that a program wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// All runs whose times count wrote the same.
+    Equal,
+    /// They differ from run to run, also with the defaults.
+    Vary,
 }
 
 /// What an experiment says of one arm.
@@ -107,6 +120,9 @@ pub struct Finding {
     pub inflation: Option<f64>,
     /// Verdict; of the default none.
     pub verdict: Option<Verdict>,
+    /// What the verdict would be if nothing else were compared: one of twenty arms without effect is called something by
+    /// chance, which [`Finding::verdict`] takes into account.
+    pub alone: Option<Verdict>,
 }
 
 /// Medians over runs.
@@ -141,8 +157,8 @@ pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Benc
         let is_over = conditions.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let left = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
-            arm.fault.is_none()
-                && !conditions.rule.is_done(blocks, compare(&arms[0], arm, metric, conditions.seed).as_ref())
+            let found = compare(&arms, arm, metric, &conditions.rule);
+            arm.fault.is_none() && !conditions.rule.is_done(blocks, found.as_ref(), candidates.len() - 1)
         };
         let waiting: Vec<usize> = (2..arms.len()).filter(|place| left(&arms[*place])).collect();
         if waiting.is_empty() || is_over {
@@ -154,13 +170,37 @@ pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Benc
         }
         for place in statistics::order_of_block(conditions.seed, block as u64, running.len()) {
             run_one(&mut arms[running[place]], block, conditions, bench)?;
+            match arms[0].fault.clone().or_else(|| arms[1].fault.clone()) {
+                Some(Fault::Failed(message)) => return Err(TuneError::Run { message }),
+                Some(fault @ Fault::NotApplicable(_)) => {
+                    // Without its default there is no experiment.
+                    arms.iter_mut().for_each(|arm| (arm.fault, arm.runs) = (Some(fault.clone()), Vec::new()));
+                    return Ok(findings(arms, conditions));
+                }
+                None => {}
+            }
         }
-        if let Some(fault) = &arms[0].fault {
-            let (Fault::NotApplicable(message) | Fault::Failed(message)) = fault;
-            return Err(TuneError::Run { message: message.clone() });
+        check_values(&mut arms, block)?;
+    }
+    Ok(findings(arms, conditions))
+}
+
+/// Whether the runs of a block wrote the same values as the default: an arm that did not is not run any more.
+fn check_values(arms: &mut [Arm], block: usize) -> Result<()> {
+    let digest = |arm: &Arm| arm.runs[block].as_ref()?.values;
+    let (Some(expected), Some(again)) = (digest(&arms[0]), digest(&arms[1])) else { return Ok(()) };
+    if expected != again {
+        let is_wanted = matches!(arms[0].candidate.kernel, Kernel::Program { verify: Verify::Always, .. });
+        let message = "two runs with the same settings write different values".to_owned();
+        return if is_wanted { Err(TuneError::Run { message }) } else { Ok(()) };
+    }
+    for arm in &mut arms[2..] {
+        if digest(arm).is_some_and(|found| found != expected) {
+            arm.fault = Some(Fault::Failed("its files hold other values than with the defaults".to_owned()));
+            arm.runs[block] = None;
         }
     }
-    Ok(findings(arms, conditions.seed))
+    Ok(())
 }
 
 fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'_>) -> Result<()> {
@@ -171,6 +211,7 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
         library: conditions.library.clone(),
         seed: Random::of(&[conditions.seed, block as u64, 1]).bits(),
         syncs: conditions.syncs,
+        ranks: arm.candidate.ranks,
     };
     match bench.executor.run(&request, bench.cancel)? {
         Answer::Done(outcome) => {
@@ -191,14 +232,19 @@ fn value(outcome: &Outcome, metric: Metric) -> f64 {
     }
 }
 
-fn compare(default: &Arm, arm: &Arm, metric: Metric, seed: u64) -> Option<Estimate> {
-    let pairs = default
-        .runs
-        .iter()
-        .zip(&arm.runs)
-        .filter_map(|(default, own)| Some((value(default.as_ref()?, metric), value(own.as_ref()?, metric))));
+/// `arm` against the default of its own blocks: the geometric mean of both runs of it, which has half of the noise of one.
+/// The sentinel, one of the two, is compared with the other.
+fn compare(arms: &[Arm], arm: &Arm, metric: Metric, rule: &StopRule) -> Option<Estimate> {
+    let (default, sentinel) = (&arms[0], &arms[1]);
+    let is_sentinel = std::ptr::eq(arm, sentinel);
+    let pairs = (0..arm.runs.len()).filter_map(|block| {
+        let of = |arm: &Arm| Some(value(arm.runs.get(block)?.as_ref()?, metric));
+        let (first, own) = (of(default)?, of(arm)?);
+        let second = of(sentinel).filter(|_| !is_sentinel).unwrap_or(first);
+        Some(((first * second).sqrt(), own))
+    });
     let (default, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    statistics::estimate(&default, &own, seed)
+    statistics::estimate(&default, &own, rule.error())
 }
 
 fn variation(arms: &[Arm], metric: Metric) -> f64 {
@@ -217,40 +263,54 @@ fn metric_of(arms: &[Arm]) -> Metric {
     if variation(arms, Metric::WallS) > LARGEST_VARIATION { Metric::CpuS } else { Metric::WallS }
 }
 
-fn findings(arms: Vec<Arm>, seed: u64) -> Findings {
-    let metric = metric_of(&arms);
-    let of = |arm: &Arm, metric| compare(&arms[0], arm, metric, seed);
+fn findings(arms: Vec<Arm>, conditions: &Conditions) -> Findings {
+    let (metric, rule) = (metric_of(&arms), &conditions.rule);
+    let of = |arm: &Arm, metric| compare(&arms, arm, metric, rule);
     let sentinel = of(&arms[1], metric);
     let is_noise = sentinel.is_some_and(|found| {
         let is_far = (found.ratio.ln()).abs() > (1.0 + SENTINEL_MARGIN).ln();
-        is_far && !matches!(statistics::verdict(Some(&found), found.p), Verdict::CannotTell)
+        is_far && !matches!(statistics::verdict(Some(&found), found.p, rule.error()), Verdict::CannotTell)
     });
     let estimates: Vec<Option<Estimate>> = arms[2..].iter().map(|arm| of(arm, metric)).collect();
-    let mut verdicts = statistics::verdicts(&estimates);
+    let mut verdicts = statistics::verdicts(&estimates, rule.error());
+    let alone = |found: &Option<Estimate>| {
+        statistics::verdict(found.as_ref(), found.map_or(1.0, |found| found.p), rule.error())
+    };
+    let mut alone: Vec<Verdict> = estimates.iter().map(alone).collect();
     if is_noise {
         verdicts.fill(Verdict::CannotTell);
+        alone.fill(Verdict::CannotTell);
     }
     let default_len = medians(&arms[0]).map(|medians| medians.file_len_bytes);
-    let finding = |arm: &Arm, estimate, verdict| {
+    let finding = |arm: &Arm, estimate, verdict, alone| {
         let medians = medians(arm);
         let inflation = medians.zip(default_len).map(|(own, default)| own.file_len_bytes / default);
         let (wall, cpu) = match verdict {
             Some(_) => (of(arm, Metric::WallS), of(arm, Metric::CpuS)),
             None => (None, None),
         };
-        Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict }
+        Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict, alone }
     };
-    let default = finding(&arms[0], None, None);
-    let others = arms[2..].iter().zip(estimates).zip(verdicts);
-    let others = others.map(|((arm, estimate), verdict)| finding(arm, estimate, Some(verdict)));
+    let default = finding(&arms[0], None, None, None);
+    let others = arms[2..].iter().zip(estimates).zip(verdicts).zip(alone);
+    let others = others.map(|(((arm, estimate), verdict), alone)| finding(arm, estimate, Some(verdict), Some(alone)));
     Findings {
         metric,
         wall_variation: variation(&arms, Metric::WallS),
         cpu_variation: variation(&arms, Metric::CpuS),
         sentinel,
         is_noise,
+        values: values_of(&arms),
         arms: std::iter::once(default).chain(others).collect(),
     }
+}
+
+fn values_of(arms: &[Arm]) -> Option<Values> {
+    let digests = |arm: &Arm| arm.runs.iter().map(|run| run.as_ref()?.values).collect::<Vec<_>>();
+    let (first, second) = (digests(&arms[0]), digests(&arms[1]));
+    let mut pairs = first.iter().zip(&second).filter_map(|(first, second)| Some(((*first)?, (*second)?))).peekable();
+    pairs.peek()?;
+    Some(if pairs.all(|(first, second)| first == second) { Values::Equal } else { Values::Vary })
 }
 
 fn medians(arm: &Arm) -> Option<Medians> {
@@ -277,7 +337,14 @@ impl Findings {
 
     /// The version of HDF5 that was measured, if anything ran.
     pub fn hdf5(&self) -> Option<&str> {
-        self.arms.iter().find_map(|finding| Some(finding.arm.runs.iter().flatten().next()?.hdf5.as_str()))
+        let mut runs = self.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
+        // An unmodified program does not tell.
+        runs.find_map(|run| Some(run.hdf5.as_str()).filter(|version| !version.is_empty()))
+    }
+
+    /// The version of the zlib that it was loaded with, if that is told.
+    pub fn zlib(&self) -> Option<&str> {
+        self.arms[0].arm.runs.iter().flatten().find_map(|run| run.zlib.as_deref())
     }
 
     /// The settings of the default.
@@ -289,7 +356,6 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Kernel;
     use crate::knob::{Knob, Value};
     use crate::worker::{self, Calls, StageTime};
     use raddle_core::progress::Silent;
@@ -327,6 +393,7 @@ mod tests {
             }
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),
+                zlib: None,
                 stages: vec![StageTime { stage: worker::Stage::Write, wall_s, cpu_s }],
                 len_bytes: 100,
                 calls: Some(Calls { read: 1, write: 10 * level }),
@@ -334,6 +401,8 @@ mod tests {
                 peak_rss_bytes: None,
                 found: Settings::default(),
                 offset: None,
+                values: None,
+                ranks: Vec::new(),
             }))
         }
     }
@@ -344,6 +413,7 @@ mod tests {
             knob: Some(Knob::Gzip),
             kernel: Kernel::Vpic { particles: 1 },
             settings: Settings::default().and(Knob::Gzip, Value::Whole(*level)),
+            ranks: 1,
         };
         levels.iter().map(of).collect()
     }
@@ -378,6 +448,31 @@ mod tests {
     }
 
     #[test]
+    fn a_default_that_is_not_to_be_had_leaves_the_experiment_out() {
+        let findings = found(&Made::new(0.01), &[9, 1, 6], &conditions()).unwrap();
+        assert_eq!(findings.runs(), 0);
+        let fault = Some(Fault::NotApplicable("no gzip".to_owned()));
+        assert!(findings.arms.iter().all(|finding| finding.arm.fault == fault));
+    }
+
+    #[test]
+    fn arms_that_write_other_values_are_told_and_not_run_on() {
+        let of = |values: [u64; 4]| {
+            let findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
+            let mut arms: Vec<Arm> = findings.arms.into_iter().map(|finding| finding.arm).collect();
+            arms.insert(1, arms[0].clone());
+            for (arm, digest) in arms.iter_mut().zip(values) {
+                arm.runs[0].as_mut().unwrap().values = Some(digest);
+            }
+            check_values(&mut arms, 0).map(|()| arms.iter().map(|arm| arm.fault.is_some()).collect::<Vec<_>>())
+        };
+        assert_eq!(of([1, 1, 1, 2]).unwrap(), [false, false, false, true]);
+        // Where equal runs differ, nothing follows from others that do.
+        assert_eq!(of([1, 2, 1, 3]).unwrap(), [false; 4]);
+        assert_eq!(of([1, 1, 1, 1]).unwrap(), [false; 4]);
+    }
+
+    #[test]
     fn elapsed_times_that_vary_much_are_not_compared() {
         let findings = found(&Made::new(0.6), &[1, 6], &conditions()).unwrap();
         assert!(findings.wall_variation > LARGEST_VARIATION && findings.cpu_variation < LARGEST_VARIATION);
@@ -399,7 +494,7 @@ mod tests {
         };
         let default = findings.arms.remove(0).arm;
         let arms = vec![default.clone(), slow(&default), findings.arms.remove(0).arm];
-        let findings = super::findings(arms, 3);
+        let findings = super::findings(arms, &conditions());
         assert!(findings.is_noise);
         assert_eq!(findings.arms[1].verdict, Some(Verdict::CannotTell));
     }

@@ -103,6 +103,16 @@ pub enum TuneError {
     /// HDF5 refused.
     #[error(transparent)]
     Hdf5(#[from] raddle_hdf5::Hdf5Error),
+    /// Ranks that do not see each other.
+    #[error("{wanted} ranks were started, but the MPI of {} sees {found}: name the launcher of that MPI with --mpirun", library.display())]
+    OtherLauncher {
+        /// The libhdf5 whose MPI it is.
+        library: PathBuf,
+        /// Ranks in the world.
+        found: u32,
+        /// Ranks that were asked for.
+        wanted: u32,
+    },
     /// A worker's answer or request that is none.
     #[error("a worker said what makes no sense: {source}")]
     Answer {
@@ -152,6 +162,9 @@ pub enum WorkloadFault {
     /// A number of the kernel is 0, or so large that nothing can be that long.
     #[error("its kernel: {0} is 0 or too large")]
     Size(&'static str),
+    /// A kernel that one process carries out.
+    #[error("its kernel: {0} is for one process: leave ranks out")]
+    NotForRanks(&'static str),
     /// A value of a setting.
     #[error(transparent)]
     Setting(Box<TuneError>),
@@ -181,6 +194,21 @@ pub enum Obstacle {
     /// Only for programs of several ranks.
     #[error("it takes several ranks of MPI")]
     Ranks,
+    /// Not for programs of several ranks.
+    #[error("ranks of MPI do not have it")]
+    OneProcess,
+    /// The libhdf5 is not parallel.
+    #[error("HDF5 {0} was built without MPI")]
+    NotParallel(String),
+    /// The library has a zlib inside.
+    #[error("HDF5 {0} brings its own zlib: name another libhdf5 with --hdf5")]
+    OwnZlib(String),
+    /// The object was not loaded in place of zlib.
+    #[error("it was not loaded in place of libz.so.1: it has another soname, or is not there")]
+    Preload,
+    /// Only for programs that are not raddle's.
+    #[error("raddle apply sets it, for other programs")]
+    Applied,
     /// Only on Lustre.
     #[error("it takes a file system with stripes")]
     Stripes,

@@ -51,6 +51,19 @@ pub enum Kernel {
         /// Datasets; more than 1 only through HDF5.
         #[serde(default = "one")]
         datasets: u64,
+        /// Whether ranks write each block together.
+        #[serde(default)]
+        collective: bool,
+    },
+    /// Bursts of drawn lengths into a drawn number of datasets, as IOR wrote for the random patterns of Yang and others
+    /// (2021).
+    Random {
+        /// Which pattern: what is drawn.
+        pattern: u64,
+        /// Longest burst; lengths are equally likely on a logarithmic scale from a thousandth of it on.
+        longest_len_bytes: u64,
+        /// Most datasets.
+        datasets: u64,
     },
     /// Eight variables of all particles, each written at once, as VPIC-IO does.
     Vpic {
@@ -100,6 +113,32 @@ pub enum Kernel {
         #[serde(default)]
         shuffled: bool,
     },
+    /// Another program, under the settings that `raddle apply` would give it. What it writes is what its folder holds when
+    /// it has ended.
+    Program {
+        /// Its name and arguments, in which [`FOLDER_PLACEHOLDER`] stands for the folder of the run. Without it, the
+        /// program runs in that folder.
+        command: Vec<String>,
+        /// Whether its files are to hold the same values under all settings.
+        #[serde(default)]
+        verify: Verify,
+    },
+}
+
+/// Stands for the folder of a run in the arguments of [`Kernel::Program`].
+pub const FOLDER_PLACEHOLDER: &str = "{scratch}";
+
+/// Whether files of a program are compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// Where two runs with the defaults write the same values.
+    #[default]
+    Auto,
+    /// Two runs with the defaults must.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 /// Interface of [`Kernel::Ior`].
@@ -108,6 +147,8 @@ pub enum Kernel {
 pub enum Api {
     /// `pwrite`.
     Posix,
+    /// `MPI_File_write_at`, or `MPI_File_write_at_all`.
+    Mpiio,
     /// `H5Dwrite`.
     Hdf5,
 }
@@ -133,6 +174,9 @@ fn one() -> u64 {
     1
 }
 
+/// Most bursts of a dataset of [`Kernel::Random`].
+pub const BURSTS: u64 = 8;
+
 /// Variables of a particle.
 pub const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
 
@@ -151,6 +195,8 @@ impl Kernel {
             Self::Amrex { .. } => "amrex",
             Self::Concat { .. } => "concat",
             Self::Read { .. } => "read",
+            Self::Random { .. } => "random",
+            Self::Program { .. } => "program",
         }
     }
 
@@ -163,6 +209,11 @@ impl Kernel {
             Self::Many { datasets, elements, .. } => {
                 vec![("datasets", datasets), ("elements", elements), ("element", 8)]
             }
+            Self::Random { longest_len_bytes, datasets, .. } => {
+                vec![("datasets", datasets), ("bursts", BURSTS), ("longest_len_bytes", longest_len_bytes)]
+            }
+            // What it writes is not known.
+            Self::Program { .. } => vec![("program", 1)],
             Self::Ior { transfer_len_bytes, blocks, datasets, .. } => {
                 vec![("datasets", datasets), ("blocks", blocks), ("transfer_len_bytes", transfer_len_bytes)]
             }
@@ -202,9 +253,22 @@ impl Kernel {
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![particles],
             Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
             Self::Read { rows, columns, .. } => vec![rows, columns],
-            // Each level has its own.
-            Self::Amrex { .. } => Vec::new(),
+            // Each level or dataset has its own.
+            Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
         }
+    }
+
+    /// Whether several ranks can share it.
+    pub fn is_for_ranks(&self) -> bool {
+        matches!(
+            self,
+            Self::Ior { .. }
+                | Self::Many { .. }
+                | Self::Vpic { .. }
+                | Self::Bdcats { .. }
+                | Self::Amrex { .. }
+                | Self::Random { .. }
+        )
     }
 
     /// Whether it can be carried out.
@@ -232,12 +296,17 @@ impl Kernel {
                 Err(WorkloadFault::Size("rows_per_read, or more than rows,"))
             }
             Self::Bdcats { parts, particles } if parts == 0 || parts > particles => Err(WorkloadFault::Size("parts")),
+            Self::Random { longest_len_bytes, .. } if longest_len_bytes < 8192 => {
+                Err(WorkloadFault::Size("longest_len_bytes below 8192"))
+            }
+            Self::Program { ref command, .. } if command.is_empty() => Err(WorkloadFault::Size("command")),
             Self::Ior { transfer_len_bytes, .. } if transfer_len_bytes % 8 != 0 => {
                 Err(WorkloadFault::Size("transfer_len_bytes modulo 8"))
             }
-            Self::Ior { api: Api::Posix, datasets, .. } if datasets != 1 => {
-                Err(WorkloadFault::Size("datasets of POSIX"))
+            Self::Ior { api: Api::Posix | Api::Mpiio, datasets, .. } if datasets != 1 => {
+                Err(WorkloadFault::Size("datasets without HDF5"))
             }
+            Self::Ior { api: Api::Posix, collective: true, .. } => Err(WorkloadFault::Size("collective of POSIX")),
             _ => Ok(()),
         }
     }

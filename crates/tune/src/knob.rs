@@ -25,6 +25,8 @@ pub enum Knob {
     Sieve,
     /// `H5Pset_cache` or `H5Pset_chunk_cache`: bytes per open dataset.
     ChunkCache,
+    /// The chunk cache of each dataset sized to one sweep through it, up to so many bytes: for programs under `raddle apply`.
+    AutoChunkCache,
     /// Slots of the chunk cache's hash table.
     ChunkCacheSlots,
     /// Preemption policy of the chunk cache, from 0 to 1.
@@ -57,6 +59,8 @@ pub enum Knob {
     Chunk,
     /// `H5Pset_deflate`, from 0 (no filter) to 9.
     Gzip,
+    /// The object whose zlib the libhdf5 that is measured is given in place of its own: a file with the interface of zlib.
+    Zlib,
     /// `H5Pset_szip` with the nearest-neighbour mask: pixels per block, 0 for none.
     Szip,
     /// `H5Pset_shuffle`.
@@ -88,6 +92,8 @@ pub enum Place {
     MpiHints,
     /// The folder of the output.
     Folder,
+    /// The environment of the process, before it starts.
+    Process,
 }
 
 /// A value of a setting.
@@ -121,17 +127,20 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// [`Value::Shape`].
     Shape,
+    /// [`Value::Text`]: a path, or a name that the loader finds.
+    Object,
 }
 
 impl Knob {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Alignment,
         Self::AlignmentThreshold,
         Self::MetaBlock,
         Self::SmallDataBlock,
         Self::Sieve,
         Self::ChunkCache,
+        Self::AutoChunkCache,
         Self::ChunkCacheSlots,
         Self::ChunkCachePreemption,
         Self::MetadataCache,
@@ -148,6 +157,7 @@ impl Knob {
         Self::FilePage,
         Self::Chunk,
         Self::Gzip,
+        Self::Zlib,
         Self::Szip,
         Self::Shuffle,
         Self::Fletcher32,
@@ -164,6 +174,7 @@ impl Knob {
             Self::SmallDataBlock => "small_data_block",
             Self::Sieve => "sieve",
             Self::ChunkCache => "chunk_cache",
+            Self::AutoChunkCache => "auto_chunk_cache",
             Self::ChunkCacheSlots => "chunk_cache_slots",
             Self::ChunkCachePreemption => "chunk_cache_preemption",
             Self::MetadataCache => "metadata_cache",
@@ -180,6 +191,7 @@ impl Knob {
             Self::FilePage => "file_page",
             Self::Chunk => "chunk",
             Self::Gzip => "gzip",
+            Self::Zlib => "zlib",
             Self::Szip => "szip",
             Self::Shuffle => "shuffle",
             Self::Fletcher32 => "fletcher32",
@@ -194,6 +206,7 @@ impl Knob {
             Self::ConversionBuffer => Place::Transfer,
             Self::CbNodes | Self::CbBufferSize | Self::CollectiveBuffering => Place::MpiHints,
             Self::StripeCount | Self::StripeSize => Place::Folder,
+            Self::Zlib => Place::Process,
             Self::FilePage => Place::FileCreation,
             Self::Chunk | Self::Gzip | Self::Szip | Self::Shuffle | Self::Fletcher32 | Self::NoFill | Self::Compact => {
                 Place::DatasetCreation
@@ -216,6 +229,7 @@ impl Knob {
             Self::Libver => Kind::OneOf(&["v18", "v110", "v112", "v114", "latest"]),
             Self::CollectiveBuffering => Kind::OneOf(&["enable", "disable", "automatic"]),
             Self::Chunk => Kind::Shape,
+            Self::Zlib => Kind::Object,
             Self::Gzip => Kind::Count(9),
             Self::Szip => Kind::Count(32),
             Self::ChunkCacheSlots | Self::CbNodes | Self::StripeCount => Kind::Count(1 << 32),
@@ -265,6 +279,8 @@ impl Knob {
             (Kind::Fraction, Value::Number(number)) => (0.0..=1.0).contains(number),
             (Kind::Fraction, Value::Whole(number)) => *number <= 1,
             (Kind::OneOf(names), Value::Text(name)) => names.contains(&name.as_str()),
+            // The loader separates names by these.
+            (Kind::Object, Value::Text(name)) => !name.is_empty() && !name.contains([' ', ':']),
             (Kind::Shape, Value::Shape(shape)) => !shape.is_empty() && shape.iter().all(|count| *count > 0),
             _ => false,
         };
@@ -287,6 +303,7 @@ impl fmt::Display for Kind {
             Self::Fraction => f.write_str("a number from 0 to 1"),
             Self::OneOf(names) => write!(f, "one of {}", names.join(", ")),
             Self::Shape => f.write_str("a list of numbers above 0"),
+            Self::Object => f.write_str("a shared object, without blanks and colons in its name"),
         }
     }
 }

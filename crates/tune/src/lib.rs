@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod contents;
 pub mod error;
 pub mod fingerprint;
 pub mod kernel;

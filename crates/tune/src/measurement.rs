@@ -106,7 +106,10 @@ pub fn measure(
         file_system: FileSystem::of_folder(bench.scratch.folder())?,
         hdf5: MeasuredLibrary {
             version: version.unwrap_or_default().to_owned(),
-            library: name_of(&conditions.library),
+            library: match workload.scale {
+                Scale::Own => "the program's own".to_owned(),
+                _ => name_of(&conditions.library),
+            },
         },
         seed: conditions.seed,
         syncs: conditions.syncs,
@@ -135,7 +138,10 @@ impl Measurement {
         let mut profile = Profile {
             form: FORM,
             program: program.to_owned(),
-            workload: format!("{} at {}", self.workload, self.scale.name()),
+            workload: match self.scale {
+                Scale::Own => self.workload.clone(),
+                scale => format!("{} at {}", self.workload, scale.name()),
+            },
             measured_unix_s: now_unix_s,
             readable_by: None,
             max_inflation: limits.max_inflation,
@@ -208,6 +214,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
             let wall_s = if request.settings.whole(Knob::Alignment).is_some() { wall_s / 2.0 } else { wall_s };
             Ok(Answer::Done(Outcome {
                 hdf5: "9.9.9".to_owned(),
+                zlib: None,
                 stages: vec![StageTime { stage: RunStage::Write, wall_s, cpu_s: wall_s }],
                 len_bytes: 1,
                 calls: None,
@@ -215,6 +222,8 @@ knobs = { alignment = [4096], meta_block = [65536] }
                 peak_rss_bytes: None,
                 found: request.settings.clone(),
                 offset: None,
+                values: None,
+                ranks: Vec::new(),
             }))
         }
     }

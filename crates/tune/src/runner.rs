@@ -4,12 +4,17 @@
 //! one starts; a worker that does not end in time, or whose run is cancelled, is killed and reaped.
 
 use crate::error::{Result, TuneError};
-use crate::worker::{Answer, Request, WORKER_ARGUMENT};
+use crate::knob::{Knob, Value};
+use crate::translate;
+use crate::worker::{Answer, Calls, Outcome, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
 use raddle_core::cancel::CancelToken;
 use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZeroUsize;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -30,6 +35,7 @@ pub struct Workers {
     executable: PathBuf,
     arguments: Vec<OsString>,
     limit: Duration,
+    launcher: PathBuf,
 }
 
 /// How often a worker is looked at: short against a run, and a thousandth of a core.
@@ -38,68 +44,208 @@ const LOOK: Duration = Duration::from_millis(2);
 /// What is kept of a worker's last words.
 const LAST_WORDS_LEN_BYTES: usize = 500;
 
+/// What starts ranks if nothing else is said.
+pub const LAUNCHER: &str = "mpirun";
+
 impl Workers {
-    /// Workers that are `executable` with [`WORKER_ARGUMENT`], each with `limit` of time.
-    pub fn of(executable: PathBuf, limit: Duration) -> Self {
-        Self { executable, arguments: vec![WORKER_ARGUMENT.into()], limit }
+    /// Workers that are `executable` with [`WORKER_ARGUMENT`], each with `limit` of time; ranks of MPI are started by
+    /// `launcher`.
+    pub fn of(executable: PathBuf, limit: Duration, launcher: PathBuf) -> Self {
+        Self { executable, arguments: vec![WORKER_ARGUMENT.into()], limit, launcher }
     }
 
     /// Workers that are this program.
     ///
     /// # Errors
     /// If the system does not tell the executable.
-    pub fn own(limit: Duration) -> Result<Self> {
+    pub fn own(limit: Duration, launcher: PathBuf) -> Result<Self> {
         let failed = |source| io(Path::new("raddle"), "asking for its own path", source);
-        Ok(Self::of(std::env::current_exe().map_err(failed)?, limit))
+        Ok(Self::of(std::env::current_exe().map_err(failed)?, limit, launcher))
     }
 
-    fn converse(&self, child: &mut Child, request: &Request, cancel: &CancelToken) -> Result<Answer> {
-        let failed = |source| io(&self.executable, "talking to a worker", source);
-        let text = serde_json::to_vec(request).map_err(|source| TuneError::Answer { source })?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A worker that died over its first bytes is told of below.
-            let _ = stdin.write_all(&text);
-        }
-        let started = Instant::now();
-        let status = loop {
-            match child.try_wait().map_err(failed)? {
-                Some(status) => break status,
-                None if cancel.is_cancelled() => return Err(TuneError::Cancelled),
-                None if started.elapsed() > self.limit => {
-                    return Ok(Answer::Failed(format!("no answer within {} s", self.limit.as_secs())));
-                }
-                None => std::thread::sleep(LOOK),
-            }
-        };
-        let mut answer = Vec::new();
-        if let Some(mut stdout) = child.stdout.take() {
-            stdout.read_to_end(&mut answer).map_err(failed)?;
-        }
-        serde_json::from_slice(&answer).or_else(|_| Ok(Answer::Failed(death(status, child))))
-    }
-}
-
-impl Executor for Workers {
-    fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
-        let mut command = Command::new(&self.executable);
-        command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // HDF5_DRIVER, HDF5_PLUGIN_PATH, HDF5_USE_FILE_LOCKING: what is measured is what the request says.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"HDF5_") {
                 command.env_remove(&name);
             }
         }
+        command
+    }
+
+    fn run_alone(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
+        let mut command = self.command(&self.executable);
+        command.args(&self.arguments);
+        if let Some(Value::Text(zlib)) = request.settings.get(Knob::Zlib) {
+            command.env("LD_PRELOAD", zlib);
+        }
         let mut child = command.spawn().map_err(|source| io(&self.executable, "starting a worker", source))?;
-        let answer = self.converse(&mut child, request, cancel);
-        // Of one that has ended, both are nothing.
-        let _ = child.kill();
-        let _ = child.wait();
+        let text = serde_json::to_vec(request).map_err(|source| TuneError::Answer { source })?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A worker that died over its first bytes is told of below.
+            let _ = stdin.write_all(&text);
+        }
+        let ended = wait(&mut child, self.limit, cancel);
+        let answer = ended.map(|ended| match ended {
+            Ended::Late => Answer::Failed(late(self.limit)),
+            Ended::With(status) => {
+                let mut answer = Vec::new();
+                if let Some(mut stdout) = child.stdout.take() {
+                    // What cannot be read is no answer.
+                    let _ = stdout.read_to_end(&mut answer);
+                }
+                serde_json::from_slice(&answer)
+                    .unwrap_or_else(|_| Answer::Failed(death("the worker", status, &mut child)))
+            }
+        });
+        end(&mut child);
         answer
+    }
+
+    /// A run that ranks share: each leaves its answer beside the request.
+    fn run_ranks(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
+        if request.library.is_none() {
+            let why = "ranks of MPI take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
+                       libhdf5-openmpi-103-1 has libhdf5_openmpi.so.103)";
+            return Ok(Answer::NotApplicable(why.to_owned()));
+        }
+        let file = request.file();
+        let text = serde_json::to_vec(request).map_err(|source| TuneError::Answer { source })?;
+        std::fs::write(&file, text).map_err(|source| io(&file, "writing", source))?;
+        let mut command = self.command(&self.launcher);
+        command.args(["-n", &request.ranks.to_string()]).arg(&self.executable).args(&self.arguments).arg(&file);
+        // A group of its own: what is late is ended with all that it started.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        if request.ranks as usize > cores {
+            // Of Open MPI 4 and 5; others start what they are asked to.
+            command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+            command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        }
+        if !translate::hints(&request.settings).is_empty() && std::env::var_os("OMPI_MCA_io").is_none() {
+            // Open MPI has another MPI-IO of its own, which knows no such hints.
+            command.env("OMPI_MCA_io", "^ompio");
+        }
+        let mut child = match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let launcher = self.launcher.display();
+                return Ok(Answer::NotApplicable(format!(
+                    "ranks of MPI are started by {launcher}, which is not there: install it, or name another with --mpirun"
+                )));
+            }
+            spawned => spawned.map_err(|source| io(&self.launcher, "starting ranks", source))?,
+        };
+        let ended = wait(&mut child, self.limit, cancel);
+        end_group(&mut child);
+        ended.map(|ended| match ended {
+            Ended::Late => Answer::Failed(late(self.limit)),
+            Ended::With(status) => all_ranks(&file, request.ranks).unwrap_or_else(|| {
+                let words = death(&self.launcher.to_string_lossy(), status, &mut child);
+                if sign_of_ranks(&file).exists() {
+                    Answer::Failed(words)
+                } else {
+                    Answer::NotApplicable(format!("no rank was started: {words}"))
+                }
+            }),
+        })
     }
 }
 
-/// How a worker ended that gave no answer.
-fn death(status: ExitStatus, child: &mut Child) -> String {
+impl Executor for Workers {
+    fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
+        if request.ranks > 1 { self.run_ranks(request, cancel) } else { self.run_alone(request, cancel) }
+    }
+}
+
+/// How a process that was waited for ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// By itself.
+    With(ExitStatus),
+    /// Not in time.
+    Late,
+}
+
+/// Waits for `child`, which goes on if this returns [`Ended::Late`] or an error.
+///
+/// # Errors
+/// If it is cancelled, or the system does not tell.
+pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Ended> {
+    let started = Instant::now();
+    loop {
+        match child.try_wait().map_err(|source| io(Path::new("a run"), "waiting for it", source))? {
+            Some(status) => return Ok(Ended::With(status)),
+            None if cancel.is_cancelled() => return Err(TuneError::Cancelled),
+            None if started.elapsed() > limit => return Ok(Ended::Late),
+            None => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// That a run did not end in time.
+pub fn late(limit: Duration) -> String {
+    format!("no answer within {} s", limit.as_secs())
+}
+
+/// Ends a child and reaps it; of one that has ended, both are nothing.
+pub fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// How long a launcher has for ending its ranks.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Ends a child that leads a group, and what it has started: a launcher ends its ranks, which are in groups of their own, if
+/// it is asked to.
+pub fn end_group(child: &mut Child) {
+    let group = Pid::from_child(child);
+    // A group that has nobody in it is none.
+    if !matches!(child.try_wait(), Ok(Some(_))) {
+        let _ = kill_process_group(group, Signal::TERM);
+        let asked = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+        }
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    end(child);
+}
+
+/// The answers of all ranks as one: elapsed times of the slowest, processor times and calls of all; `None` where one is
+/// missing.
+fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
+    let of = |rank| serde_json::from_slice(&std::fs::read(answer_of_rank(file, rank)).ok()?).ok();
+    let mut done: Vec<Outcome> = Vec::new();
+    for rank in 0..ranks {
+        match of(rank) {
+            Some(Answer::Done(outcome)) => done.push(outcome),
+            // What one rank cannot have, none can; another may have met a failure first.
+            Some(other) => return Some(other),
+            None => return (rank + 1..ranks).filter_map(of).find(|answer| !matches!(answer, Answer::Done(_))),
+        }
+    }
+    let slowest = done.iter().max_by(|a, b| a.wall_s().total_cmp(&b.wall_s()))?;
+    let mut stages = slowest.stages.clone();
+    for stage in &mut stages {
+        let own = done.iter().flat_map(|outcome| &outcome.stages).filter(|own| own.stage == stage.stage);
+        stage.cpu_s = own.map(|own| own.cpu_s).sum();
+    }
+    let calls = done.iter().map(|outcome| outcome.calls).collect::<Option<Vec<_>>>();
+    Some(Answer::Done(Outcome {
+        stages,
+        calls: calls.map(|all| all.iter().fold(Calls::default(), |sum, own| sum.plus(*own))),
+        peak_rss_bytes: done.iter().map(|outcome| outcome.peak_rss_bytes).max().flatten(),
+        ranks: done.iter().map(|outcome| outcome.stages.clone()).collect(),
+        // The first looked at the file.
+        ..done[0].clone()
+    }))
+}
+
+/// How something ended that gave no answer.
+fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
     let mut words = Vec::new();
     if let Some(stderr) = child.stderr.take() {
         // Without its last words the status must do.
@@ -107,11 +253,7 @@ fn death(status: ExitStatus, child: &mut Child) -> String {
     }
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
-    if words.is_empty() {
-        format!("the worker ended: {status}")
-    } else {
-        format!("the worker ended: {status}: {words}")
-    }
+    if words.is_empty() { format!("{name} ended: {status}") } else { format!("{name} ended: {status}: {words}") }
 }
 
 /// A folder for files of runs, removed with all that is in it when this is dropped. One that a killed raddle left is removed
@@ -156,16 +298,17 @@ impl Scratch {
         self.folder.path()
     }
 
-    /// Where the file of the next run goes, once the one before is removed.
+    /// Where the file of the next run goes: into a folder of its own, once that of the one before is removed.
     ///
     /// # Errors
-    /// If that cannot be removed.
+    /// If that cannot be removed or made.
     pub fn fresh(&self) -> Result<PathBuf> {
-        let path = self.folder.path().join("run.h5");
-        match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io(&path, "removing", source)),
-            _ => Ok(path),
-        }
+        let folder = self.folder.path().join("run");
+        match std::fs::remove_dir_all(&folder) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io(&folder, "removing", source)),
+            _ => std::fs::create_dir(&folder).map_err(|source| io(&folder, "making", source)),
+        }?;
+        Ok(folder.join("run.h5"))
     }
 }
 
@@ -194,12 +337,20 @@ mod tests {
 
     fn request() -> Request {
         let kernel = Kernel::Vpic { particles: 1 };
-        Request { kernel, settings: Settings::default(), path: "x.h5".into(), library: None, seed: 1, syncs: false }
+        Request {
+            kernel,
+            settings: Settings::default(),
+            path: "x.h5".into(),
+            library: None,
+            seed: 1,
+            syncs: false,
+            ranks: 1,
+        }
     }
 
     fn shell(script: &str, limit: Duration) -> Workers {
         let arguments = vec!["-c".into(), script.into()];
-        Workers { executable: "/bin/sh".into(), arguments, limit }
+        Workers { executable: "/bin/sh".into(), arguments, limit, launcher: LAUNCHER.into() }
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -213,7 +364,9 @@ mod tests {
         let Answer::Failed(words) = run("kill -SEGV $$") else { panic!("not a failure") };
         assert!(words.contains("signal"), "{words}");
         let Answer::Failed(_) = run("echo nonsense") else { panic!("not a failure") };
-        assert!(Workers::of("/absent/raddle".into(), LONG).run(&request(), &CancelToken::new()).is_err());
+        assert!(
+            Workers::of("/absent/raddle".into(), LONG, LAUNCHER.into()).run(&request(), &CancelToken::new()).is_err()
+        );
     }
 
     #[test]

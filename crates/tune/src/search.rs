@@ -144,6 +144,7 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
         knob: None,
         kernel: default.kernel.clone(),
         settings: default.settings.with(settings),
+        ranks: default.ranks,
     };
     let mut left: Vec<Candidate> =
         combinations(&living(&sweep, limits), affordable.min(MOST_COMBINATIONS)).iter().map(of).collect();
@@ -244,6 +245,7 @@ mod tests {
             let wall_s = time * (0.03 * random.normal()).exp();
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),
+                zlib: None,
                 stages: vec![StageTime { stage: Stage::Write, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
                 calls: None,
@@ -251,6 +253,8 @@ mod tests {
                 peak_rss_bytes: Some(1 << 20),
                 found: Settings::default(),
                 offset: None,
+                values: None,
+                ranks: Vec::new(),
             }))
         }
     }
@@ -272,6 +276,7 @@ mod tests {
             knobs: knobs.into(),
             is_factorial: false,
             variants: BTreeMap::new(),
+            ranks: 1,
         }
     }
 

@@ -13,6 +13,10 @@ pub struct Abilities {
     pub version: String,
     /// Names of filters.
     pub filters: Vec<&'static str>,
+    /// Of ranks, whether the library has what they need; none of a process that is alone.
+    pub ranks: Option<bool>,
+    /// Version of the zlib that it was loaded with; of the bundled library none, which has its own.
+    pub zlib: Option<String>,
 }
 
 /// Settings as a library takes them.
@@ -26,6 +30,8 @@ pub struct Translated {
     pub compact_len_bytes: Option<u64>,
     /// Bytes of the conversion buffer.
     pub buffer_len_bytes: Option<u64>,
+    /// Whether ranks read and write metadata together.
+    pub collective_metadata: bool,
 }
 
 /// Numbers of `H5F_libver_t`, with the version that brought them.
@@ -44,6 +50,20 @@ impl Abilities {
         if self.is_since([2, 0]) { 5 } else { known.unwrap_or(1) }
     }
 
+    /// Another zlib is used where it was loaded before the library asked for one of this name.
+    fn zlib_obstacle(&self, value: &Value) -> Option<Obstacle> {
+        let Value::Text(wanted) = value else { return None };
+        if self.zlib.is_none() {
+            return Some(Obstacle::OwnZlib(self.version.clone()));
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let file = std::fs::canonicalize(wanted).unwrap_or_else(|_| wanted.into());
+        let is_wanted = |line: &str| line.ends_with(&*file.to_string_lossy());
+        let is_loaded = maps.lines().any(is_wanted);
+        let has_another = maps.lines().any(|line| line.contains("/libz.so") && !is_wanted(line));
+        (!is_loaded || has_another).then_some(Obstacle::Preload)
+    }
+
     fn obstacle(&self, knob: Knob, value: &Value) -> Option<Obstacle> {
         let filter = match knob {
             Knob::Gzip | Knob::Szip if *value == Value::Whole(0) => None,
@@ -55,7 +75,14 @@ impl Abilities {
             _ if filter.is_some_and(|filter| !self.filters.contains(&filter)) => {
                 Some(Obstacle::Filter(self.version.clone()))
             }
-            (Knob::CollectiveMetadata, _) | (_, Place::MpiHints) => Some(Obstacle::Ranks),
+            (Knob::CollectiveMetadata, _) | (_, Place::MpiHints) => match self.ranks {
+                None => Some(Obstacle::Ranks),
+                Some(false) => Some(Obstacle::NotParallel(self.version.clone())),
+                Some(true) => None,
+            },
+            (Knob::PageBuffer | Knob::FilePage, _) if self.ranks.is_some() => Some(Obstacle::OneProcess),
+            (Knob::AutoChunkCache, _) => Some(Obstacle::Applied),
+            (Knob::Zlib, _) => self.zlib_obstacle(value),
             (_, Place::Folder) => Some(Obstacle::Stripes),
             (Knob::Libver, _) => {
                 let Value::Text(bound) = value else { return None };
@@ -65,6 +92,18 @@ impl Abilities {
             _ => None,
         }
     }
+}
+
+/// Hints of MPI-IO among `settings`, as ROMIO names them.
+pub fn hints(settings: &Settings) -> Vec<(String, String)> {
+    let of = |(knob, value): (&Knob, &Value)| match knob {
+        Knob::CollectiveBuffering => {
+            ["romio_cb_write", "romio_cb_read"].map(|key| (key.to_owned(), value.to_string())).into()
+        }
+        knob if knob.place() == Place::MpiHints => vec![(knob.name().to_owned(), value.to_string())],
+        _ => Vec::new(),
+    };
+    settings.0.iter().flat_map(of).collect()
 }
 
 impl Translated {
@@ -119,6 +158,7 @@ impl Translated {
             },
             compact_len_bytes: whole(Knob::Compact),
             buffer_len_bytes: whole(Knob::ConversionBuffer),
+            collective_metadata: settings.is_on(Knob::CollectiveMetadata),
         })
     }
 
@@ -172,7 +212,7 @@ mod tests {
     use super::*;
 
     fn abilities(version: &str) -> Abilities {
-        Abilities { version: version.to_owned(), filters: vec!["gzip", "shuffle"] }
+        Abilities { version: version.to_owned(), filters: vec!["gzip", "shuffle"], ranks: None, zlib: None }
     }
 
     fn text(text: &str) -> Value {

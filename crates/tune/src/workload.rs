@@ -5,11 +5,11 @@
 //! factorial design.
 
 use crate::error::{Result, TuneError, WorkloadFault};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Verify};
 use crate::knob::{Knob, Settings, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How large runs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub enum Scale {
     Small,
     /// As in the papers.
     Full,
+    /// That of a program, which is not raddle's to choose.
+    Own,
 }
 
 impl Scale {
@@ -30,6 +32,7 @@ impl Scale {
             Self::Tiny => "tiny",
             Self::Small => "small",
             Self::Full => "full",
+            Self::Own => "own",
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct Experiment {
     pub is_factorial: bool,
     /// Other kernels to compare with, by name.
     pub variants: BTreeMap<String, Kernel>,
+    /// Ranks of MPI that share each run; 1 is a process without MPI.
+    pub ranks: u32,
 }
 
 /// One arm of an experiment.
@@ -81,6 +86,8 @@ pub struct Candidate {
     pub kernel: Kernel,
     /// All settings.
     pub settings: Settings,
+    /// Ranks of MPI.
+    pub ranks: u32,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +99,7 @@ struct WorkloadText {
     experiment: Vec<ExperimentText>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExperimentText {
     name: String,
@@ -111,7 +118,20 @@ struct ExperimentText {
     /// What differs in the kernel of a variant.
     #[serde(default)]
     variants: BTreeMap<String, toml::Table>,
+    #[serde(default = "one_rank")]
+    ranks: u32,
+    /// The experiment once for each of so many patterns of [`Kernel::Random`].
+    patterns: Option<u32>,
 }
+
+fn one_rank() -> u32 {
+    1
+}
+
+/// Most ranks: what a machine can start for a minute.
+const MOST_RANKS: u32 = 1 << 16;
+/// Most patterns of an experiment.
+const MOST_PATTERNS: u32 = 1000;
 
 /// Names and texts of the workloads that raddle has with it.
 const PRESETS: [(&str, &str); 5] = [
@@ -160,11 +180,13 @@ impl Workload {
         let mut names = BTreeSet::new();
         let mut experiments = Vec::new();
         for text in experiment {
-            let name = text.name.clone();
-            if !names.insert(name.clone()) {
-                return Err(fault(&name, WorkloadFault::Twice));
+            for text in text.each_pattern().map_err(|found| fault(&text.name, found))? {
+                let name = text.name.clone();
+                if !names.insert(name.clone()) {
+                    return Err(fault(&name, WorkloadFault::Twice));
+                }
+                experiments.push(Experiment::of_text(text, scale).map_err(|found| fault(&name, found))?);
             }
-            experiments.push(Experiment::of_text(text, scale).map_err(|found| fault(&name, found))?);
         }
         let profile_from = match &profile_from {
             _ if experiments.is_empty() => return Err(fault("1", WorkloadFault::None)),
@@ -184,6 +206,57 @@ impl Workload {
             .iter()
             .flat_map(|experiment| std::iter::once(&experiment.kernel).chain(experiment.variants.values()));
         kernels.map(Kernel::len_bytes).max().unwrap_or(0)
+    }
+}
+
+impl ExperimentText {
+    /// Itself, or one of each pattern: `NAME-1`, `NAME-2` …
+    fn each_pattern(&self) -> Result<Vec<Self>, WorkloadFault> {
+        let Some(patterns) = self.patterns else { return Ok(vec![self.clone()]) };
+        if patterns == 0 || patterns > MOST_PATTERNS {
+            return Err(WorkloadFault::Size("patterns"));
+        }
+        let of = |pattern: u32| {
+            let mut text = self.clone();
+            text.name = format!("{}-{pattern}", self.name);
+            text.kernel.insert("pattern".to_owned(), i64::from(pattern).into());
+            text
+        };
+        Ok((1..=patterns).map(of).collect())
+    }
+}
+
+/// A program's name without its folder, as the name of what is measured.
+fn name_of_command(command: &[String]) -> String {
+    command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default().to_owned()
+}
+
+impl Workload {
+    /// A program's run with each of `knobs`, whose best becomes the profile.
+    ///
+    /// # Errors
+    /// If nothing is compared, or a value is none of its setting's.
+    pub fn of_program(command: Vec<String>, verify: Verify, knobs: BTreeMap<Knob, Vec<Value>>) -> Result<Self> {
+        let name = name_of_command(&command);
+        let experiment = Experiment {
+            name: "program".to_owned(),
+            title: command.join(" "),
+            paper: None,
+            kernel: Kernel::Program { command, verify },
+            base: Settings::default(),
+            knobs,
+            is_factorial: false,
+            variants: BTreeMap::new(),
+            ranks: 1,
+        };
+        let title = "A program under settings that it knows nothing of".to_owned();
+        let checked = experiment.kernel.check().and_then(|()| experiment.check());
+        checked.map_err(|fault| TuneError::Workload {
+            path: PathBuf::from(&name),
+            experiment: "program".to_owned(),
+            fault,
+        })?;
+        Ok(Self { name, title, scale: Scale::Own, profile_from: 0, experiments: vec![experiment] })
     }
 }
 
@@ -211,8 +284,30 @@ impl Experiment {
             knobs: text.knobs.clone(),
             is_factorial: text.factorial,
             variants: variants.collect::<Result<_, WorkloadFault>>()?,
+            ranks: text.ranks,
         };
-        let candidates = experiment.candidates();
+        experiment.check().map(|()| experiment)
+    }
+
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// If not, with what is wrong.
+    pub fn check(&self) -> Result<(), WorkloadFault> {
+        let candidates = self.candidates();
+        if self.ranks == 0 || self.ranks > MOST_RANKS {
+            return Err(WorkloadFault::Size("ranks"));
+        }
+        if let Some(alone) = candidates.iter().find(|arm| self.ranks > 1 && !arm.kernel.is_for_ranks()) {
+            return Err(WorkloadFault::NotForRanks(alone.kernel.name()));
+        }
+        let is_uneven = |kernel: &Kernel| match *kernel {
+            Kernel::Ior { blocks, collective, .. } => collective && blocks % u64::from(self.ranks) != 0,
+            _ => false,
+        };
+        if candidates.iter().any(|arm| is_uneven(&arm.kernel)) {
+            return Err(WorkloadFault::Size("blocks, or no multiple of the ranks that write them together,"));
+        }
         if candidates.len() < 2 {
             return Err(WorkloadFault::NothingCompared);
         }
@@ -226,12 +321,13 @@ impl Experiment {
                 }
             }
         }
-        Ok(experiment)
+        Ok(())
     }
 
     /// The default, then all that is compared with it.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let arm = |name: String, knob, settings| Candidate { name, knob, kernel: self.kernel.clone(), settings };
+        let ranks = self.ranks;
+        let arm = |name: String, knob, settings| Candidate { name, knob, kernel: self.kernel.clone(), settings, ranks };
         let mut all = vec![arm("default".to_owned(), None, self.base.clone())];
         if self.is_factorial {
             let mut combinations = vec![Settings::default()];
@@ -258,6 +354,7 @@ impl Experiment {
             knob: None,
             kernel: kernel.clone(),
             settings: self.base.clone(),
+            ranks,
         }));
         all
     }
@@ -324,6 +421,38 @@ variants.converted = { converts = true }
         let alone = TEXT.lines().filter(|line| !line.starts_with("knobs") && !line.starts_with("variants"));
         assert!(refused(&alone.collect::<Vec<_>>().join("\n")).contains("nothing is compared"));
         assert!(Workload::named("absent", Scale::Tiny).unwrap_err().to_string().contains("occam-2005"));
+    }
+
+    #[test]
+    fn ranks_and_patterns_are_of_kernels_that_have_them() {
+        let text = TEXT.replace("title = \"One dataset\"", "title = \"One dataset\"\nranks = 2");
+        assert!(refused(&text).contains("occam is for one process"));
+        let random = "name = \"mine\"\ntitle = \"A test\"\n[[experiment]]\nname = \"bursts\"\ntitle = \"Bursts\"\npatterns = 3\n\
+                      ranks = 2\nkernel = { kind = \"random\", longest_len_bytes = 8192, datasets = 2 }\nknobs.sieve = [1024]\n";
+        let workload = parse(random).unwrap();
+        let names: Vec<&str> = workload.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
+        assert_eq!(names, ["bursts-1", "bursts-2", "bursts-3"]);
+        assert!(matches!(workload.experiments[2].kernel, Kernel::Random { pattern: 3, .. }));
+        assert!(workload.experiments.iter().all(|experiment| experiment.candidates()[1].ranks == 2));
+        assert!(refused(&random.replace("patterns = 3", "patterns = 0")).contains("patterns"));
+        let together = random.replace("patterns = 3\n", "").replace(
+            "kind = \"random\", longest_len_bytes = 8192, datasets = 2",
+            "kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 8, blocks = 3, collective = true",
+        );
+        assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
+    }
+
+    #[test]
+    fn a_program_is_a_workload_of_its_own() {
+        let knobs = |values: Vec<Value>| BTreeMap::from([(Knob::Sieve, values)]);
+        let of = |command: &[&str], knobs| {
+            Workload::of_program(command.iter().map(|word| (*word).to_owned()).collect(), Verify::Auto, knobs)
+        };
+        let workload = of(&["/opt/sim", "a.nml"], knobs(vec![Value::Whole(1024)])).unwrap();
+        assert_eq!((workload.name.as_str(), workload.scale), ("sim", Scale::Own));
+        assert_eq!(workload.experiments[0].candidates().len(), 2);
+        assert!(of(&[], knobs(vec![Value::Whole(1)])).is_err());
+        assert!(of(&["sim"], knobs(vec![])).unwrap_err().to_string().contains("nothing is compared"));
     }
 
     #[test]

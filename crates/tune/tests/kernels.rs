@@ -20,7 +20,7 @@ fn libraries() -> Vec<Option<PathBuf>> {
 fn run(kernel: Kernel, settings: Settings, library: Option<PathBuf>) -> Result<Outcome> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
-    carry_out(&Request { kernel, settings, path, library, seed: 7, syncs: true })
+    carry_out(&Request { kernel, settings, path, library, seed: 7, syncs: true, ranks: 1 })
 }
 
 fn occam(rows_per_write: u64, converts: bool) -> Kernel {
@@ -44,11 +44,12 @@ fn every_kernel_writes_what_it_says() {
         occam(1, true),
         many(false),
         many(true),
-        Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 4096, blocks: 4, datasets: 3 },
-        Kernel::Ior { api: Api::Posix, transfer_len_bytes: 4096, blocks: 4, datasets: 1 },
+        Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 4096, blocks: 4, datasets: 3, collective: false },
+        Kernel::Ior { api: Api::Posix, transfer_len_bytes: 4096, blocks: 4, datasets: 1, collective: false },
         Kernel::Vpic { particles: 1000 },
         Kernel::Bdcats { particles: 1000, parts: 7 },
         Kernel::Amrex { levels: 2, boxes: 5, longest_edge: 5, components: 2 },
+        Kernel::Random { pattern: 1, longest_len_bytes: 8192, datasets: 5 },
         Kernel::Concat { inputs: 3, datasets: 2, rows: 100, columns: 5 },
         Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 7, shuffled: false },
         Kernel::Read { datasets: 2, rows: 100, columns: 5, rows_per_read: 100, shuffled: true },
@@ -58,7 +59,7 @@ fn every_kernel_writes_what_it_says() {
             kernel.check().unwrap();
             let outcome = run(kernel.clone(), Settings::default(), library.clone()).unwrap();
             let told = format!("{} with {}: {outcome:?}", kernel.name(), outcome.hdf5);
-            let is_exact = !matches!(kernel, Kernel::Amrex { .. });
+            let is_exact = !matches!(kernel, Kernel::Amrex { .. } | Kernel::Random { .. });
             assert!(outcome.file_len_bytes >= outcome.len_bytes || !is_exact, "{told}");
             assert!(outcome.file_len_bytes > 1000 && outcome.wall_s() > 0.0 && outcome.cpu_s() > 0.0, "{told}");
             let stages: Vec<Stage> = outcome.stages.iter().map(|stage| stage.stage).collect();
@@ -114,7 +115,8 @@ fn settings_have_their_effect() {
         let (none, enough) = (cached(0).calls.unwrap(), cached(1 << 20).calls.unwrap());
         assert!(none.write > 2 * enough.write, "{none:?} {enough:?}");
 
-        let aligned = Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 1 << 17, blocks: 1, datasets: 3 };
+        let aligned =
+            Kernel::Ior { api: Api::Hdf5, transfer_len_bytes: 1 << 17, blocks: 1, datasets: 3, collective: false };
         let outcome = of(aligned, &[(Knob::Alignment, Value::Whole(1 << 20))]);
         assert_eq!(outcome.offset.map(|offset| offset % (1 << 20)), Some(0));
 
@@ -122,6 +124,43 @@ fn settings_have_their_effect() {
         assert!(calls(&[(Knob::Compact, Value::Whole(8192))]) < calls(&[]));
         let paged = [(Knob::FilePage, Value::Whole(65_536)), (Knob::PageBuffer, Value::Whole(1 << 20))];
         assert!(calls(&paged) < calls(&[]));
+    }
+}
+
+#[test]
+fn szip_is_there_where_the_library_encodes_it() {
+    for library in libraries() {
+        let settings = set(&[(Knob::Chunk, Value::Shape(CHUNK.to_vec())), (Knob::Szip, Value::Whole(8))]);
+        match run(occam(8, false), settings.clone(), library.clone()) {
+            Ok(outcome) => {
+                assert_eq!(outcome.found.get(Knob::Szip), Some(&Value::Whole(8)));
+                assert!(outcome.file_len_bytes * 4 < outcome.len_bytes * 3, "{outcome:?}");
+            }
+            // Debian's has libaec.
+            Err(error) => {
+                assert!(library.is_none() && error.to_string().contains("without this filter"), "{library:?}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_zlib_is_one_that_the_library_was_loaded_with() {
+    let gzip = |zlib: &str, library| {
+        let settings = [
+            (Knob::Chunk, Value::Shape(CHUNK.to_vec())),
+            (Knob::Gzip, Value::Whole(1)),
+            (Knob::Zlib, Value::Text(zlib.to_owned())),
+        ];
+        run(occam(8, false), set(&settings), library)
+    };
+    let error = gzip("/absent/libz.so.1", None).unwrap_err().to_string();
+    assert!(error.contains("brings its own zlib"), "{error}");
+    for library in libraries().into_iter().flatten() {
+        let error = gzip("/absent/libz.so.1", Some(library.clone())).unwrap_err().to_string();
+        assert!(error.contains("not loaded in place of libz"), "{error}");
+        let plain = run(occam(8, false), Settings::default(), Some(library)).unwrap();
+        assert!(plain.zlib.is_some_and(|version| version.starts_with("1.")));
     }
 }
 
@@ -138,6 +177,7 @@ fn the_same_seed_gives_the_same_file() {
                 library: None,
                 seed,
                 syncs: false,
+                ranks: 1,
             };
             let outcome = carry_out(&request).unwrap();
             assert!(outcome.stages.iter().all(|stage| stage.stage != Stage::Sync));
@@ -168,6 +208,7 @@ fn what_cannot_be_had_is_said() {
         library: None,
         seed: 1,
         syncs: true,
+        ranks: 1,
     };
     let error = carry_out(&request).unwrap_err().to_string();
     assert!(error.contains("H5Fcreate") && error.contains("No such file"), "{error}");

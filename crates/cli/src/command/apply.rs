@@ -38,9 +38,9 @@ pub struct ApplyArgs {
     #[arg(long = "override", value_name = "NAME", value_parser = knob)]
     forced: Vec<Knob>,
 
-    /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size_or_none)]
-    auto_cache: u64,
+    /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone [default: what the profile says, else 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
+    auto_cache: Option<u64>,
 
     /// Apply also what changes the contents of files: chunks, filters, format, pages
     #[arg(long)]
@@ -123,7 +123,6 @@ impl ApplyArgs {
         let mut wishes = Wishes {
             allow_layout: self.allow_layout,
             allow_collective_metadata: self.collective_metadata,
-            auto_chunk_cache_bytes: self.auto_cache,
             log: Some(self.log.clone()).filter(|log| log != Path::new("none")),
             ..Wishes::default()
         };
@@ -131,6 +130,8 @@ impl ApplyArgs {
             wishes.add(profile);
         }
         wishes.settings.0.extend(self.set.iter().map(|setting| (setting.knob, setting.value.clone())));
+        wishes.take_auto();
+        wishes.auto_chunk_cache_bytes = self.auto_cache.unwrap_or(wishes.auto_chunk_cache_bytes);
         wishes.forced.extend(&self.forced);
         if let Some(log) = wishes.log.as_mut().filter(|log| *log != Path::new("-")) {
             // The program may change its folder.
@@ -236,7 +237,8 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-fn of_inject(error: &InjectError) -> Failure {
+/// What cannot be given to a program.
+pub(super) fn of_inject(error: &InjectError) -> Failure {
     let failure = |exit| Failure::new(exit, &error.to_string());
     match error {
         InjectError::Separator { .. } | InjectError::NoFolder => {

@@ -1,17 +1,24 @@
 //! `raddle tune`: measures, searches, and writes what helps into a profile.
 
+use super::apply::of_inject;
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::measuring::MeasuringArgs;
 use crate::options::running::TellingArgs;
+use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::{self, measurement};
 use crate::watching::Watching;
-use raddle_tune::knob::Reader;
+use raddle_inject::measure::usual_knobs;
+use raddle_tune::kernel::Verify;
+use raddle_tune::knob::{Knob, Reader, Value};
 use raddle_tune::measurement::{Measurement, profile_path};
 use raddle_tune::profile::{Profile, own_folder};
 use raddle_tune::search::Limits;
+use raddle_tune::workload::Workload;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,11 +27,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
     /// What to measure: a workload of raddle's (see raddle bench --list), or a TOML file
-    #[arg(default_value = "tables")]
-    workload: String,
+    /// [default: tables]
+    #[arg(conflicts_with = "command")]
+    workload: Option<String>,
+
+    /// A program and its arguments, to be measured as it is and under one setting after the other; its files go into a new folder, which {scratch} names, or else it runs in it
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["scale", "only", "hdf5", "ranks", "zlib"])]
+    command: Vec<OsString>,
 
     #[command(flatten)]
     measuring: MeasuringArgs,
+
+    /// Try this setting of COMMAND, in place of the usual ones; can be given several times
+    #[arg(long = "try", value_name = "NAME=VALUE", requires = "command", help_heading = "Programs")]
+    tried: Vec<Setting>,
+
+    /// Try also what changes the contents of COMMAND's files: filters, format, pages
+    #[arg(long, requires = "command", help_heading = "Programs")]
+    allow_layout: bool,
+
+    /// Compare the values that COMMAND writes under all settings: where two plain runs write the same (auto), always or never
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Verifying::Auto, requires = "command", help_heading = "Programs")]
+    verify: Verifying,
 
     /// Profile to write [default: one of the workload's name among the user's profiles, where apply and merge find it]
     #[arg(short, long, value_name = "PROFILE")]
@@ -60,10 +84,22 @@ Examples:
   raddle tune --scratch /scratch/me --sync             the file system that the data will be on, disks included
   raddle tune occam-2005 -o mine.toml --report run.json && raddle report run.json
   raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
+  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       a program of yours, unchanged
 
 Settings that help alone are combined; what wins is measured once more against the defaults, on
 other values. Only what wins again, within the limits, is written. Where nothing does, no profile
 is written, and that is no failure.";
+
+/// Whether values of a program are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Verifying {
+    /// Where two plain runs write the same
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
 
 fn ratio(text: &str) -> Result<f64, String> {
     let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.0);
@@ -76,7 +112,7 @@ fn reader(text: &str) -> Result<Reader, String> {
 
 /// Measures, searches, writes the profile.
 pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
-    let workload = arguments.measuring.workload(&arguments.workload)?;
+    let workload = arguments.workload()?;
     let path = arguments.path(&workload.name)?;
     let limits = Limits {
         max_inflation: arguments.max_inflation,
@@ -106,6 +142,45 @@ fn profile_of(done: &Measurement) -> Option<Profile> {
 }
 
 impl TuneArgs {
+    fn workload(&self) -> Result<Workload, Failure> {
+        if self.command.is_empty() {
+            return self.measuring.workload(self.workload.as_deref().unwrap_or("tables"));
+        }
+        let utf8 = |word: &OsString| {
+            let lossy = word.to_string_lossy();
+            word.to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| Failure::usage(&format!("{lossy}: words of a measured command are UTF-8")))
+        };
+        let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
+        let verify = match self.verify {
+            Verifying::Auto => Verify::Auto,
+            Verifying::Always => Verify::Always,
+            Verifying::Never => Verify::Never,
+        };
+        Workload::of_program(command.clone(), verify, self.knobs(&command)?).map_err(|error| Failure::of_tune(&error))
+    }
+
+    /// The values that are tried for a program.
+    fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<Value>>, Failure> {
+        let usual = usual_knobs(command, self.allow_layout).map_err(|error| of_inject(&error))?;
+        if self.tried.is_empty() {
+            return Ok(usual);
+        }
+        let mut knobs: BTreeMap<Knob, Vec<Value>> = BTreeMap::new();
+        for Setting { knob, value } in &self.tried {
+            if knob.changes_layout() && !self.allow_layout {
+                return Err(Failure::usage(&format!("--try {knob}={value}: it changes what files hold"))
+                    .hint("allow it with --allow-layout"));
+            }
+            let values = knobs.entry(*knob).or_default();
+            if !values.contains(value) {
+                values.push(value.clone());
+            }
+        }
+        Ok(knobs)
+    }
+
     /// Where the profile goes, which can be written there: asked before minutes are spent on it.
     fn path(&self, workload: &str) -> Result<PathBuf, Failure> {
         let path = match &self.output {

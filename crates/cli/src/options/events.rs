@@ -1,13 +1,16 @@
 //! Options about events: which products of which inputs, and in which layout they are written.
 
 use super::layout::Compression;
+use super::profile::ProfileChoice;
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
 use raddle_codec::Effort;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
+use raddle_tune::knob::{Knob, Value};
 use std::fmt;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::str::FromStr;
 
 /// What is taken of the inputs.
@@ -83,9 +86,9 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     pub batch: Batch,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
-    pub compress: Compression,
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none [default: balanced]
+    #[arg(short = 'c', long, value_name = "HOW")]
+    pub compress: Option<Compression>,
 
     /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
     #[arg(long, value_name = "SIZE")]
@@ -106,9 +109,39 @@ pub struct EventLayoutArgs {
     /// Serialise products anew [default: as stored; as ROOT does where the layout knows nothing else]
     #[arg(long, value_name = "HOW", value_enum)]
     pub serialize: Option<Serialized>,
+
+    /// Take what no option says from a profile of raddle tune; auto: the newest for this machine and file system
+    ///
+    /// The length of chunks and the level of gzip of HDF5, as far as the profile has them.
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<ProfileChoice>,
 }
 
+/// Bytes of an element of the datasets whose chunks `raddle tune` measures.
+const MEASURED_ELEMENT_LEN_BYTES: u64 = 4;
+
 impl EventLayoutArgs {
+    /// These options, with what a profile says in place of those that are not given, for an output at `path`.
+    ///
+    /// # Errors
+    /// If there is no such profile.
+    pub fn with_profile(&self, path: &Path) -> Result<Self, Failure> {
+        let mut options = self.clone();
+        let Some(profile) = &self.profile else { return Ok(options) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let settings = profile.read(folder.unwrap_or(Path::new(".")))?.values(true);
+        if let (None, Some(Value::Shape(shape))) = (options.chunk, settings.get(Knob::Chunk)) {
+            let elements = shape.iter().fold(1_u64, |product, count| product.saturating_mul(*count));
+            options.chunk = Some(Size(elements.saturating_mul(MEASURED_ELEMENT_LEN_BYTES)));
+        }
+        let level = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok());
+        options.compress = options.compress.or(level.map(|level| match level {
+            0 => Compression::None,
+            level => Compression::Gzip(level),
+        }));
+        Ok(options)
+    }
+
     /// The layout in HDF5, with batches of so many events; `None` for a stream.
     pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
         match self.layout {
@@ -136,7 +169,7 @@ impl EventLayoutArgs {
     /// # Errors
     /// A compression that events do not have.
     pub fn effort(&self) -> Result<Option<Effort>, Failure> {
-        effort(self.compress)
+        effort(self.compress.unwrap_or(Compression::Balanced))
     }
 }
 
@@ -244,6 +277,29 @@ impl fmt::Display for EventCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_says_what_no_option_says() {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            layout: EventLayoutArgs,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (path, out) = (folder.path().join("profile.toml"), folder.path().join("out.h5"));
+        let example = include_str!("../../../tune/examples/profile.toml");
+        let gzip = example.replace("layout.chunk", "layout.gzip").replace("[11, 360, 32]", "3");
+        let of = |text: &str, words: &[&str]| {
+            std::fs::write(&path, text).unwrap();
+            let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
+            let layout = <Alone as clap::Parser>::try_parse_from(words).unwrap().layout.with_profile(&out).unwrap();
+            (layout.chunk, layout.compress)
+        };
+        assert_eq!(of(example, &[]), (Some(Size(11 * 360 * 32 * 4)), None));
+        assert_eq!(of(example, &["--chunk", "1KiB"]).0, Some(Size(1024)));
+        assert_eq!(of(&gzip, &[]), (None, Some(Compression::Gzip(3))));
+        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compression::None));
+    }
 
     #[test]
     fn codecs_and_batches_read_back_as_they_are_shown() {

@@ -4,15 +4,21 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{escape, quantity};
 use crate::watching::Watching;
+use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Watch;
+use raddle_inject::install::{Objects, default_folder};
+use raddle_inject::measure::Programs;
 use raddle_tune::campaign::{Bench, Conditions};
+use raddle_tune::kernel::Kernel;
+use raddle_tune::knob::{Knob, Value};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
-use raddle_tune::runner::{Scratch, Workers};
+use raddle_tune::runner::{Executor, LAUNCHER, Scratch, Workers};
 use raddle_tune::search::Limits;
-use raddle_tune::statistics::{LEAST_BLOCKS, StopRule};
+use raddle_tune::statistics::StopRule;
+use raddle_tune::worker::{Answer, Request};
 use raddle_tune::workload::{self, Workload};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Options of commands that measure HDF5.
@@ -30,6 +36,18 @@ pub struct MeasuringArgs {
     /// The libhdf5 to measure, 1.10 or later: a path, or a name that the system's loader finds [default: raddle's own]
     #[arg(long, value_name = "LIBRARY")]
     hdf5: Option<PathBuf>,
+
+    /// What starts ranks of MPI, of the same MPI as the libhdf5
+    #[arg(long, value_name = "LAUNCHER", default_value = LAUNCHER)]
+    mpirun: PathBuf,
+
+    /// How many ranks share a run, in experiments that are for ranks [default: what the workload says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    ranks: Option<u32>,
+
+    /// Measure gzip with this zlib too (a libz.so.1 such as zlib-ng's); takes --hdf5; can be given several times
+    #[arg(long, value_name = "LIBRARY", requires = "hdf5")]
+    zlib: Vec<PathBuf>,
 
     /// Folder for the files of runs, which are removed: what is measured is its file system
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -75,6 +93,35 @@ const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
 /// Time that the shortest run is given.
 const LEAST_LIMIT: Duration = Duration::from_secs(300);
 
+/// Runs of raddle's kernels, and of other programs.
+struct AnyRun {
+    workers: Workers,
+    /// Folder for the objects that programs are given.
+    objects: Option<PathBuf>,
+    limit: Duration,
+}
+
+impl Executor for AnyRun {
+    fn run(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
+        if !matches!(request.kernel, Kernel::Program { .. }) {
+            return self.workers.run(request, cancel);
+        }
+        let folder = self.objects.clone().map_or_else(default_folder, Ok);
+        match folder.and_then(|folder| Objects::within(&folder)) {
+            Ok(objects) => Programs::new(objects, self.limit).run(request, cancel),
+            Err(error) => Ok(Answer::Failed(error.to_string())),
+        }
+    }
+}
+
+/// A zlib as workers find it.
+fn zlib(path: &Path) -> Result<Value, Failure> {
+    let unfit = |cause: &dyn std::fmt::Display| Failure::usage(&format!("--zlib {}: {cause}", path.display()));
+    let path = std::fs::canonicalize(path).map_err(|cause| unfit(&cause))?;
+    let value = Value::Text(path.to_string_lossy().into_owned());
+    Knob::Zlib.check(&value).map_err(|error| unfit(&error)).map(|()| value)
+}
+
 impl MeasuringArgs {
     /// The workload of this name, as far as it is to be measured.
     ///
@@ -99,6 +146,16 @@ impl MeasuringArgs {
             // Of those that are left, the first one.
             workload.profile_from = place.unwrap_or(0);
         }
+        for experiment in &mut workload.experiments {
+            if experiment.ranks > 1 {
+                experiment.ranks = self.ranks.unwrap_or(experiment.ranks);
+            }
+            if experiment.base.whole(Knob::Gzip).is_some_and(|level| level > 0) {
+                let zlib = self.zlib.iter().map(|path| zlib(path)).collect::<Result<Vec<_>, _>>()?;
+                experiment.knobs.entry(Knob::Zlib).or_default().extend(zlib);
+            }
+            experiment.check().map_err(|fault| Failure::usage(&format!("{}: {fault}", experiment.name)))?;
+        }
         Ok(workload)
     }
 
@@ -116,8 +173,12 @@ impl MeasuringArgs {
         let failed = |error| Failure::of_tune(&error);
         let scratch = Scratch::in_folder(&self.scratch, needed_len_bytes(workload)).map_err(failed)?;
         let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(LEAST_LIMIT);
-        let workers = Workers::own(longest).map_err(failed)?;
-        let bench = Bench { executor: &workers, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
+        let executor = AnyRun {
+            workers: Workers::own(longest, self.mpirun.clone()).map_err(failed)?,
+            objects: std::env::var_os("RADDLE_APPLY_FOLDER").map(PathBuf::from),
+            limit: self.time.map_or(longest, |time| longest.max(Duration::from_secs(time))),
+        };
+        let bench = Bench { executor: &executor, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
         let conditions = Conditions { library: self.library()?, ..self.conditions() };
         let mut tell = |done: &MeasuredExperiment| {
             let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
@@ -137,7 +198,7 @@ impl MeasuringArgs {
             library: None,
             seed: self.seed,
             syncs: self.sync,
-            rule: StopRule { least_blocks: LEAST_BLOCKS.min(most_blocks), most_blocks, ..StopRule::default() },
+            rule: StopRule { most_blocks, ..StopRule::default() },
             // A moment that no clock has is no bound.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         }

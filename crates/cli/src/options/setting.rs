@@ -37,7 +37,7 @@ fn parse(kind: Kind, text: &str) -> Option<Value> {
         Kind::Bytes => Value::Whole(text.parse::<Size>().ok()?.0),
         Kind::Count(_) => Value::Whole(text.parse().ok()?),
         Kind::Fraction => Value::Number(text.parse().ok()?),
-        Kind::OneOf(_) => Value::Text(text.to_owned()),
+        Kind::OneOf(_) | Kind::Object => Value::Text(text.to_owned()),
         Kind::Shape => Value::Shape(text.split('x').map(|part| part.parse().ok()).collect::<Option<_>>()?),
     })
 }

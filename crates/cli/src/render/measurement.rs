@@ -2,11 +2,11 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_tune::campaign::{Fault, Finding, Findings};
+use raddle_tune::campaign::{Fault, Finding, Findings, Values};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
-use raddle_tune::statistics::Verdict;
-use raddle_tune::workload::Workload;
+use raddle_tune::statistics::LEAST_BLOCKS;
+use raddle_tune::workload::{Scale, Workload};
 use std::path::Path;
 
 /// The workloads and their experiments.
@@ -27,11 +27,13 @@ pub fn workloads(all: &[Workload]) -> String {
 
 /// Where it was measured, and a table for each experiment.
 pub fn text(done: &Measurement) -> String {
+    let size = if done.scale == Scale::Own { String::new() } else { format!(" at {}", done.scale.name()) };
+    let zlib = done.experiments.iter().find_map(|experiment| experiment.search.sweep.zlib());
+    let zlib = zlib.map_or_else(String::new, |version| format!(", zlib {}", escape::text(version)));
     let head = format!(
-        "{} at {}, HDF5 {} ({}), {} on {}\n",
+        "{}{size}, HDF5 {} ({}{zlib}), {} on {}\n",
         escape::text(&done.workload),
-        done.scale.name(),
-        escape::text(&done.hdf5.version),
+        escape::text(if done.hdf5.version.is_empty() { "?" } else { &done.hdf5.version }),
         escape::text(&done.hdf5.library),
         escape::text(&done.file_system.kind),
         escape::text(&done.machine.processor),
@@ -44,6 +46,10 @@ fn of_experiment(experiment: &MeasuredExperiment) -> String {
     let mut text = format!("{}: {}\n", escape::text(&experiment.name), escape::text(&experiment.title));
     if let Some(paper) = &experiment.paper {
         text.push_str(&format!("  paper: {}\n", escape::text(paper)));
+    }
+    if let Some(Fault::NotApplicable(why)) = &sweep.arms[0].arm.fault {
+        text.push_str(&format!("  left out: {}\n", escape::text(why)));
+        return text;
     }
     text.push_str(&notes(sweep));
     let what = if sweep.metric == Metric::CpuS { "cpu time" } else { "time" };
@@ -87,7 +93,35 @@ fn notes(findings: &Findings) -> String {
             "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told\n"
         ));
     }
+    match findings.values {
+        Some(Values::Equal) => text.push_str("  all runs wrote the same values\n"),
+        Some(Values::Vary) => {
+            text.push_str("  two runs with the defaults write different values: values were not compared\n");
+        }
+        None => {}
+    }
+    let blocks = findings.arms[0].arm.runs.iter().flatten().count();
+    if blocks < LEAST_BLOCKS {
+        text.push_str(&format!(
+            "  time for {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give more --time, or compare less\n"
+        ));
+    }
+    if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {
+        let count = findings.arms.len() - 1;
+        text.push_str(&format!(
+            "  (alone: …) is what would be told if nothing else were compared: of {count} settings some differ by chance\n"
+        ));
+    }
     text
+}
+
+/// A verdict, with what it would be alone where that is more.
+fn verdict(finding: &Finding) -> Option<String> {
+    let verdict = finding.verdict.filter(|_| finding.arm.fault.is_none())?;
+    Some(match finding.alone {
+        Some(alone) if alone != verdict => format!("{} (alone: {})", verdict.words(), alone.words()),
+        _ => verdict.words().to_owned(),
+    })
 }
 
 fn cells(finding: &Finding, metric: Metric) -> [String; 8] {
@@ -101,7 +135,6 @@ fn cells(finding: &Finding, metric: Metric) -> [String; 8] {
     let (time, calls, file) =
         of_medians.map_or((None, None, None), |(time, calls, file)| (Some(time), calls, Some(file)));
     let runs = finding.arm.runs.iter().flatten().count();
-    let verdict = finding.verdict.filter(|_| finding.arm.fault.is_none()).map(Verdict::words);
     [
         escape::text(&finding.arm.candidate.name).into_owned(),
         time.unwrap_or_else(none),
@@ -110,7 +143,7 @@ fn cells(finding: &Finding, metric: Metric) -> [String; 8] {
         finding.estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
         finding.estimate.map_or_else(none, |estimate| interval(estimate.interval)),
         runs.to_string(),
-        verdict.unwrap_or("-").to_owned(),
+        verdict(finding).unwrap_or_else(none),
     ]
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a box and the values for it are of one size before the library sees their address.
 
 use super::functions::{Functions, Id};
+use super::mpi::ChosenMpi;
 use super::settings::{self, DatasetSettings, FileSettings};
 use super::{Chosen, DEFAULT, Held};
 use crate::error::{Hdf5Error, Result};
@@ -11,12 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET` and `HADDR_UNDEF`.
+/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE` and
+/// `HADDR_UNDEF`.
 const EXCLUSIVE: c_uint = 4;
 const READ_ONLY: c_uint = 0;
 const SCOPE_LOCAL: c_int = 0;
 const SCALAR: c_int = 0;
 const SELECT_SET: c_int = 0;
+const COLLECTIVE: c_int = 1;
 const NOWHERE: u64 = u64::MAX;
 
 /// Element type of a dataset, little-endian.
@@ -87,6 +90,64 @@ impl Chosen {
         // SAFETY: the name ends with a zero byte; both lists are live.
         let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
         Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+    }
+
+    /// Collective. Creates the file at `path`, where none may be, for all ranks of `mpi`; with `collective_metadata` they
+    /// read and write metadata together.
+    ///
+    /// # Errors
+    /// If the library refuses, or is not the one that `mpi` came with.
+    pub fn create_together(
+        &self,
+        path: &Path,
+        settings: &FileSettings,
+        mpi: &ChosenMpi,
+        collective_metadata: bool,
+    ) -> Result<File<'_>> {
+        let name = self.name("H5Fcreate", path.as_os_str().as_bytes())?;
+        let [creation, access] = settings.lists(self)?;
+        self.share(access.id, mpi, collective_metadata)?;
+        // SAFETY: as in `create`.
+        let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
+        Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+    }
+
+    /// Collective. Opens the file at `path` for all ranks of `mpi` to read.
+    ///
+    /// # Errors
+    /// As [`Chosen::create_together`].
+    pub fn open_together(
+        &self,
+        path: &Path,
+        settings: &FileSettings,
+        mpi: &ChosenMpi,
+        collective_metadata: bool,
+    ) -> Result<File<'_>> {
+        let name = self.name("H5Fopen", path.as_os_str().as_bytes())?;
+        let [_, access] = settings.lists(self)?;
+        self.share(access.id, mpi, collective_metadata)?;
+        // SAFETY: as in `create`.
+        let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), READ_ONLY, access.id) };
+        Ok(File { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
+    }
+
+    /// Has files that are opened with `access` be those of all ranks.
+    fn share(&self, access: Id, mpi: &ChosenMpi, collective_metadata: bool) -> Result<()> {
+        let parallel = self.parallel.as_ref().filter(|_| self.path.as_deref() == Some(mpi.library()));
+        let parallel = parallel.ok_or_else(|| Hdf5Error::Unusable {
+            library: self.path.clone().unwrap_or_else(|| PathBuf::from("the bundled HDF5")),
+            why: "it was built without MPI".to_owned(),
+        })?;
+        let [communicator, info] = mpi.handles();
+        // SAFETY: a live list of file access, and handles of the MPI that this library is linked with, which is initialised.
+        unsafe {
+            self.status("H5Pset_fapl_mpio", (parallel.H5Pset_fapl_mpio)(access, communicator, info))?;
+            if collective_metadata {
+                self.status("H5Pset_coll_metadata_write", (parallel.H5Pset_coll_metadata_write)(access, true))?;
+                self.status("H5Pset_all_coll_metadata_ops", (parallel.H5Pset_all_coll_metadata_ops)(access, true))?;
+            }
+        }
+        Ok(())
     }
 
     /// Opens the file at `path` for reading.
@@ -209,6 +270,18 @@ impl<'a> File<'a> {
 }
 
 impl Dataset<'_> {
+    /// Has all ranks write and read it together from here on.
+    ///
+    /// # Errors
+    /// If the library has no ranks.
+    pub fn together(&self) -> Result<()> {
+        let chosen = self.id.chosen;
+        let Some(parallel) = &chosen.parallel else { return Err(chosen.error("H5Pset_dxpl_mpio")) };
+        // SAFETY: a live list of transfer.
+        let status = unsafe { (parallel.H5Pset_dxpl_mpio)(self.transfer.id, COLLECTIVE) };
+        chosen.status("H5Pset_dxpl_mpio", status).map(drop)
+    }
+
     /// What it was created with.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use super::Mdc;
 use libloading::os::unix::Library;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// `hid_t`, `hsize_t` and `herr_t`.
 pub(super) type Id = i64;
@@ -58,6 +58,7 @@ functions! {
     H5Ewalk2: fn(Id, c_int, Walk, *mut c_void) -> Status;
     H5PLset_loading_state: fn(c_uint) -> Status;
     H5Zfilter_avail: fn(c_int) -> c_int;
+    H5Zget_filter_info: fn(c_int, *mut c_uint) -> Status;
     H5Idec_ref: fn(Id) -> c_int;
     H5Pcreate: fn(Id) -> Id;
     H5Pset_alignment: fn(Id, Size, Size) -> Status;
@@ -150,4 +151,36 @@ variables! {
     f32: H5T_IEEE_F32LE_g;
     f64: H5T_IEEE_F64LE_g;
     i32: H5T_STD_I32LE_g;
+}
+
+/// What a library has only if it was built with MPI; handles are machine words (see [`super::ChosenMpi`]).
+#[expect(non_snake_case, reason = "the names of the library")]
+pub(super) struct Parallel {
+    pub H5Pset_fapl_mpio: unsafe extern "C" fn(Id, usize, usize) -> Status,
+    pub H5Pset_dxpl_mpio: unsafe extern "C" fn(Id, c_int) -> Status,
+    pub H5Pset_all_coll_metadata_ops: unsafe extern "C" fn(Id, bool) -> Status,
+    pub H5Pset_coll_metadata_write: unsafe extern "C" fn(Id, bool) -> Status,
+}
+
+impl Parallel {
+    /// Those of `library`.
+    pub(super) fn of(library: &Library) -> Result<Self, libloading::Error> {
+        // SAFETY: the types are those that HDF5 declares for these names since 1.10.
+        unsafe {
+            Ok(Self {
+                H5Pset_fapl_mpio: *library.get(b"H5Pset_fapl_mpio\0")?,
+                H5Pset_dxpl_mpio: *library.get(b"H5Pset_dxpl_mpio\0")?,
+                H5Pset_all_coll_metadata_ops: *library.get(b"H5Pset_all_coll_metadata_ops\0")?,
+                H5Pset_coll_metadata_write: *library.get(b"H5Pset_coll_metadata_write\0")?,
+            })
+        }
+    }
+}
+
+/// The version that the zlib among the dependencies of `library` gives itself.
+pub(super) fn zlib_version(library: &Library) -> Option<String> {
+    // SAFETY: the type that zlib declares for it; it returns a constant text.
+    let version = unsafe { library.get::<unsafe extern "C" fn() -> *const c_char>(b"zlibVersion\0").ok()?() };
+    // SAFETY: as above.
+    (!version.is_null()).then(|| unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned())
 }

@@ -4,19 +4,22 @@
 //! are to be compared. Never for raddle's inputs and outputs. A library is loaded with symbols of its own (`RTLD_LOCAL`)
 //! that go before those of the process (`RTLD_DEEPBIND`), so that it and the bundled one do not meet. Invariants: all
 //! calls are made under the lock of the bundled library, which [`Chosen`] holds as long as it lives; every identifier is
-//! given back to the library that it came from; a library is never unloaded.
+//! given back to the library that it came from; a library is never unloaded. Ranks that write a file together do so
+//! through the MPI that their library is linked with: [`ChosenMpi`].
 
 mod file;
 mod functions;
 mod mdc;
+mod mpi;
 mod settings;
 
 pub use file::{Dataset, Element, File, Values};
+pub use mpi::{ChosenFile, ChosenMpi};
 pub use settings::{ChunkCache, DatasetSettings, FileSettings};
 
 use crate::error::{Hdf5Error, Result};
 use crate::ffi;
-use functions::{Functions, Id, StackEntry, Status, Variables};
+use functions::{Functions, Id, Parallel, StackEntry, Status, Variables};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use mdc::Mdc;
 use std::ffi::{CStr, c_int, c_uint, c_void};
@@ -31,6 +34,9 @@ const RTLD_DEEPBIND: c_int = 0x8;
 const DEFAULT: Id = 0;
 const WALK_UPWARD: c_int = 0;
 
+/// `H5Z_FILTER_CONFIG_ENCODE_ENABLED`.
+const ENCODES: c_uint = 1;
+
 /// The first version with identifiers of 64 bits and flags of one byte.
 const OLDEST: [c_uint; 2] = [1, 10];
 
@@ -38,6 +44,9 @@ const OLDEST: [c_uint; 2] = [1, 10];
 pub struct Chosen {
     functions: Functions,
     variables: Variables,
+    /// Of a library that was built with MPI.
+    parallel: Option<Parallel>,
+    zlib: Option<String>,
     version: [c_uint; 3],
     /// The file it was loaded from; none for the bundled one.
     path: Option<PathBuf>,
@@ -56,7 +65,7 @@ impl Chosen {
         let lock = ffi::Library::lock();
         let (functions, variables) = (Functions::bundled(), Variables::bundled());
         let version = version_of(&functions);
-        Self { functions, variables, version, path: None, _lock: lock }
+        Self { functions, variables, parallel: None, zlib: None, version, path: None, _lock: lock }
     }
 
     /// Loads the library at `path`: a path, or a name that the system's loader finds. Its initialisation code runs: load
@@ -86,9 +95,10 @@ impl Chosen {
             return Err(unusable(format!("HDF5 {major}.{minor}.{release} does not open, or is older than 1.10")));
         }
         let variables = Variables::of(&library).map_err(|error| unusable(format!("not a libhdf5: {error}")))?;
+        let (parallel, zlib) = (Parallel::of(&library).ok(), functions::zlib_version(&library));
         // Its functions are called as long as the process lives.
         std::mem::forget(library);
-        Ok(Self { functions, variables, version, path: Some(path.to_path_buf()), _lock: lock })
+        Ok(Self { functions, variables, parallel, zlib, version, path: Some(path.to_path_buf()), _lock: lock })
     }
 
     /// `1.10.8`.
@@ -97,10 +107,27 @@ impl Chosen {
         format!("{major}.{minor}.{release}")
     }
 
-    /// Filters that it can apply, of those that settings can name.
+    /// The version of the zlib that it was loaded with, in that one's words; of the bundled one it is not told.
+    pub fn zlib(&self) -> Option<&str> {
+        self.zlib.as_deref()
+    }
+
+    /// Whether ranks of MPI can write files together with it.
+    pub fn is_parallel(&self) -> bool {
+        self.parallel.is_some()
+    }
+
+    /// Filters that it can apply, of those that settings can name: szip may be there for reading only.
     pub fn filters(&self) -> Vec<&'static str> {
-        // SAFETY: asking for any number is allowed.
-        let has = |filter| unsafe { (self.functions.H5Zfilter_avail)(filter) > 0 };
+        let has = |filter| {
+            let mut abilities = 0;
+            // SAFETY: asking for any number is allowed; `abilities` takes those of one that is there.
+            unsafe {
+                (self.functions.H5Zfilter_avail)(filter) > 0
+                    && (self.functions.H5Zget_filter_info)(filter, &raw mut abilities) >= 0
+                    && abilities & ENCODES != 0
+            }
+        };
         settings::FILTERS.iter().filter(|(filter, _)| has(*filter)).map(|(_, name)| *name).collect()
     }
 

@@ -24,6 +24,8 @@ pub enum Stage {
     Close,
     /// Waiting for the disk.
     Sync,
+    /// All of a program.
+    Program,
 }
 
 /// What a stage took.
@@ -94,6 +96,11 @@ impl CallCounter {
 }
 
 impl Calls {
+    /// Of both.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { read: self.read + other.read, write: self.write + other.write }
+    }
+
     fn less(self, other: Self) -> Self {
         Self { read: self.read.saturating_sub(other.read), write: self.write.saturating_sub(other.write) }
     }

@@ -1,4 +1,5 @@
-//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read.
+//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read; of each, every rank has a
+//! part.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample};
@@ -28,19 +29,20 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Many { datasets, elements, attributes, reads } = run.kernel else {
         return Err(super::not_this_kernel());
     };
+    let own = run.team.share(elements);
     if reads {
         let file = clock.time(Stage::Open, || run.open())?;
-        let mut read = vec![0.0_f32; usize::try_from(elements).unwrap_or(usize::MAX)];
+        let mut read = vec![0.0_f32; usize::try_from(own.end - own.start).unwrap_or(usize::MAX)];
         for place in 0..datasets {
             let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
-            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut read, &[0], &[elements])?))?;
+            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut read, &[own.start], &[own.end - own.start])?))?;
             clock.time(Stage::Objects, || Ok(dataset.close()?))?;
         }
-        return Ok(Done { file, sample: last(run.seed, datasets, elements) });
+        return Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) });
     }
     let file = clock.time(Stage::Open, || run.create())?;
     for place in 0..datasets {
-        let own = values(run.seed, place, elements);
+        let values = values(run.seed, place, elements);
         let dataset = clock.time(Stage::Objects, || {
             let dataset = run.create_dataset(&file, &name(place), Element::F64, &[elements])?;
             for attribute in 0..attributes {
@@ -48,8 +50,9 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
             }
             Ok(dataset)
         })?;
-        clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&own), &[0], &[elements])?))?;
+        let part = &values[own.start as usize..own.end as usize];
+        clock.time(Stage::Write, || Ok(dataset.write(Values::F64(part), &[own.start], &[part.len() as u64])?))?;
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
-    Ok(Done { file, sample: last(run.seed, datasets, elements) })
+    Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) })
 }

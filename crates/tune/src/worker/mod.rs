@@ -1,16 +1,18 @@
 //! One run in a process of its own: this program once more, with [`WORKER_ARGUMENT`].
 //!
 //! A process, since caches, allocators and libraries remember earlier runs, and since a libhdf5 that is loaded stays. The
-//! request comes on standard input, the answer goes to standard output, both JSON. Invariants: the file of a run did not
-//! exist before; what was written is looked at before the figures are given.
+//! request comes on standard input, the answer goes to standard output, both JSON; ranks of MPI, which a launcher starts, find
+//! the request in a file and write each their answer beside it. Invariants: the file of a run did not exist before; what was
+//! written is looked at before the figures are given.
 
-mod amrex;
+mod boxes;
 mod clock;
 mod ior;
 mod many;
 mod occam;
 mod particles;
 mod tables;
+mod team;
 
 pub use clock::{Calls, Stage, StageTime};
 
@@ -20,10 +22,11 @@ use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
 use clock::{CallCounter, Clock};
 use raddle_core::report::peak_rss_bytes;
-use raddle_hdf5::chosen::{Chosen, Dataset, Element, File, FileSettings};
+use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use team::Team;
 
 /// The first argument of a worker.
 pub const WORKER_ARGUMENT: &str = "__bench-worker";
@@ -43,6 +46,25 @@ pub struct Request {
     pub seed: u64,
     /// Whether waiting for the disk counts.
     pub syncs: bool,
+    /// Ranks of MPI that share the run.
+    pub ranks: u32,
+}
+
+impl Request {
+    /// Where ranks find it.
+    pub fn file(&self) -> PathBuf {
+        self.path.with_file_name("request.json")
+    }
+}
+
+/// Where rank `rank` puts its answer to the request in `file`.
+pub fn answer_of_rank(file: &Path, rank: u32) -> PathBuf {
+    file.with_file_name(format!("answer-{rank}.json"))
+}
+
+/// What is there as soon as a rank has the request in `file`: a launcher may refuse before.
+pub fn sign_of_ranks(file: &Path) -> PathBuf {
+    file.with_file_name("started")
 }
 
 /// What a run took.
@@ -50,6 +72,9 @@ pub struct Request {
 pub struct Outcome {
     /// Version of HDF5.
     pub hdf5: String,
+    /// Version of the zlib that it was loaded with, where it did not bring its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zlib: Option<String>,
     /// Stages, in the order in which they began.
     pub stages: Vec<StageTime>,
     /// Bytes of values.
@@ -64,6 +89,12 @@ pub struct Outcome {
     pub found: Settings,
     /// Where the first dataset's values begin, if they are in one piece.
     pub offset: Option<u64>,
+    /// What the files of a program hold, as one number; absent where that is not asked.
+    pub values: Option<u64>,
+    /// Stages of each rank, where there are several: [`Outcome::stages`] has the elapsed times of the slowest and the
+    /// processor time of all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Vec<StageTime>>,
 }
 
 impl Outcome {
@@ -90,22 +121,64 @@ pub enum Answer {
     Failed(String),
 }
 
-/// Takes a request from standard input and answers it.
+/// Takes a request from standard input and answers it; or, as one of several ranks, the one in `file`.
 ///
 /// # Errors
-/// If the request is none, or the answer cannot be given.
-pub fn serve() -> Result<()> {
-    let mut text = String::new();
+/// If the request is none, the answer cannot be given, or a rank failed: the launcher then ends the others.
+pub fn serve(file: Option<&Path>) -> Result<()> {
     let standard = Path::new("standard input");
-    std::io::stdin().read_to_string(&mut text).map_err(|source| io(standard, "reading", source))?;
+    let text = match file {
+        Some(file) => std::fs::read_to_string(file).map_err(|source| io(file, "reading", source))?,
+        None => std::io::read_to_string(std::io::stdin()).map_err(|source| io(standard, "reading", source))?,
+    };
     let request: Request = serde_json::from_str(&text).map_err(|source| TuneError::Answer { source })?;
-    let answer = match carry_out(&request) {
+    if let Some(file) = file {
+        return serve_rank(&request, file);
+    }
+    let text = text_of(&answer(carry_out(&request)))?;
+    std::io::stdout().write_all(text.as_bytes()).map_err(|source| io(Path::new("standard output"), "writing", source))
+}
+
+fn answer(done: Result<Outcome>) -> Answer {
+    match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(error @ TuneError::NotApplicable { .. }) => Answer::NotApplicable(error.to_string()),
         Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+fn text_of(answer: &Answer) -> Result<String> {
+    serde_json::to_string(answer).map_err(|source| TuneError::Answer { source })
+}
+
+/// Does one run together with other ranks.
+fn serve_rank(request: &Request, file: &Path) -> Result<()> {
+    let Some(library) = &request.library else { return Err(takes_ranks()) };
+    let say = |rank, answer: &Answer| {
+        let path = answer_of_rank(file, rank);
+        std::fs::write(&path, text_of(answer)?).map_err(|source| io(&path, "writing", source))
     };
-    let text = serde_json::to_string(&answer).map_err(|source| TuneError::Answer { source })?;
-    std::io::stdout().write_all(text.as_bytes()).map_err(|source| io(Path::new("standard output"), "writing", source))
+    let sign = sign_of_ranks(file);
+    std::fs::File::create(&sign).map_err(|source| io(&sign, "making", source))?;
+    let hints = translate::hints(&request.settings);
+    let mpi = match ChosenMpi::of(library, &hints) {
+        Ok(mpi) => mpi,
+        Err(error) => return say(0, &Answer::NotApplicable(error.to_string())),
+    };
+    let done = if mpi.size() == request.ranks {
+        together(request, &mpi)
+    } else {
+        let (found, wanted) = (mpi.size(), request.ranks);
+        Err(TuneError::OtherLauncher { library: library.clone(), found, wanted })
+    };
+    let answer = answer(done);
+    say(mpi.rank(), &answer)?;
+    match answer {
+        // Without the end of MPI: so the launcher ends the ranks that wait for this one.
+        Answer::Failed(message) => Err(TuneError::Run { message }),
+        // All ranks find the same.
+        _ => Ok(mpi.finish()?),
+    }
 }
 
 /// A run: what its kernel works with.
@@ -115,6 +188,7 @@ struct Run<'a> {
     settings: Translated,
     path: &'a Path,
     seed: u64,
+    team: Team<'a>,
 }
 
 /// Does one run in this process.
@@ -123,11 +197,27 @@ struct Run<'a> {
 /// If the library or the system refuses, or what was written is not what is read.
 pub fn carry_out(request: &Request) -> Result<Outcome> {
     let chosen = request.library.as_deref().map_or_else(|| Ok(Chosen::bundled()), Chosen::load)?;
-    let abilities = Abilities { version: chosen.version(), filters: chosen.filters() };
+    carry_out_with(request, &chosen, Team::alone())
+}
+
+/// Collective. Does the part of this rank in a run.
+fn together(request: &Request, mpi: &ChosenMpi) -> Result<Outcome> {
+    let chosen = Chosen::load(mpi.library())?;
+    carry_out_with(request, &chosen, Team::of(mpi))
+}
+
+fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<Outcome> {
+    let abilities = Abilities {
+        version: chosen.version(),
+        filters: chosen.filters(),
+        ranks: team.mpi().map(|_| chosen.is_parallel()),
+        zlib: chosen.zlib().map(str::to_owned),
+    };
     let settings = Translated::of(&request.settings, &abilities)?;
     let kernel = request.kernel.clone();
-    let run = Run { chosen: &chosen, kernel, settings, path: &request.path, seed: request.seed };
+    let run = Run { chosen, kernel, settings, path: &request.path, seed: request.seed, team };
     run.prepare()?;
+    team.wait()?;
     let mut clock = Clock::default();
     let counter = CallCounter::start();
     let done = run.work(&mut clock)?;
@@ -135,7 +225,7 @@ pub fn carry_out(request: &Request) -> Result<Outcome> {
         Some(Done { file, sample }) => {
             let opened_with = file.settings()?;
             clock.time(Stage::Close, || Ok(file.close()?))?;
-            Some((opened_with, sample))
+            sample.map(|sample| (opened_with, sample))
         }
         None => None,
     };
@@ -143,13 +233,17 @@ pub fn carry_out(request: &Request) -> Result<Outcome> {
         clock.time(Stage::Sync, || sync(run.path))?;
     }
     let calls = counter.stop();
+    team.wait()?;
     let len = std::fs::metadata(run.path).map_err(|source| io(run.path, "asking for the length", source))?.len();
     let (found, offset) = match looked {
-        Some((opened_with, sample)) => run.look(&request.settings, &opened_with, &sample)?,
-        None => (Settings::default(), None),
+        // Every rank has written by now; one looks.
+        Some((opened_with, sample)) if team.rank == 0 => run.look(&request.settings, &opened_with, &sample)?,
+        _ => (Settings::default(), None),
     };
+    team.wait()?;
     Ok(Outcome {
         hdf5: abilities.version,
+        zlib: abilities.zlib,
         stages: clock.into_stages(),
         len_bytes: run.kernel.len_bytes(),
         calls,
@@ -157,6 +251,8 @@ pub fn carry_out(request: &Request) -> Result<Outcome> {
         peak_rss_bytes: peak_rss_bytes(),
         found,
         offset,
+        values: None,
+        ranks: Vec::new(),
     })
 }
 
@@ -170,7 +266,10 @@ impl<'a> Run<'a> {
             }
             _ => return Ok(()),
         };
-        let run = Run { kernel: writer, settings: self.settings.clone(), ..*self };
+        if self.team.rank != 0 {
+            return Ok(());
+        }
+        let run = Run { kernel: writer, settings: self.settings.clone(), team: Team::alone(), ..*self };
         let mut untimed = Clock::default();
         let done = match run.kernel {
             Kernel::Many { .. } => many::run(&run, &mut untimed)?,
@@ -192,18 +291,27 @@ impl<'a> Run<'a> {
             Kernel::Ior { .. } => ior::run(self, clock),
             Kernel::Vpic { .. } => particles::write(self, clock).map(Some),
             Kernel::Bdcats { .. } => particles::read(self, clock).map(Some),
-            Kernel::Amrex { .. } => amrex::run(self, clock).map(Some),
+            Kernel::Amrex { .. } | Kernel::Random { .. } => boxes::run(self, clock).map(Some),
             Kernel::Concat { .. } => tables::write(self, clock).map(Some),
             Kernel::Read { .. } => tables::read(self, clock).map(Some),
+            Kernel::Program { .. } => Err(not_this_kernel()),
         }
     }
 
     fn create(&self) -> Result<File<'a>> {
-        Ok(self.chosen.create(self.path, &self.settings.file)?)
+        let (settings, collective) = (&self.settings.file, self.settings.collective_metadata);
+        Ok(match self.team.mpi() {
+            Some(mpi) => self.chosen.create_together(self.path, settings, mpi, collective)?,
+            None => self.chosen.create(self.path, settings)?,
+        })
     }
 
     fn open(&self) -> Result<File<'a>> {
-        Ok(self.chosen.open(self.path, &self.settings.file)?)
+        let (settings, collective) = (&self.settings.file, self.settings.collective_metadata);
+        Ok(match self.team.mpi() {
+            Some(mpi) => self.chosen.open_together(self.path, settings, mpi, collective)?,
+            None => self.chosen.open(self.path, settings)?,
+        })
     }
 
     fn create_dataset(&self, file: &File<'a>, name: &str, element: Element, dims: &[u64]) -> Result<Dataset<'a>> {
@@ -221,10 +329,11 @@ impl<'a> Run<'a> {
         let name = match self.kernel {
             Kernel::Occam { .. } => "temperature",
             Kernel::Many { .. } => "d000000",
-            Kernel::Ior { .. } => "Dataset-0000",
+            Kernel::Ior { .. } | Kernel::Random { .. } => "Dataset-0000",
             Kernel::Vpic { .. } | Kernel::Bdcats { .. } => "Step#0/x",
             Kernel::Amrex { .. } => "level_0/data",
             Kernel::Concat { .. } | Kernel::Read { .. } => "table0000",
+            Kernel::Program { .. } => return Err(not_this_kernel()),
         };
         let file = self.chosen.open(self.path, &FileSettings::default())?;
         sample.check(&file)?;
@@ -236,7 +345,8 @@ impl<'a> Run<'a> {
 /// What a kernel leaves: the file, open, and what to look for in it.
 struct Done<'a> {
     file: File<'a>,
-    sample: Sample,
+    /// None of a rank that had nothing to write.
+    sample: Option<Sample>,
 }
 
 /// A box of a dataset and the values that it is to hold.
@@ -269,4 +379,8 @@ fn io(path: &Path, operation: &'static str, source: std::io::Error) -> TuneError
 
 fn not_this_kernel() -> TuneError {
     TuneError::Run { message: "a kernel was given to another one's code; please report this".to_owned() }
+}
+
+fn takes_ranks() -> TuneError {
+    TuneError::Run { message: "this takes ranks of MPI and a parallel libhdf5: name one with --hdf5".to_owned() }
 }

@@ -40,7 +40,7 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     }
     clock.time(Stage::Close, || Ok(dataset.close()?))?;
     let (start, count) = (vec![0, rows - rows_per_write, 0], vec![levels, rows_per_write, longitudes]);
-    Ok(Done { file, sample: Sample { name: NAME.to_owned(), values, start, count } })
+    Ok(Done { file, sample: Some(Sample { name: NAME.to_owned(), values, start, count }) })
 }
 
 /// A smooth field of temperatures in thousandths of a degree, with noise and land.

@@ -1,11 +1,13 @@
 //! [`Kernel::Vpic`] and [`Kernel::Bdcats`]: eight variables of particles, written at once, and read in parts.
 
 use super::clock::{Clock, Stage};
+use super::team::part;
 use super::{Done, Run, Sample};
 use crate::error::Result;
 use crate::kernel::{Kernel, VARIABLES};
 use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
+use std::ops::Range;
 
 fn values(seed: u64, variable: usize, particles: u64) -> Vec<f32> {
     let mut random = Random::of(&[seed, variable as u64]);
@@ -30,10 +32,12 @@ pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         let own = values(run.seed, place, particles);
         let path = format!("Step#0/{variable}");
         let dataset = clock.time(Stage::Objects, || run.create_dataset(&file, &path, Element::F32, &[particles]))?;
-        clock.time(Stage::Write, || Ok(dataset.write(Values::F32(&own), &[0], &[particles])?))?;
+        let share = run.team.share(particles);
+        let part = &own[share.start as usize..share.end as usize];
+        clock.time(Stage::Write, || Ok(dataset.write(Values::F32(part), &[share.start], &[part.len() as u64])?))?;
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
-    Ok(Done { file, sample: last(run.seed, particles) })
+    Ok(Done { file, sample: Some(last(run.seed, particles)) })
 }
 
 /// Reads it.
@@ -43,13 +47,12 @@ pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     for variable in VARIABLES {
         let path = format!("Step#0/{variable}");
         let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&path)?))?;
-        for part in 0..parts {
-            let bounds = [part, part + 1].map(|end| particles / parts * end + (particles % parts).min(end));
-            let count = bounds[1] - bounds[0];
-            let mut own = vec![0.0_f32; usize::try_from(count).unwrap_or(usize::MAX)];
-            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut own, &[bounds[0]], &[count])?))?;
+        for place in (0..parts).filter(|place| run.team.has(*place)) {
+            let Range { start, end } = part(particles, place, parts);
+            let mut own = vec![0.0_f32; usize::try_from(end - start).unwrap_or(usize::MAX)];
+            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut own, &[start], &[end - start])?))?;
         }
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
-    Ok(Done { file, sample: last(run.seed, particles) })
+    Ok(Done { file, sample: Some(last(run.seed, particles)) })
 }

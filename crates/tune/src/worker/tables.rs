@@ -40,7 +40,7 @@ pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     }
     let last = values(run.seed, datasets - 1, inputs - 1, rows * columns);
     let (start, count) = (vec![(inputs - 1) * rows, 0], vec![rows, columns]);
-    Ok(Done { file, sample: Sample { name: name(datasets - 1), values: last, start, count } })
+    Ok(Done { file, sample: Some(Sample { name: name(datasets - 1), values: last, start, count }) })
 }
 
 /// Reads all tables range by range, a range of all of them before the next one.
@@ -68,6 +68,6 @@ pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let last = values(run.seed, datasets - 1, 0, rows * columns);
     Ok(Done {
         file,
-        sample: Sample { name: name(datasets - 1), values: last, start: vec![0, 0], count: vec![rows, columns] },
+        sample: Some(Sample { name: name(datasets - 1), values: last, start: vec![0, 0], count: vec![rows, columns] }),
     })
 }

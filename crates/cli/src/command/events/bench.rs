@@ -173,12 +173,13 @@ fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
     let layout = layout.map(|layout| EventLayoutArgs {
         layout,
         batch: arguments.batch,
-        compress: arguments.compress,
+        compress: Some(arguments.compress),
         chunk: None,
         compat,
         codec: arguments.codec,
         choice: Choice::Events,
         serialize: None,
+        profile: None,
     });
     Ok(SinkChoice { name: name.to_owned(), layout })
 }

@@ -141,12 +141,13 @@ fn layout_of(layout: FileLayout, source: &dyn raddle_events::Source, arguments: 
     let mut options = EventLayoutArgs {
         layout: EventLayout::Columns,
         batch: Batch::Events(NonZeroU64::MIN),
-        compress: arguments.compress,
+        compress: Some(arguments.compress),
         chunk: arguments.chunk,
         compat: None,
         codec: EventCodec(PdsCodec::None),
         choice: Choice::Events,
         serialize: None,
+        profile: None,
     };
     let entries = source.len_entries();
     // Batches as long as those of the first file are in the mean, all but its last.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
 use crate::options::running::RunningArgs;
 use crate::render::escape;
+use crate::team::agreed;
 use raddle_core::communicator::Communicator;
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::open::{OpenOptions, Opened, open};
@@ -136,6 +137,8 @@ pub fn write(
     ranks: &dyn Communicator,
 ) -> Result<Written, Failure> {
     let failed = |error: EventsError| Failure::of_events(&error, Some(path));
+    // Every rank reads it: a file system that all of them see is where the output goes, too.
+    let layout = &agreed(ranks, "read the profile", layout.with_profile(path))?;
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
     let batch: NonZeroU64 = layout.batch.events(mean_len_bytes(source));

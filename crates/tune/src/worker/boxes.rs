@@ -1,0 +1,81 @@
+//! [`Kernel::Amrex`] and [`Kernel::Random`]: pieces of unequal length, one after the other in their dataset, dealt to the ranks
+//! in turn.
+
+use super::clock::{Clock, Stage};
+use super::{Done, Run, Sample};
+use crate::error::Result;
+use crate::kernel::{BURSTS, Kernel};
+use raddle_core::random::Random;
+use raddle_hdf5::chosen::{Element, Values};
+
+/// A dataset and the elements of its pieces.
+struct Pieces {
+    group: Option<String>,
+    dataset: String,
+    lens: Vec<u64>,
+}
+
+/// The datasets of a kernel.
+fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
+    match run.kernel {
+        Kernel::Amrex { levels, boxes, longest_edge, components } => {
+            let of = |level| {
+                let mut random = Random::of(&[run.seed, level]);
+                // From half of the longest edge on, as after regridding.
+                let least = longest_edge.div_ceil(2);
+                let mut edge = || least + random.below(longest_edge - least + 1);
+                let lens = (0..boxes).map(|_| edge() * edge() * edge() * components).collect();
+                let group = format!("level_{level}");
+                Pieces { dataset: format!("{group}/data"), group: Some(group), lens }
+            };
+            Some((0..levels).map(of).collect())
+        }
+        // The pattern is one thing, values are another: it is the same in all blocks.
+        Kernel::Random { pattern, longest_len_bytes, datasets } => {
+            let mut random = Random::of(&[pattern, 11]);
+            let count = 1 + random.below(datasets);
+            let of = |place: u64| {
+                let bursts = 1 + random.below(BURSTS);
+                let mut len = || (longest_len_bytes as f64 / 8.0 * 1000_f64.powf(-random.unit())) as u64;
+                Pieces {
+                    group: None,
+                    dataset: name_of_random(place),
+                    lens: (0..bursts).map(|_| len().max(1)).collect(),
+                }
+            };
+            Some((0..count).map(of).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Name of a dataset of [`Kernel::Random`].
+pub(super) fn name_of_random(place: u64) -> String {
+    format!("Dataset-{place:04}")
+}
+
+/// Writes the file.
+pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+    let Some(all) = datasets(run) else { return Err(super::not_this_kernel()) };
+    let file = clock.time(Stage::Open, || run.create())?;
+    let mut sample = None;
+    for (place, Pieces { group, dataset: name, lens }) in (0..).zip(all) {
+        let dataset = clock.time(Stage::Objects, || {
+            group.iter().try_for_each(|group| file.create_group(group))?;
+            run.create_dataset(&file, &name, Element::F64, &[lens.iter().sum()])
+        })?;
+        let mut first = 0;
+        for (number, len) in (0..).zip(lens) {
+            if run.team.has(number) {
+                let mut random = Random::of(&[run.seed, place, number]);
+                let values: Vec<f64> = (0..len).map(|_| random.unit()).collect();
+                clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&values), &[first], &[len])?))?;
+                let values = values.iter().map(|value| *value as f32).collect();
+                sample = Some(Sample { name: name.clone(), values, start: vec![first], count: vec![len] });
+            }
+            first += len;
+        }
+        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+    }
+    Ok(Done { file, sample })
+}

@@ -1,0 +1,66 @@
+//! The processes that share a run: one, or the ranks of an MPI.
+
+use crate::error::Result;
+use raddle_hdf5::chosen::ChosenMpi;
+use std::ops::Range;
+
+/// This process among those that share a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Team<'a> {
+    mpi: Option<&'a ChosenMpi>,
+    pub rank: u64,
+    pub size: u64,
+}
+
+impl<'a> Team<'a> {
+    /// A process that is alone.
+    pub(super) const fn alone() -> Self {
+        Self { mpi: None, rank: 0, size: 1 }
+    }
+
+    /// One of several ranks.
+    pub(super) fn of(mpi: &'a ChosenMpi) -> Self {
+        Self { mpi: Some(mpi), rank: u64::from(mpi.rank()), size: u64::from(mpi.size()) }
+    }
+
+    /// The ranks, if there are any.
+    pub(super) fn mpi(&self) -> Option<&'a ChosenMpi> {
+        self.mpi
+    }
+
+    /// Collective. Waits for all.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.mpi.map_or(Ok(()), |mpi| Ok(mpi.barrier()?))
+    }
+
+    /// Whether number `place` of what is dealt in turn is this process's.
+    pub(super) fn has(&self, place: u64) -> bool {
+        place % self.size == self.rank
+    }
+
+    /// This process's share of `count` neighbours: all shares are alike but for one.
+    pub(super) fn share(&self, count: u64) -> Range<u64> {
+        part(count, self.rank, self.size)
+    }
+}
+
+/// Part `place` of `parts` of `count` neighbours.
+pub(super) fn part(count: u64, place: u64, parts: u64) -> Range<u64> {
+    let bound = |end: u64| count / parts * end + (count % parts).min(end);
+    bound(place)..bound(place + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_all_there_is() {
+        for (count, parts) in [(10, 3), (2, 5), (0, 2), (7, 7)] {
+            let shares: Vec<Range<u64>> = (0..parts).map(|place| part(count, place, parts)).collect();
+            assert_eq!((shares[0].start, shares[parts as usize - 1].end), (0, count));
+            assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert!(shares.iter().all(|share| share.end - share.start <= count.div_ceil(parts)));
+        }
+    }
+}

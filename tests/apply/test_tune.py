@@ -1,0 +1,170 @@
+"""`raddle tune -- COMMAND`: programs that know nothing of it; and ranks of MPI that `raddle bench` starts."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import RADDLE
+
+ROWS = Path(__file__).parents[2] / "benches/row_by_row.c"
+PARALLEL = "libhdf5_openmpi.so.103"
+WRITER = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    file["values"] = np.arange(50000.0)
+    file["values"].attrs["unit"] = "m"
+"""
+
+
+@pytest.fixture
+def raddle(tmp_path):
+    """Runs the command in a folder of its own: the outcome, and the report where one is asked for."""
+
+    def run(*words, expect=0, **variables):
+        environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "RADDLE_APPLY_FOLDER": str(tmp_path / "objects"), **variables}
+        words = [str(Path(RADDLE).resolve()), *map(str, words)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, env=environment, cwd=tmp_path)
+        assert done.returncode == expect, f"{words}\nrc {done.returncode}\n{done.stdout}{done.stderr}"
+        assert not list(tmp_path.glob(".raddle-bench-*"))
+        report = tmp_path / "run.json"
+        done.report = json.loads(report.read_text()) if report.exists() else None
+        return done
+
+    return run
+
+
+def arms(report):
+    return {arm["arm"]["candidate"]["name"]: arm for arm in report["experiments"][0]["sweep"]["arms"]}
+
+
+def test_a_program_that_writes_row_by_row(raddle, serial_flags, tmp_path):
+    """What helps it is found, verified, written into a profile, and applied from there."""
+    program, source = tmp_path / "rows", tmp_path / "rows.c"
+    # A quarter of the rows: each still covers an eighth of 24 chunks.
+    source.write_text(ROWS.read_text().replace("ROWS = 64", "ROWS = 16"))
+    subprocess.run(["cc", "-O2", source, "-o", program, *serial_flags, "-lm"], check=True)
+    # Neighbours may have one experiment say that nothing can be told, hardly three.
+    for seed in range(3):
+        done = raddle("tune", "-o", "mine.toml", "-f", "-q", "--report", "run.json", "--blocks", "5", "--seed", seed,
+                      "--try", "auto_chunk_cache=256MiB", "--try", "sieve=1MiB", "--", "./rows", "{scratch}/out.h5")
+        if (tmp_path / "mine.toml").exists():
+            break
+    found = arms(done.report)
+    cached = found["auto_chunk_cache=256MiB"]
+    assert cached["verdict"] == "better" and cached["estimate"]["ratio"] < 0.7, done.stdout
+    assert "all runs wrote the same values" in done.stdout
+    assert cached["arm"]["runs"][0]["calls"]["write"] < found["default"]["arm"]["runs"][0]["calls"]["write"]
+    assert done.report["hdf5"]["version"].startswith("1.") and done.report["experiments"][0]["sweep"]["values"] == "equal"
+    assert "auto_chunk_cache" in (tmp_path / "mine.toml").read_text()
+    shown = raddle("apply", "mine.toml", "--dry-run", "--", "./rows", "x.h5").stdout
+    assert "chunk cache  one sweep of each dataset, at most 256 MiB" in shown
+
+
+def test_where_its_files_go(raddle, tmp_path):
+    """Without a word for it the program runs in the folder of the run; what it chose itself is left out."""
+    script = tmp_path / "write.py"
+    script.write_text(WRITER.replace('"w")', '"w", alignment_threshold=1, alignment_interval=512)'))
+    done = raddle("tune", "-o", "mine.toml", "-q", "--report", "run.json", "--blocks", "1", "--try", "alignment=4KiB", "--try", "sieve=1MiB",
+                  "--", sys.executable, script, "out.h5")
+    found = arms(done.report)
+    assert "a value of its own" in found["alignment=4KiB"]["arm"]["fault"]["not_applicable"]
+    assert found["sieve=1MiB"]["arm"]["fault"] is None and found["sieve=1MiB"]["arm"]["runs"][0]["found"] == {"sieve": 1 << 20}
+    assert "time for 1 of the 5 blocks" in done.stdout and not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import sys; print('it is over', file=sys.stderr); sys.exit(3)", ["exit code 3", "it is over"]),
+        ("print('no file')", ["no HDF5 file", "{scratch}"]),
+        ("import os; os.abort()", ["signal 6"]),
+    ],
+)
+def test_what_cannot_be_measured_is_said(raddle, code, words):
+    done = raddle("tune", "-o", "mine.toml", "-q", "--", sys.executable, "-c", code, expect=3)
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_wrong_words(raddle):
+    assert "no such program" in raddle("tune", "-o", "mine.toml", "--", "no-such-program", expect=2).stderr
+    assert "--allow-layout" in raddle("tune", "-o", "m.toml", "--try", "gzip=1", "--", "true", expect=2).stderr
+    assert "cannot be used with" in raddle("tune", "--hdf5", "x.so", "-o", "m.toml", "--", "true", expect=2).stderr
+    raddle("tune", "tables", "-o", "m.toml", "--", "true", expect=2)
+
+
+def test_values_that_differ_from_run_to_run(raddle, tmp_path):
+    script = tmp_path / "write.py"
+    script.write_text(WRITER.replace("np.arange(50000.0)", "np.random.default_rng().random(50000)"))
+    words = ["-o", "mine.toml", "-q", "--blocks", "1", "--try", "sieve=1MiB", "--", sys.executable, script, "{scratch}/out.h5"]
+    assert "values were not compared" in raddle("tune", *words).stdout
+    assert "different values" in raddle("tune", "--verify", "always", *words, expect=3).stderr
+
+
+def test_a_static_program(raddle, bundled, tmp_path):
+    bundled("settings")
+    done = raddle("tune", "-o", "mine.toml", "-q", "--report", "run.json", "--blocks", "1", "--try", "alignment=1MiB", "--try", "sieve=1MiB",
+                  "--try", "auto_chunk_cache=1MiB", "--", "./settings", "{scratch}/out.h5")
+    found = arms(done.report)
+    assert found["alignment=1MiB"]["arm"]["fault"] is None
+    for name in ["sieve=1MiB", "auto_chunk_cache=1MiB"]:
+        assert "only placement" in found[name]["arm"]["fault"]["not_applicable"]
+
+
+@pytest.fixture
+def ranks(parallel):
+    """Settings of the environment under which Open MPI starts ranks here."""
+    mpirun = os.environ.get("MPIRUN", "mpirun").split()[0]
+    if not shutil.which(mpirun):
+        pytest.skip("no mpirun")
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def test_ranks_of_a_parallel_library(raddle, ranks):
+    """Interfaces, alignment and collective metadata, by ranks that this raddle knows of only by the library."""
+    words = ["-q", "--report", "run.json", "--scale", "tiny", "--blocks", "1", "--hdf5", PARALLEL]
+    for name, experiment in [("battle-layout", "ranks-2"), ("battle-metadata", "ranks-write-128"), ("battle-metadata", "ranks-read-128"),
+                             ("battle-layout", "ranks-4-together")]:
+        done = raddle("bench", name, "--only", experiment, *words, **ranks)
+        count = 2 if experiment == "ranks-2" else 4
+        for arm, found in arms(done.report).items():
+            assert found["arm"]["fault"] is None, (arm, found["arm"]["fault"])
+            run = found["arm"]["runs"][0]
+            assert len(run["ranks"]) == count and all(stages for stages in run["ranks"]), arm
+            if arm == "alignment=1MiB":
+                assert run["offset"] % (1 << 20) == 0 and run["found"]["alignment"] == 1 << 20
+            if arm in ("posix", "mpiio"):
+                assert run["file_len_bytes"] == 4 << 20
+
+
+def test_ranks_that_are_not_to_be_had(raddle, ranks, tmp_path):
+    words = ["bench", "battle-layout", "--only", "ranks-2", "--scale", "tiny", "--blocks", "1", "-q"]
+    assert "name one with --hdf5" in raddle(*words, **ranks).stdout
+    assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", **ranks).stdout
+    absent = raddle(*words, "--hdf5", PARALLEL, "--mpirun", "/absent/mpirun", **ranks).stdout
+    assert "/absent/mpirun, which is not there" in absent
+    other = tmp_path / "other"
+    other.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    other.chmod(0o755)
+    assert "--mpirun" in raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, expect=3, **ranks).stderr
+    other.write_text("#!/bin/sh\necho not as root >&2\nexit 1\n")
+    refused = raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, **ranks).stdout
+    assert "no rank was started" in refused and "not as root" in refused
+
+
+def test_another_zlib(raddle, serial, tmp_path):
+    """A zlib that stands in for the system's: its copy, which is another object."""
+    found = next((path for path in map(Path, ["/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib64/libz.so.1"]) if path.exists()), None)
+    if not found:
+        pytest.skip("no libz.so.1")
+    own = tmp_path / "libz.so.1"
+    shutil.copy(found.resolve(), own)
+    done = raddle("bench", "occam-2005", "--only", "filters", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json",
+                  "--hdf5", "libhdf5_serial.so.103", "--zlib", own)
+    arm = arms(done.report)[f"zlib={own}"]
+    assert arm["arm"]["fault"] is None and arm["arm"]["runs"][0]["zlib"], arm
+    assert "zlib 1." in done.stdout
