@@ -118,7 +118,7 @@ class CudaSlot:
             if any(future.get() != length for future, (_, length, _) in zip(under_way, parts, strict=True)):
                 raise DamagedError(f"{self._path}: ends before a chunk does")
             return
-        read_ranges(self._descriptor, reads, self._staged, self._threads, self._path)
+        read_ranges(self._descriptor, reads, self._staged.data, self._threads, self._path)
         end = int((reads[:, 1] + reads[:, 2]).max())
         self.memory.data.copy_from_host_async(self._staged.ctypes.data, end, self._stream)
 

@@ -69,7 +69,7 @@ def columns_on(
 def _decoded(device: Device, path: str, plan: Plan, threads: int) -> dict[str, Array]:
     """The columns that the device decodes and that prove to be whole."""
     arrays = [device.empty(column.shape, column.dtype) for column in plan.columns]
-    cells = [_cells(column, array) if array.size else None for column, array in zip(plan.columns, arrays, strict=True)]
+    cells = [_cells(column, array) for column, array in zip(plan.columns, arrays, strict=True)]
     for column, target in zip(plan.columns, cells, strict=True):
         if column.fill is not None:
             target[...] = device.upload(_turned(column, np.frombuffer(column.fill, np.uint8)).copy())
@@ -150,7 +150,7 @@ def _refuted(device: Device, proof: _Proof) -> set[int]:
 def _cells(column: Column, array: Array) -> Array:
     """An array as bytes: rows, other axes of the dataset, numbers of an element, bytes of a number."""
     width = column.swap_len_bytes or column.item_len_bytes
-    octets = array.reshape(-1).view(np.uint8)
+    octets = array.reshape(array.size).view(np.uint8)
     return octets.reshape(column.rows[1], *column.dims[1:], column.item_len_bytes // width, width)
 
 

@@ -72,7 +72,7 @@ class Column:
     @property
     def stride_bytes(self) -> int:
         """From one chunk to the next where they lie one after the other on the device."""
-        return _aligned(self.chunk_len_bytes)
+        return int(_aligned(self.chunk_len_bytes))
 
 
 @dataclass(frozen=True)

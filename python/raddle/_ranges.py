@@ -24,7 +24,7 @@ _CALL_RANGES = 1024
 def read_ranges(
     descriptor: int,
     reads: npt.NDArray[np.int64],
-    memory: npt.NDArray[np.uint8],
+    memory: memoryview,
     threads: ThreadPoolExecutor,
     name: str,
 ) -> None:
@@ -41,7 +41,7 @@ def read_ranges(
     list(threads.map(lambda call: _read(descriptor, call, name), _calls(parts)))
 
 
-_Part = tuple[int, npt.NDArray[np.uint8]]
+_Part = tuple[int, memoryview]
 
 
 def _calls(parts: list[_Part]) -> Iterator[list[_Part]]:

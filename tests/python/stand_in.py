@@ -20,7 +20,7 @@ class StandIn:
         self.loaded_bytes = 0
         self.inflated = 0
         self.uploaded_bytes = 0
-        self.batch_bytes = []
+        self.slots = []
 
     def empty(self, shape, dtype):
         array = np.empty(shape, dtype)
@@ -51,17 +51,19 @@ class Slot:
         self.packed_len_bytes, self.memory = packed_len_bytes, np.empty(len_bytes, "u1")
         self.descriptor = os.open(path, os.O_RDONLY)
         self.threads = ThreadPoolExecutor(threads)
-        device.batch_bytes.append(len_bytes)
+        self.loads = 0
+        device.slots.append(self)
 
     def current(self):
         return nullcontext()
 
     def load(self, reads):
         dirty(self.memory)
+        self.loads += 1
         ends = np.sort(reads[:, 1]), np.sort(reads[:, 1] + reads[:, 2])
         assert (ends[0][1:] >= ends[1][:-1]).all(), "two chunks at one place"
         assert ends[1][-1] <= self.packed_len_bytes
-        read_ranges(self.descriptor, reads, self.memory, self.threads, self.path)
+        read_ranges(self.descriptor, reads, self.memory.data, self.threads, self.path)
         self.device.loaded_bytes += int(reads[:, 2].sum())
 
     def inflate(self, streams):
