@@ -115,7 +115,7 @@ class Library:
     """nvCOMP 6."""
 
     def __init__(self, version=6000):
-        self.version, self.batches, self.said = version, [], 0
+        self.version, self.batches, self.said, self.status = version, [], 0, 0
         self.nvcompGetProperties = Function(self.properties)
         self.nvcompGetStatusString = Function(lambda status: b"told")
         self.nvcompBatchedDeflateDecompressGetRequiredAlignments = Function(lambda options, found: 0)
@@ -146,7 +146,7 @@ class Library:
             except zlib.error:
                 values = b""
             fits = inflater.eof and len(values) <= room[at]
-            statuses[at], found[at] = (0, len(values)) if fits else (12, 0)
+            statuses[at], found[at] = (self.status, len(values)) if fits else (12, room[at])
             ctypes.memmove(int(raw[at]), values, len(values) if fits else 0)
         return self.said
 

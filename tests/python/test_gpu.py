@@ -7,6 +7,7 @@ import math
 import sys
 import types
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import cupy_stand_in
 import h5py
@@ -16,6 +17,7 @@ import raddle
 from hypothesis import given
 from hypothesis import strategies as st
 from raddle import _device_plan, errors, gpu
+from raddle._ranges import read_ranges
 from stand_in import StandIn
 from test_package import python
 
@@ -67,6 +69,12 @@ def device(request):
     return Cuda()
 
 
+@pytest.fixture
+def no_cpu(monkeypatch):
+    """Makes columns that the CPU is asked for fail: a device that refuses all would go unseen."""
+    monkeypatch.setattr(raddle.Group, "read_columns", None)
+
+
 def native(values):
     """Values as a device holds them: in the machine's byte order, without h5py's notes."""
     values = np.asarray(values)
@@ -106,7 +114,8 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
-def test_every_storage_and_type(tmp_path, device, libver):
+def test_every_storage_and_type(tmp_path, device, libver, monkeypatch):
+    read_columns = raddle.Group.read_columns
     random = np.random.default_rng(7)
     path = tmp_path / "all.h5"
     with h5py.File(path, "w", libver=libver) as file:
@@ -117,6 +126,8 @@ def test_every_storage_and_type(tmp_path, device, libver):
         for storage in (*STORED, *ELSEWHERE):
             by = gpu.decoded_by(ours[storage])
             assert all((way == "device") == (storage in STORED) for way in by.values()), (storage, by)
+            # A device that refuses everything would go unseen.
+            monkeypatch.setattr(raddle.Group, "read_columns", None if storage in STORED else read_columns)
             for rows in (None, slice(9, 31), slice(14, 21), slice(3, 39, 4), slice(50, 60), slice(-1, None)):
                 columns = gpu.read_columns(ours[storage], rows=rows, device=device)
                 assert sorted(columns) == sorted(NUMBERS)
@@ -137,7 +148,7 @@ def test_only_stored_bytes_go_to_the_device(tmp_path):
         assert (device.loaded_bytes, device.inflated) == (sum(stored) + sum(stored[2:4]), 12)
 
 
-def test_what_was_never_written_is_the_fill_value(tmp_path, device):
+def test_what_was_never_written_is_the_fill_value(tmp_path, device, no_cpu):
     path = tmp_path / "fill.h5"
     fills = {"i": np.int32(7), "big": np.array(-3, ">i8"), "nan": np.float32(np.nan), "c": np.array(1 - 2j, ">c16"), "none": None}
     with h5py.File(path, "w") as file:
@@ -159,7 +170,7 @@ def test_what_was_never_written_is_the_fill_value(tmp_path, device):
                     same(device, found, theirs[group][name][rows])
 
 
-def test_filters_that_were_skipped(tmp_path, device):
+def test_filters_that_were_skipped(tmp_path, device, no_cpu):
     path = tmp_path / "masks.h5"
     values = np.arange(32, dtype=">u4").reshape(8, 4)
     with h5py.File(path, "w") as file:
@@ -238,7 +249,7 @@ def merged(runs, tmp_path):
     return tmp_path / "all.h5"
 
 
-def test_columns_of_a_merged_file(merged, device):
+def test_columns_of_a_merged_file(merged, device, no_cpu):
     with raddle.open(merged) as ours, h5py.File(merged) as theirs:
         names = ["map", "evt", "energy"]
         assert set(gpu.decoded_by(ours["rec"], names).values()) == {"device"}
@@ -333,6 +344,25 @@ def test_facts_that_contradict_each_other_are_for_the_cpu():
     _device_plan._check_pieces(column, pieces, [(2, "shuffle", (4,))], False)
     with pytest.raises(_device_plan._ByCpu, match=r"shuffled by \(8,\) bytes, elements of 4"):
         _device_plan._check_pieces(column, pieces, [(2, "shuffle", (8,))], False)
+
+
+def test_any_number_of_ranges_in_one_run(tmp_path):
+    values = np.random.default_rng(1).integers(0, 256, 9_000).astype("u1")
+    (tmp_path / "ranges").write_bytes(values.tobytes())
+    # Turned around in memory, with gaps.
+    at = np.arange(3_000)
+    reads = np.stack([3 * at, 4 * at[::-1], np.full(3_000, 3)], axis=1)
+    memory = np.zeros(12_000, "u1")
+    with open(tmp_path / "ranges", "rb") as file, ThreadPoolExecutor(2) as threads:
+        read_ranges(file.fileno(), reads, memory.data, threads, "ranges")
+        assert np.array_equal(memory.reshape(-1, 4)[::-1, :3].reshape(-1), values)
+        with pytest.raises(errors.DamagedError, match="ranges: ends before byte 9001"):
+            read_ranges(file.fileno(), reads + [1, 0, 0], memory.data, threads, "ranges")
+
+
+def test_checksums_of_the_largest_chunk_do_not_overflow():
+    most = _device_plan._MOST_CHUNK_LEN_BYTES
+    assert 255 * most * (most + 1) // 2 < 2**64
 
 
 def flip_sum(stored):
@@ -460,23 +490,12 @@ def covers_each_chunk_once(plan):
         assert (len(origins) == near * others) == (column.fill is None)
 
 
-def test_without_the_packages_the_error_says_what_to_install(environment, merged):
-    code = """
-import sys
-sys.modules[sys.argv[2]] = None
-import raddle
-with raddle.open(sys.argv[1]) as file:
-    try:
-        file["rec"].read_columns(["evt"], library="cupy")
-    except raddle.errors.UsageError as error:
-        print(error)
-"""
-    told = python(environment, "-c", code, merged, "cupy")
-    assert told.stdout == "cupy is not installed: pip install 'raddle[gpu]'\n", told.stderr
-    if importlib.util.find_spec("cupy") is None:
-        pytest.skip("cupy is not installed: what comes after it cannot be asked")
-    told = python(environment, "-c", code, merged, "nvidia.libnvcomp")
-    assert told.stdout == "nvCOMP is not installed: pip install 'raddle[gpu]'\n", told.stderr
+def test_without_the_packages_the_error_says_what_to_install(library, merged, monkeypatch):
+    with raddle.open(merged) as file:
+        for module, name in (("nvidia.libnvcomp", "nvCOMP"), ("cupy", "cupy")):
+            monkeypatch.setitem(sys.modules, module, None)
+            with pytest.raises(errors.UsageError, match=rf"^{name} is not installed: pip install 'raddle\[gpu\]'$"):
+                file["rec"].read_columns(["evt"], library="cupy")
 
 
 def test_without_a_device_the_error_says_so(merged):
@@ -494,6 +513,22 @@ def test_what_cuda_is_asked_for(library, merged):
         library.said = 1000
         with pytest.raises(errors.InternalError, match=r"DecompressAsync: told \(1000\)"):
             ours["rec"].read_columns(["map"], library="cupy")
+
+
+def test_a_status_that_is_no_success_is_a_refusal(library, merged):
+    from raddle._cuda import Cuda
+
+    with raddle.open(merged) as file:
+        plan = _device_plan.plan_columns(file["rec"]._columns(["evt"]), None, 1 << 20)
+    span, at = plan.batches[0].spans[0], plan.batches[0].packed_len_bytes
+    stored, offset = int(span.lengths[0]), int(span.packed_offsets[0])
+    streams = np.array([[offset + 2, stored - 6, at, plan.columns[0].chunk_len_bytes]])
+    with Cuda().slot(str(merged), 1, at, plan.batches[0].len_bytes) as slot:
+        slot.load(np.array([[span.addresses[0], offset, stored]]))
+        for status, found in ((0, plan.columns[0].chunk_len_bytes), (12, -1)):
+            library.status = status
+            with slot.current():
+                assert slot.inflate(streams).tolist() == [found]
 
 
 @pytest.mark.parametrize("devices, said", [(0, "the driver shows none"), (None, "cudaErrorInsufficientDriver")])
@@ -542,6 +577,10 @@ def test_direct_reads_where_the_system_has_them(library, merged, monkeypatch, av
     with raddle.open(merged) as ours, h5py.File(merged) as theirs:
         columns = gpu.read_columns(ours["rec"], ["map"])
         assert np.array_equal(columns["map"], theirs["rec/map"][...])
+        with open(merged, "r+b") as cut:
+            cut.truncate(theirs["rec/map"].id.get_chunk_info(0).byte_offset + 1)
+        with pytest.raises(errors.DamagedError, match="all.h5: ends before"):
+            gpu.read_columns(ours["rec"], ["map"])
     assert set(asked) == {"is_gds_available"}
 
 
