@@ -552,6 +552,8 @@ def test_another_nvcomp_is_refused(library, merged):
 class DirectFile:
     """kvikio's file: reads into memory of the device, here the host's."""
 
+    missing = 0
+
     def __init__(self, path, flags):
         assert flags == "r"
         self.file = open(path, "rb", buffering=0)
@@ -559,7 +561,7 @@ class DirectFile:
     def pread(self, memory, size, file_offset):
         assert memory.nbytes == size
         self.file.seek(file_offset)
-        return types.SimpleNamespace(get=lambda: self.file.readinto(memoryview(np.asarray(memory))))
+        return types.SimpleNamespace(get=lambda: self.file.readinto(memoryview(np.asarray(memory))) - self.missing)
 
     def close(self):
         self.file.close()
@@ -577,11 +579,11 @@ def test_direct_reads_where_the_system_has_them(library, merged, monkeypatch, av
     with raddle.open(merged) as ours, h5py.File(merged) as theirs:
         columns = gpu.read_columns(ours["rec"], ["map"])
         assert np.array_equal(columns["map"], theirs["rec/map"][...])
-        with open(merged, "r+b") as cut:
-            cut.truncate(theirs["rec/map"].id.get_chunk_info(0).byte_offset + 1)
-        with pytest.raises(errors.DamagedError, match="all.h5: ends before"):
-            gpu.read_columns(ours["rec"], ["map"])
-    assert set(asked) == {"is_gds_available"}
+        assert set(asked) == {"is_gds_available"}
+        if available:
+            monkeypatch.setattr(DirectFile, "missing", 1)
+            with pytest.raises(errors.DamagedError, match="all.h5: ends before"):
+                gpu.read_columns(ours["rec"], ["map"])
 
 
 def test_nvcomp_takes_what_the_plans_give_it():
