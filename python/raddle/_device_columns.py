@@ -93,46 +93,46 @@ def _decoded(device: Device, path: str, plan: Plan, threads: int) -> dict[str, A
     }
 
 
+def reads(batch: Batch) -> npt.NDArray[np.int64]:
+    """What `Slot.load` takes to bring a batch to the device."""
+    fields = ("addresses", "packed_offsets", "lengths")
+    return np.stack([np.concatenate([getattr(span, field) for span in batch.spans]) for field in fields], axis=1)
+
+
+def streams(spans: list[Span], columns: tuple[Column, ...], behind: int) -> npt.NDArray[np.int64]:
+    """What `Slot.inflate` takes to inflate the chunks of spans to memory from ``behind``."""
+    around = ZLIB_HEADER_LEN_BYTES + ZLIB_TRAILER_LEN_BYTES
+    found = []
+    for span in spans:
+        column = columns[span.column]
+        raw = behind + span.raw_offset + column.stride_bytes * np.arange(len(span))
+        length = np.full(len(span), column.chunk_len_bytes)
+        found.append(np.stack([span.packed_offsets + ZLIB_HEADER_LEN_BYTES, span.lengths - around, raw, length], axis=1))
+    return np.concatenate(found)
+
+
 def _decode(slot: Slot, batch: Batch, columns: tuple[Column, ...], cells: list[Array]) -> _Proof | None:
     """Bring a batch to the device, inflate what is deflated and put every chunk where it belongs."""
-    spans = batch.spans
-    reads = np.stack([np.concatenate([getattr(span, name) for span in spans]) for name in _READ], axis=1)
-    slot.load(reads)
+    slot.load(reads(batch))
     with slot.current():
-        deflated = [span for span in spans if span.is_deflated]
+        deflated = [span for span in batch.spans if span.is_deflated]
         behind = batch.packed_len_bytes
         proof = _inflate(slot, behind, deflated, columns) if deflated else None
-        for span in spans:
-            _place(_chunks(slot, behind, span, columns[span.column]), span, columns[span.column], cells[span.column])
+        for span in batch.spans:
+            column = columns[span.column]
+            _place(_chunks(slot, behind, span, column), span, column, cells[span.column])
     return proof
 
 
-_READ = ("addresses", "packed_offsets", "lengths")
-
-
 def _inflate(slot: Slot, behind: int, spans: list[Span], columns: tuple[Column, ...]) -> _Proof:
-    """Inflate the chunks of spans to memory ``behind`` the stored bytes."""
-    packed = np.concatenate([span.packed_offsets for span in spans])
-    stored = np.concatenate([span.lengths for span in spans])
-    own = [columns[span.column] for span in spans]
-    raw = np.concatenate(
-        [
-            behind + span.raw_offset + column.stride_bytes * np.arange(len(span))
-            for span, column in zip(spans, own, strict=True)
-        ]
-    )
-    lengths = np.repeat([column.chunk_len_bytes for column in own], [len(span) for span in spans])
-    around = ZLIB_HEADER_LEN_BYTES + ZLIB_TRAILER_LEN_BYTES
-    streams = np.stack([packed + ZLIB_HEADER_LEN_BYTES, stored - around, raw, lengths], axis=1)
-    inflated = slot.inflate(streams)
-    sums = [
-        slot.adler32(_chunks(slot, behind, span, column)) for span, column in zip(spans, own, strict=True)
-    ]
-    header = packed[:, None] + np.arange(ZLIB_HEADER_LEN_BYTES)
-    trailer = (packed + stored)[:, None] - np.arange(ZLIB_TRAILER_LEN_BYTES, 0, -1)
+    wanted = streams(spans, columns, behind)
+    inflated = slot.inflate(wanted)
+    sums = [slot.adler32(_chunks(slot, behind, span, columns[span.column])) for span in spans]
+    header = wanted[:, :1] - np.arange(ZLIB_HEADER_LEN_BYTES, 0, -1)
+    trailer = wanted[:, :1] + wanted[:, 1:2] + np.arange(ZLIB_TRAILER_LEN_BYTES)
     ends = slot.gather(np.concatenate([header, trailer], axis=1))
     numbers = [span.column for span in spans for _ in range(len(span))]
-    return _Proof(numbers, lengths, inflated, sums, ends)
+    return _Proof(numbers, wanted[:, 3], inflated, sums, ends)
 
 
 def _refuted(device: Device, proof: _Proof) -> set[int]:
