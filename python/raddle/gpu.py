@@ -63,7 +63,7 @@ def read_columns(
     Raises
     ------
     raddle.errors.UsageError
-        If cupy or nvCOMP is not installed, or if cupy has no arrays of a column's type (texts, compounds, references, numbers
+        If cupy or nvCOMP is not installed, or if cupy has no arrays of a column's type (texts, compounds, references, floats
         of 16 bytes): all such columns are named.
     raddle.errors.UnsupportedError
         If there is no CUDA device.
