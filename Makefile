@@ -16,6 +16,7 @@
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
 #   make bench-events  measure events against uproot and h5py (BENCH_EVENTS='--rounds 7 --out FOLDER')
+#   make bench-gpu  measure columns decoded on a GPU (BENCH_GPU='--rounds 7 --keep FOLDER --out FOLDER'; needs pip install .[gpu])
 #   make bench-layouts  measure every layout of events, for docs/reference/event-layouts.md
 #   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
@@ -31,6 +32,7 @@ BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
 BENCH_PYTHON ?=
 BENCH_EVENTS ?=
+BENCH_GPU ?=
 BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
@@ -44,7 +46,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-layouts bench-idx bench-papers docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -143,6 +145,10 @@ bench-python: setup-tests
 bench-events: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/events.py $(BENCH_EVENTS)
+
+bench-gpu: setup-tests
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/gpu.py $(BENCH_GPU)
 
 bench-layouts: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python

@@ -6,6 +6,7 @@
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
   do and return their reports.
 * `raddle.idx` writes and reads arrays in IDX, of which readers get any resolution.
+* `raddle.gpu` reads columns to a GPU, where they are decoded.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
 
 Errors are described in `raddle.errors`.
@@ -21,7 +22,7 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
-    from raddle import events, idx
+    from raddle import events, gpu, idx
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "append",
     "events",
+    "gpu",
     "idx",
     "inspect",
     "merge",
@@ -80,7 +82,7 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("events", "idx"):
+    if name in ("events", "gpu", "idx"):
         return import_module(f"raddle.{name}")
     place = _PLACES.get(name)
     if place is None:

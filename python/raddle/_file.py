@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from raddle import _core
+from raddle import _core, gpu
 from raddle._dataset import Dataset
 from raddle._events import read_events
 from raddle._memory import empty_arrays
@@ -213,7 +213,8 @@ class Group(HdfObject, Mapping[str, Any]):
             Rows of the first axis, the same of every dataset. Default: all.
         library
             ``"dict"``: a dict of arrays by name. ``"numpy"``: one structured array. ``"awkward"``: an awkward record
-            array. ``"pandas"``: a data frame. All but the first need columns of equal length.
+            array. ``"pandas"``: a data frame. These three need columns of equal length. ``"cupy"``: a dict of arrays of a
+            GPU, decoded there (`raddle.gpu.read_columns`).
 
         Returns
         -------
@@ -224,6 +225,8 @@ class Group(HdfObject, Mapping[str, Any]):
         raddle.errors.ObjectNotFoundError
             If there is no such dataset (also a ``KeyError``).
         """
+        if library == "cupy":
+            return gpu.read_columns(self, names, rows)
         columns = self._columns(names)
         arrays: dict[str, Any] = dict.fromkeys(columns)
         wanted = []

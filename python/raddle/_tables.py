@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from raddle.errors import UsageError
 
-Library = Literal["dict", "numpy", "awkward", "pandas"]
+Library = Literal["dict", "numpy", "awkward", "pandas", "cupy"]
 
 
 def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
@@ -36,7 +36,7 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
 
         flat = {name: array if array.ndim == 1 else list(array) for name, array in arrays.items()}
         return pandas.DataFrame(flat)
-    raise UsageError(f"library {library!r} is none of dict, numpy, awkward, pandas")
+    raise UsageError(f"library {library!r} is none of dict, numpy, awkward, pandas, cupy")
 
 
 def awkward_column(array: npt.NDArray[Any]) -> Any:

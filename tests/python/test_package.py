@@ -119,8 +119,8 @@ def test_the_stub_is_that_of_the_compiled_part():
 def test_everything_public_is_described(environment):
     code = """
 import inspect, raddle
-from raddle import errors, events, idx
-for module in (raddle, errors, events, idx):
+from raddle import errors, events, gpu, idx
+for module in (raddle, errors, events, gpu, idx):
     for name in module.__all__:
         found = getattr(module, name)
         assert name.startswith("_") or inspect.getdoc(found), name

@@ -4,7 +4,7 @@ use crate::attached::{detached, no_signal};
 use crate::describe::describe;
 use crate::errors;
 use crate::open_file::{Axes, Found, OpenFile, cut_canonical};
-use numpy::{PyReadonlyArray1, PyReadwriteArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use raddle_hdf5::Hdf5Error;
@@ -190,6 +190,14 @@ impl File {
             filters.append((filter.id, text(py, &filter.name)?, PyTuple::new(py, &filter.parameters)?))?;
         }
         (layout, chunks, filters, self.inner.reads_natively(&prepared)).into_pyobject(py)
+    }
+
+    /// Where the stored bytes of rows from `start` to `end` are: per chunk, one after the other, its origin, file offset,
+    /// length and filter mask ([`OpenFile::places`]).
+    fn places<'py>(&self, py: Python<'py>, dataset: u32, start: u64, end: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let places = detached(py, || self.inner.places(&prepared, start..end))?;
+        Ok(self.told(py, places)?.into_pyarray(py))
     }
 
     /// The fill value of a dataset as bytes of one element; None where it is zeros. A list of one item for types of

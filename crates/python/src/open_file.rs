@@ -17,11 +17,11 @@ use raddle_hdf5::model::{
     ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::{Encoding, Forms, ReadLimits};
-use raddle_hdf5::read::{DatasetSource, ReaderLimits};
+use raddle_hdf5::read::{DatasetSource, ReaderLimits, for_each_chunk};
 use raddle_hdf5::source::{InputFile, MetadataView};
 use raddle_hdf5::{Hdf5Error, Result};
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -297,6 +297,35 @@ impl OpenFile {
         };
         let fill = prepared.dataset.fill.value.as_ref();
         !foreign && prepared.pipeline.is_some() && fill.is_none_or(|fill| fill.stored().is_some())
+    }
+
+    /// Where a dataset's stored bytes are that hold elements of `rows`: per chunk its origin, absolute file offset, length
+    /// and filter mask, all bits of which are set where a chunk at the edge is stored without filters. Data in one run is
+    /// one chunk; none is there for what was never written or lies elsewhere than in raw data of this file.
+    pub fn places(&self, prepared: &Prepared, rows: Range<u64>) -> Result<Vec<u64>> {
+        let dataset = &prepared.dataset;
+        let dims = dataset.dataspace.dims();
+        let mut places = Vec::new();
+        match &dataset.layout {
+            Layout::Contiguous { address: Some(address), len_bytes } if *len_bytes > 0 => {
+                self.file.check_range(*address, *len_bytes, "contiguous data")?;
+                places.resize(dims.len(), 0);
+                places.extend([*address, *len_bytes, 0]);
+            }
+            Layout::Chunked { chunk_shape, partial_chunks_unfiltered, .. } => {
+                let mut view = MetadataView::new(&self.file, VIEW_LIMIT_BYTES);
+                for_each_chunk(&mut view, Encoding::of(&self.tree), dataset, Some(rows), &mut |chunk| {
+                    let ends = chunk.origin.iter().zip(chunk_shape).map(|(&origin, &side)| origin.saturating_add(side));
+                    let is_edge = ends.zip(dims).any(|(end, &dim)| end > dim);
+                    let mask = if *partial_chunks_unfiltered && is_edge { u32::MAX } else { chunk.filter_mask };
+                    places.extend_from_slice(chunk.origin);
+                    places.extend([chunk.address, chunk.len_bytes, u64::from(mask)]);
+                    ControlFlow::Continue(())
+                })?;
+            }
+            _ => {}
+        }
+        Ok(places)
     }
 
     fn source<'a>(&'a self, prepared: &'a Prepared) -> Result<DatasetSource<'a>> {

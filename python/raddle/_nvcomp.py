@@ -1,0 +1,121 @@
+"""nvCOMP's batched inflate, called through its C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
+
+The C interface, for nvCOMP's classes for Python allocate what they inflate to and tell no status of single streams. Of nvCOMP
+nothing is included: the package nvidia-libnvcomp brings the library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from raddle.errors import InternalError, UsageError
+
+_MAJOR = 6
+"""Of nvCOMP: functions and options changed with each one so far."""
+
+_SUCCESS = 0
+
+
+class _DeflateOptions(ctypes.Structure):
+    """nvcompBatchedDeflateDecompressOpts_t; zeros are the defaults: any backend, unsorted."""
+
+    _fields_ = (("backend", ctypes.c_int), ("sort", ctypes.c_int), ("reserved", ctypes.c_char * 56))
+
+
+class _Properties(ctypes.Structure):
+    """nvcompProperties_t."""
+
+    _fields_ = (("version", ctypes.c_uint32), ("cudart_version", ctypes.c_uint32))
+
+
+class _Alignments(ctypes.Structure):
+    """nvcompAlignmentRequirements_t, in bytes."""
+
+    _fields_ = (("input", ctypes.c_size_t), ("output", ctypes.c_size_t), ("temp", ctypes.c_size_t))
+
+
+class NvComp:
+    """The library, loaded. Addresses are those of device memory; work is put in order on ``stream``."""
+
+    def __init__(self) -> None:
+        try:
+            from nvidia.libnvcomp import load_library
+        except ImportError as error:
+            raise UsageError("nvCOMP is not installed: pip install 'raddle[gpu]'") from error
+        library = load_library()
+        if library is None:
+            raise UsageError("nvCOMP's library cannot be loaded; install nvidia-libnvcomp-cu12 anew")
+        size, pointer = ctypes.c_size_t, ctypes.c_void_p
+        signatures = {
+            "nvcompGetProperties": (pointer,),
+            "nvcompBatchedDeflateDecompressGetRequiredAlignments": (_DeflateOptions, pointer),
+            "nvcompBatchedDeflateDecompressGetTempSize": (size, size, _DeflateOptions, pointer, size, pointer),
+            "nvcompBatchedDeflateDecompressAsync": (
+                *(pointer, pointer, pointer, pointer, size, pointer, size, pointer),
+                *(_DeflateOptions, pointer, pointer),
+            ),
+        }
+        try:
+            for name, types in signatures.items():
+                function = getattr(library, name)
+                function.argtypes, function.restype = types, ctypes.c_int
+        except AttributeError as error:
+            raise UsageError(f"another nvCOMP than version {_MAJOR} is installed: {error}") from error
+        library.nvcompGetStatusString.argtypes = (ctypes.c_int,)
+        library.nvcompGetStatusString.restype = ctypes.c_char_p
+        self._library = library
+        properties = _Properties()
+        self._call("nvcompGetProperties", ctypes.byref(properties))
+        self.version: tuple[int, int] = divmod(properties.version // 100, 10)
+        """Major and minor version."""
+        if self.version[0] != _MAJOR:
+            raise UsageError(f"nvCOMP {'.'.join(map(str, self.version))} is installed, {_MAJOR} is what raddle calls")
+
+    def alignments(self) -> tuple[int, int, int]:
+        """Bytes to whose multiples streams, what they inflate to, and temporary memory have to be aligned."""
+        found = _Alignments()
+        self._call(
+            "nvcompBatchedDeflateDecompressGetRequiredAlignments", _DeflateOptions(), ctypes.byref(found)
+        )
+        return found.input, found.output, found.temp
+
+    def temporary_len_bytes(self, count: int, largest_bytes: int, total_bytes: int, stream: int) -> int:
+        """Device memory that inflating ``count`` streams takes, of which the largest gives ``largest_bytes``."""
+        found = ctypes.c_size_t()
+        self._call(
+            "nvcompBatchedDeflateDecompressGetTempSize",
+            *(count, largest_bytes, _DeflateOptions(), ctypes.byref(found), total_bytes, stream),
+        )
+        return found.value
+
+    def inflate(
+        self,
+        count: int,
+        packed: tuple[int, int],
+        raw: tuple[int, int],
+        found: tuple[int, int],
+        temporary: tuple[int, int],
+        stream: int,
+    ) -> None:
+        """Inflate ``count`` deflate streams without headers; returns before it is done.
+
+        Parameters
+        ----------
+        packed, raw
+            Addresses of two arrays each, of the streams' (of the outputs') addresses and lengths, as 64-bit numbers.
+        found
+            Addresses of two arrays to be filled: lengths inflated (64 bits), statuses (32 bits; 0 is success).
+        temporary
+            Address and length of temporary memory.
+        """
+        self._call(
+            "nvcompBatchedDeflateDecompressAsync",
+            *(packed[0], packed[1], raw[1], found[0], count, temporary[0], temporary[1], raw[0]),
+            *(_DeflateOptions(), found[1], stream),
+        )
+
+    def _call(self, name: str, *arguments: object) -> None:
+        status: int = getattr(self._library, name)(*arguments)
+        if status != _SUCCESS:
+            said = self._library.nvcompGetStatusString(status)
+            raise InternalError(f"{name}: {said.decode() if said else 'status'} ({status})")
