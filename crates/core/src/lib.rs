@@ -20,6 +20,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod journal;
+pub mod lattice;
 pub mod memory;
 pub mod message;
 #[cfg(all(test, loom))]
