@@ -90,12 +90,12 @@ def merge(
         total_len_bytes_or_None)``.
     options
         Other options of ``raddle merge``, with ``_`` for ``-``: ``sort_by=["/spill/run"]``, ``skip_bad=True``,
-        ``include=["/rec/**"]``.
+        ``include=["/rec/**"]``, ``preview=True`` or ``preview="folder"``.
 
     Returns
     -------
     MergeReport
-        What was done.
+        What was done. With a preview, ``report.preview`` tells of it.
 
     Raises
     ------
@@ -140,14 +140,14 @@ def append(
 ) -> AppendReport:
     """Append the rows of more files to a merged file, in place and as one step.
 
+    Parameters that are not listed are those of `merge`.
+
     Parameters
     ----------
     file
         The file that grows. It is the old or the new one at any time.
     again
         Append inputs also if the file has their rows already.
-
-    The others are those of `merge`.
 
     Raises
     ------

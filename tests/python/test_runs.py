@@ -69,6 +69,25 @@ def test_a_name_that_looks_like_an_option_is_a_name(runs, tmp_path, monkeypatch)
     assert raddle.merge(["--force.h5", runs[2]], "all.h5", progress=False).inputs == 2
 
 
+def test_a_merge_with_a_preview(tmp_path):
+    paths = []
+    for seed in (1, 2):
+        paths.append(tmp_path / f"in{seed}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            cube = np.random.default_rng(seed).random((80, 100, 120))
+            file.create_dataset("cube", data=cube, chunks=(16, 100, 120))
+    report = raddle.merge(paths, tmp_path / "all.h5", preview=True, preview_samples=4096, progress=False)
+    (array,) = report.preview.datasets
+    assert (array.path, array.shape, array.spacing) == ("/cube", [160, 100, 120], [16, 8, 4])
+    with h5py.File(tmp_path / "all.h5") as merged:
+        assert np.array_equal(raddle.idx.read(array.file), merged["cube"][::16, ::8, ::4])
+    with pytest.raises(errors.UsageError):
+        raddle.merge(paths, tmp_path / "part.h5", preview=True, part="1/2", progress=False)
+    with pytest.warns(UserWarning, match="a quarter of --memory"):
+        raddle.merge(paths, tmp_path / "look.h5", preview=tmp_path / "look", memory="48MiB", progress=False)
+    assert (tmp_path / "look/cube.idx").exists()
+
+
 def test_verify(runs, tmp_path):
     output = tmp_path / "all.h5"
     raddle.merge(runs, output, progress=False)

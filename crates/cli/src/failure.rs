@@ -161,6 +161,10 @@ impl Failure {
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
+            // A companion is a preview, made by the IDX writer.
+            MergeError::Companion { source } => {
+                source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
+            }
             MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
@@ -310,7 +314,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::DigestsDamaged { .. }
         | MergeError::Object { .. }
         | MergeError::PartDiffers { .. } => Exit::InputRefused,
-        MergeError::Output { .. } | MergeError::Write { .. } => Exit::Output,
+        MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
         MergeError::OutputTooLong { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,

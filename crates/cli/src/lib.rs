@@ -13,6 +13,7 @@ pub mod exit;
 pub mod failure;
 pub mod machine;
 pub mod options;
+pub mod preview;
 pub mod progress;
 pub mod rasterise;
 pub mod render;

@@ -108,6 +108,26 @@ pub struct BoxTarget<'a> {
     pub origin: &'a [u64],
 }
 
+impl BoxSource<'_> {
+    /// Refuses a box of `count` elements that does not lie in the buffer.
+    pub(crate) fn check(&self, count: &[u64], element_len_bytes: usize) -> Result<()> {
+        match lies_in(self.bytes.len(), self.shape, self.origin, count, element_len_bytes) {
+            true => Ok(()),
+            false => Err(outside("source", self.bytes.len(), self.shape, self.origin, count)),
+        }
+    }
+}
+
+impl BoxTarget<'_> {
+    /// Refuses a box of `count` elements that does not lie in the buffer.
+    pub(crate) fn check(&self, count: &[u64], element_len_bytes: usize) -> Result<()> {
+        match lies_in(self.bytes.len(), self.shape, self.origin, count, element_len_bytes) {
+            true => Ok(()),
+            false => Err(outside("target", self.bytes.len(), self.shape, self.origin, count)),
+        }
+    }
+}
+
 /// Copies a box of `count` elements of `element_len_bytes` each. Trailing axes that are whole in both buffers are
 /// copied as one run.
 ///
@@ -118,12 +138,8 @@ pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], ele
     if rank > MAX_RANK {
         return Err(CoreError::RankTooLarge { rank });
     }
-    if !lies_in(source.bytes.len(), source.shape, source.origin, count, element_len_bytes) {
-        return Err(outside("source", source.bytes.len(), source.shape, source.origin, count));
-    }
-    if !lies_in(target.bytes.len(), target.shape, target.origin, count, element_len_bytes) {
-        return Err(outside("target", target.bytes.len(), target.shape, target.origin, count));
-    }
+    source.check(count, element_len_bytes)?;
+    target.check(count, element_len_bytes)?;
     if count.contains(&0) {
         return Ok(());
     }

@@ -21,6 +21,7 @@ pub mod error;
 pub mod extent;
 pub mod flusher;
 pub mod journal;
+pub mod lattice;
 pub mod memory;
 pub mod message;
 #[cfg(all(test, loom))]

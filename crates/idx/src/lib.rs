@@ -18,6 +18,7 @@ pub mod kernel;
 mod layout;
 pub mod npy;
 mod options;
+pub mod preview;
 mod publish;
 mod read_among;
 mod reader;

@@ -131,7 +131,7 @@ pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
 }
 
 /// Whether there is nothing below `path` but files that are named as those of blocks, so that replacing loses no others.
-fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
+pub(crate) fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
     let metadata = path.symlink_metadata()?;
     if metadata.is_file() {
         return Ok(path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ending)));

@@ -35,8 +35,12 @@ const SHARE_OF_BUDGET: u64 = 8;
 /// Refuses what cannot be written so.
 ///
 /// # Errors
-/// If a dataset's chunks are moved as stored: the library takes values.
-pub fn check(plan: &MergePlan) -> Result<()> {
+/// If a dataset's chunks are moved as stored: the library takes values. And it moves them, so that nothing sees them pass.
+pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
+    if is_accompanied {
+        let reason = "nothing can be made beside it of values that HDF5 moves; write it another way (--io)".to_owned();
+        return Err(MergeError::Output { path: plan.options.output.clone(), reason });
+    }
     let moved = (0..).zip(&plan.columns).find(|(_, planned)| matches!(planned.route, Route::Verbatim { .. }));
     match moved {
         None => Ok(()),

@@ -1,10 +1,12 @@
 //! Why a merge could not be planned, carried out or confirmed. Every variant says which file or object and what to do.
 
+use crate::companion::CompanionError;
 use crate::join::Difference;
 use crate::keys::KeyFault;
 use raddle_core::engine::{EngineError, Kept};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::progress::Watch;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
 
@@ -206,6 +208,20 @@ pub enum MergeError {
         /// What is kept.
         kept: Kept,
     },
+    /// What is made beside the output could not be made.
+    #[error("{source}")]
+    Companion {
+        /// Cause; it names file and object.
+        source: CompanionError,
+    },
+    /// The output has its name, what belongs beside it has not.
+    #[error("{} is complete, but not what belongs beside it: {source}", output.display())]
+    Unaccompanied {
+        /// Output path.
+        output: PathBuf,
+        /// Cause; it names file and object.
+        source: CompanionError,
+    },
     /// Stopped by a signal.
     #[error("stopped before the end; nothing was published")]
     Cancelled,
@@ -273,10 +289,21 @@ impl MergeError {
             error => matches!(error, Hdf5Error::Io { .. }),
         };
         match self {
-            Self::Cancelled | Self::Write { .. } => true,
+            Self::Cancelled | Self::Write { .. } | Self::Companion { .. } => true,
             Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
             Self::Hdf5(error) => of_hdf5(error),
             _ => false,
+        }
+    }
+
+    /// Why what is made beside the output failed: that the run was stopped, where it was.
+    pub(crate) fn of_companion(source: CompanionError, watch: &Watch<'_>) -> Self {
+        if watch.cancel.is_cancelled() {
+            return Self::Cancelled;
+        }
+        match source.downcast::<CoreError>() {
+            Ok(error) => (*error).into(),
+            Err(source) => Self::Companion { source },
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::alignment::Alignment;
 use crate::collective;
 use crate::commit::Committer;
+use crate::companion::Companion;
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -108,7 +109,15 @@ fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
 /// Any error leaves the output's name untouched. [`MergeError::Resumable`] tells of what is kept for the next run;
 /// after any other nothing is left of this one.
 pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
-    let report = merge_among(plan, watch, &SingleProcess)?;
+    merge_with(plan, watch, None)
+}
+
+/// As [`merge`], with a companion beside the output, if there is one.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_with(plan: &MergePlan, watch: &Watch<'_>, companion: Option<&dyn Companion>) -> Result<MergeReport> {
+    let report = merge_through(plan, watch, &SingleProcess, Through { io: Io::Posix, companion })?;
     // There is no other rank that could have it.
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
@@ -120,7 +129,16 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 /// # Errors
 /// As [`merge`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
 pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
-    merge_through(plan, watch, ranks, Io::Posix)
+    merge_through(plan, watch, ranks, Through::default())
+}
+
+/// How a merge is carried out, beside its plan.
+#[derive(Clone, Copy, Default)]
+pub struct Through<'a> {
+    /// Through what chunks are written.
+    pub io: Io<'a>,
+    /// What is made of the values as they pass; not with [`Io::Collective`].
+    pub companion: Option<&'a dyn Companion>,
 }
 
 /// Through what chunks are written.
@@ -136,7 +154,8 @@ pub enum Io<'a> {
     Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. As [`merge_among`], with chunks written through `io`: the same bytes, but for [`Io::Collective`].
+/// Collective. As [`merge_among`], with chunks written in another way: the same bytes, but for [`Io::Collective`]. All ranks
+/// have a companion or none.
 ///
 /// # Errors
 /// As [`merge_among`].
@@ -144,11 +163,11 @@ pub fn merge_through(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    io: Io<'_>,
+    through: Through<'_>,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
-    if let Io::Collective(_) = io {
-        collective::check(plan)?;
+    if let Io::Collective(_) = through.io {
+        collective::check(plan, through.companion.is_some())?;
     }
     let begin = || {
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
@@ -157,12 +176,12 @@ pub fn merge_through(
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = agree(ranks, "begin the output", publication)?;
-    carry_out(plan, watch, ranks, io, publication, Source::Interrupted)
+    carry_out(plan, watch, ranks, through, publication, Source::Interrupted)
 }
 
 /// As [`merge`], for an output whose lock is held, and whose parts are joined.
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
-    let report = carry_out(plan, watch, &SingleProcess, Io::Posix, Some(publication), Source::Parts)?;
+    let report = carry_out(plan, watch, &SingleProcess, Through::default(), Some(publication), Source::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
@@ -171,14 +190,14 @@ fn carry_out(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    io: Io<'_>,
+    through: Through<'_>,
     publication: Option<Publication>,
     source: Source,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let mut recorded = None;
-    let made = make(plan, watch, ranks, io, publication.as_ref(), source, &mut recorded);
-    if let Io::Collective(_) = io {
+    let made = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
+    if let Io::Collective(_) = through.io {
         // Nothing is recorded to go on from, and a rank may have failed while the others are still in a call.
         return made;
     }
@@ -204,7 +223,7 @@ fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    io: Io<'_>,
+    Through { io, companion }: Through<'_>,
     publication: Option<&Publication>,
     source: Source,
     recorded: &mut Option<Kept>,
@@ -212,7 +231,9 @@ fn make(
     let started = std::time::Instant::now();
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool);
+    let work = MergeWork::new(plan, &pool).accompanied(companion);
+    let room = companion.map(|companion| budget.try_acquire(companion.len_bytes(), "what is made beside the output"));
+    let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
@@ -224,6 +245,10 @@ fn make(
     let beginning = Beginning { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
     let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
+    if companion.is_some() {
+        let kept = ranks.all_gather_u64(resumed.tiles)?[0];
+        work.show_kept(kept, (plan.options.jobs, &budget), watch, ranks)?;
+    }
     let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
     let written = match io {
         Io::Collective(datasets) => collective::write(plan, &work, target, datasets, (&budget, watch, ranks)),
@@ -234,11 +259,26 @@ fn make(
     let mut own = share(ranks, plan.inputs.len());
     let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
     agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    if let Some(companion) = companion {
+        let failed = |source| MergeError::of_companion(source, watch);
+        companion.bring(ranks).map_err(failed)?;
+        let complete = |_| companion.complete(budget.available_bytes(), watch).map_err(failed);
+        agree(ranks, "complete what is made beside the output", publication.map_or(Ok(()), complete))?;
+    }
     let publish = |publication: &Publication| {
         if plan.options.in_place {
             keep_permissions(&plan.options.output, publication.temporary())?;
         }
-        publication.publish()
+        let Some(companion) = companion else { return publication.publish() };
+        companion.withdraw().map_err(|source| MergeError::Companion { source })?;
+        let published = publication.publish();
+        // It may have its name, though not durably: then an older companion must not come back.
+        if published.is_err() && publication.temporary().exists() {
+            return published;
+        }
+        let output = plan.options.output.clone();
+        let accompanied = companion.publish().map_err(|source| MergeError::Unaccompanied { output, source });
+        published.and(accompanied)
     };
     agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
     let Some(Led { file_len_bytes, digests, commit }) = led else { return Ok(None) };

@@ -9,6 +9,7 @@ pub mod alignment;
 pub mod append;
 mod collective;
 mod commit;
+pub mod companion;
 mod cost;
 pub mod digests;
 pub mod error;
@@ -44,8 +45,9 @@ mod values;
 pub mod verify;
 
 pub use alignment::{Align, Alignment};
+pub use companion::{Companion, CompanionError};
 pub use error::{BadInput, MergeError, MissingKey, Result};
-pub use execute::{Io, MergeReport, merge, merge_among, merge_through};
+pub use execute::{Io, MergeReport, Through, merge, merge_among, merge_through, merge_with};
 pub use inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 pub use layout::LayoutPolicy;

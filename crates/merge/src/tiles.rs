@@ -2,11 +2,12 @@
 //!
 //! Digests are taken where a value is first seen in its output tile, from the bytes that are then encoded, and combined
 //! by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are decoded for
-//! it.
+//! it. A [`Companion`] is shown values at the same place.
 //! Invariant: every row of a column is digested exactly once; whatever a tile adds to a digest is also noted
 //! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
+use crate::companion::Companion;
 use crate::cost::TileCosts;
 use crate::digests::Digests;
 use crate::digests::blocks::{Gathering, RankShare};
@@ -21,7 +22,10 @@ use raddle_core::communicator::Communicator;
 use raddle_core::digest::BlockPart;
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::parallel::for_each;
 use raddle_core::plan::{ArrayPlan, Tile};
+use raddle_core::progress::Watch;
 use raddle_core::report::StageTable;
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
@@ -37,6 +41,7 @@ pub struct MergeWork<'p> {
     longest_decoded_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
     is_recorded: bool,
+    companion: Option<&'p dyn Companion>,
 }
 
 /// State of one worker thread.
@@ -63,7 +68,24 @@ impl<'p> MergeWork<'p> {
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
         let (costs, is_recorded) = (TileCosts::of(plan), plan.is_recordable());
-        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded }
+        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded, companion: None }
+    }
+
+    /// The same, all of whose values `companion` is shown.
+    #[must_use]
+    pub fn accompanied(mut self, companion: Option<&'p dyn Companion>) -> Self {
+        self.companion = companion;
+        let whole_is_wanted = |column: ColumnIndex, dims: &[u64]| {
+            companion.is_some_and(|companion| companion.wants(column, &Extent::whole(dims)))
+        };
+        let decoded = (0..).zip(&self.plan.columns).filter_map(|(column, planned)| match planned.route {
+            Route::Verbatim { array } if whole_is_wanted(column, &planned.dims) => {
+                Some(self.plan.tiles.arrays[array as usize].tile_len_bytes())
+            }
+            _ => None,
+        });
+        self.longest_decoded_len_bytes = decoded.chain([self.longest_decoded_len_bytes]).max().unwrap_or(0);
+        self
     }
 
     /// A reader of columns, for one thread.
@@ -156,6 +178,62 @@ impl<'p> MergeWork<'p> {
         Ok(())
     }
 
+    /// Whether somebody wants to see values of a tile.
+    fn is_wanted(&self, tile: Tile) -> bool {
+        self.companion.is_some_and(|companion| {
+            let (column, array) = self.array(tile);
+            companion.wants(column, &array.tile_extent(tile.index))
+        })
+    }
+
+    /// Shows the values of a tile to who wants them.
+    fn show(&self, tile: Tile, raw: &[u8]) -> Result<()> {
+        let Some(companion) = self.companion.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
+        let (column, array) = self.array(tile);
+        let extent = array.tile_extent(tile.index);
+        let origin = Coordinates::from_elem(0, extent.rank());
+        let values = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
+        companion.take(column, &extent, values).map_err(|source| MergeError::Companion { source })
+    }
+
+    /// Collective. Shows the values of the first `tiles` tiles, which an interrupted run placed, to who wants them: they are
+    /// read again, each by one rank, on up to `threads` threads.
+    pub fn show_kept(
+        &self,
+        tiles: u64,
+        (threads, budget): (usize, &MemoryBudget),
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<()> {
+        let index = self.plan.tiles.tile_index();
+        let own = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
+        let shown = self.show_all(own.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
+        agree(ranks, "look again at what is kept", shown)
+    }
+
+    /// Reads tiles and shows them.
+    fn show_all(
+        &self,
+        mut tiles: impl Iterator<Item = Tile>,
+        (threads, budget): (usize, &MemoryBudget),
+        watch: &Watch<'_>,
+    ) -> Result<()> {
+        let len_bytes = |tile: &Tile| self.array(*tile).1.tile_len_bytes();
+        loop {
+            let some: Vec<Tile> = tiles.by_ref().take(TILES_AT_ONCE).collect();
+            let Some(longest) = some.iter().map(len_bytes).max() else { return Ok(()) };
+            let thread_len_bytes = longest + ColumnReader::LEN_BYTES;
+            let fit = (budget.available_bytes() / thread_len_bytes).clamp(1, threads.max(1) as u64);
+            let _permit = budget.try_acquire(fit * thread_len_bytes, "reading again what is kept")?;
+            let state = || (self.column_reader(), vec![0; longest as usize]);
+            for_each(&some, fit as usize, watch.cancel, state, |(reader, raw), tile| {
+                let raw = &mut raw[..len_bytes(tile) as usize];
+                self.gather(reader, *tile, raw)?;
+                self.show(*tile, raw)
+            })?;
+        }
+    }
+
     /// Digests the values of a tile, if those of its column are.
     fn digest(&self, parts: &mut Vec<(u32, BlockPart)>, tile: Tile, raw: &[u8]) -> Result<()> {
         let (column, array) = self.array(tile);
@@ -178,9 +256,11 @@ impl<'p> MergeWork<'p> {
         Ok(())
     }
 
-    /// Digests a tile that is moved as stored: its values, or its chunk where these cannot be seen.
+    /// Digests a tile that is moved as stored: its values, or its chunk where these are not looked at. Who wants values is shown
+    /// them either way.
     fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
         let (column, array) = self.array(tile);
+        let mut is_seen = self.is_wanted(tile);
         match &self.digests[column as usize] {
             Some(Gathering::Stored(tiles)) => {
                 let part = tiles.add(tile.index, chunk);
@@ -188,17 +268,19 @@ impl<'p> MergeWork<'p> {
                     worker.parts.push((column, part));
                 }
             }
-            Some(Gathering::Values { .. }) => {
-                let mut decoded = std::mem::take(&mut worker.decoded);
-                decoded.resize(array.tile_len_bytes() as usize, 0);
-                let gathered = self.gather(&mut worker.reader, tile, &mut decoded);
-                let outcome = gathered.and_then(|()| self.digest(&mut worker.parts, tile, &decoded));
-                worker.decoded = decoded;
-                outcome?;
-            }
+            Some(Gathering::Values { .. }) => is_seen = true,
             None => {}
         }
-        Ok(())
+        if !is_seen {
+            return Ok(());
+        }
+        let mut decoded = std::mem::take(&mut worker.decoded);
+        decoded.resize(array.tile_len_bytes() as usize, 0);
+        let gathered = self.gather(&mut worker.reader, tile, &mut decoded);
+        let outcome = gathered.and_then(|()| self.digest(&mut worker.parts, tile, &decoded));
+        let outcome = outcome.and_then(|()| self.show(tile, &decoded));
+        worker.decoded = decoded;
+        outcome
     }
 
     /// Length of the note of tiles that are made one after the other.
@@ -224,6 +306,9 @@ impl<'p> MergeWork<'p> {
         (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
     }
 }
+
+/// Kept tiles that are listed at once: 1 MiB.
+const TILES_AT_ONCE: usize = 1 << 16;
 
 /// Words per part of a digest in a note: column, block, CRC, length.
 const NOTE_WORDS: usize = 4;
@@ -266,7 +351,8 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
         self.gather(&mut worker.reader, tile, raw)?;
-        self.digest(&mut worker.parts, tile, raw)
+        self.digest(&mut worker.parts, tile, raw)?;
+        self.show(tile, raw)
     }
 
     fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {

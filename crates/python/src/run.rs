@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use raddle_cli::arguments::{Arguments, Command};
 use raddle_cli::command::inspect::write_references;
 use raddle_cli::failure::Failure;
+use raddle_cli::preview::{self, Accompanied, MergePreview};
 use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
 use raddle_core::cancel::CancelToken;
@@ -19,6 +20,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
+use raddle_merge::Companion;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::parts::merge_part;
@@ -60,13 +62,20 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
         let options = arguments.options()?;
         raddle_merge::check_output(&options.output, &inputs, options.force)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        preview::check(&arguments.preview, &options, arguments.part.is_some())?;
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
-        match arguments.part {
-            Some(part) => merge_part(plan, part, watch).map_err(failed).map(|done| json(&done)),
-            None => raddle_merge::merge(&plan, watch).map_err(failed).map(|done| json(&done)),
+        if let Some(part) = arguments.part {
+            return merge_part(plan, part, watch).map_err(failed).map(|done| json(&done));
         }
+        let mut preview = MergePreview::of(&arguments.preview, &plan)?;
+        preview.as_mut().map_or(Ok(()), |preview| preview.begin(&options))?;
+        let warnings = preview.iter().flat_map(MergePreview::warnings);
+        warnings.for_each(|text| watch.observer.event(&Event::Message { severity: Severity::Warning, text }));
+        let companion = preview.as_ref().map(|preview| preview as &dyn Companion);
+        let done = raddle_merge::merge_with(&plan, watch, companion).map_err(failed)?;
+        Ok(json(&Accompanied::new(&done, preview.as_ref())))
     })
 }
 

@@ -121,7 +121,7 @@ fn choice(all: &[(String, &Dataset)]) -> String {
 }
 
 /// The type as one of IDX, and whether its highest byte comes first.
-fn number_of(class: &TypeClass) -> Option<(Number, bool)> {
+pub fn number_of(class: &TypeClass) -> Option<(Number, bool)> {
     let is_whole = |len_bytes: u32, offset: u32, count: u32| offset == 0 && count == 8 * len_bytes;
     let (number, order) = match class {
         TypeClass::Integer { len_bytes, order, signed, bits, .. } if is_whole(*len_bytes, bits.offset, bits.count) => {

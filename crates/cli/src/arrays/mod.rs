@@ -6,6 +6,8 @@
 mod flat;
 mod hdf5;
 
+pub use hdf5::number_of;
+
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
 use raddle_idx::sample::Number;

@@ -10,23 +10,23 @@ use crate::options::{
     layout::LayoutArgs,
     output::OutputArgs,
     placing::PlacingArgs,
+    preview::PreviewArgs,
     running::RunningArgs,
     schema::SchemaArgs,
     stripes::StripesArgs,
 };
+use crate::preview::{self, Accompanied, MergePreview};
 use crate::render::plan::{Detail, Summary, prediction};
-use crate::render::{differences, keys, quantity, report};
+use crate::render::{differences, keys, preview as preview_text, quantity, report};
 use crate::team::Team;
 use crate::watching::Watching;
-use raddle_merge::Io;
-use raddle_merge::check_output;
-use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{Prediction, QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::{Companion, Io, Through, check_output};
 use std::path::PathBuf;
 
 /// Options of `raddle merge`.
@@ -65,6 +65,9 @@ pub struct MergeArgs {
     making: KeyMakingArgs,
     #[command(flatten)]
     placing: PlacingArgs,
+    /// What is made for looking at it.
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     /// Make part I of N only: for N processes, on any machines, that share the output's folder
     ///
     /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
@@ -136,7 +139,8 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
         return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
     }
     arguments.running.apply_among(team, &mut options);
-    let how = How { dry_run: arguments.output.dry_run, part: arguments.part, io: &arguments.io };
+    let how =
+        How { dry_run: arguments.output.dry_run, part: arguments.part, io: &arguments.io, preview: &arguments.preview };
     merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
 }
 
@@ -144,7 +148,7 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
 #[derive(serde::Serialize)]
 struct Foretold<'a> {
     #[serde(flatten)]
-    report: &'a MergeReport,
+    accompanied: &'a Accompanied<'a>,
     prediction: Option<Prediction>,
 }
 
@@ -157,6 +161,8 @@ pub(super) struct How<'a> {
     pub part: Option<Part>,
     /// Through what.
     pub io: &'a IoArgs,
+    /// With what beside it.
+    pub preview: &'a PreviewArgs,
 }
 
 /// A part as the user writes it: 2/3.
@@ -189,6 +195,11 @@ pub(super) fn merge(
                 "--align is for chunks that raddle places; --io collective leaves that to HDF5",
             ));
         }
+        Interface::Collective(_) if how.preview.folder(&options.output).is_some() => {
+            return Err(Failure::usage(
+                "--preview is of values that raddle moves; --io collective leaves that to HDF5",
+            ));
+        }
         Interface::Collective(library) => {
             Io::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
         }
@@ -197,24 +208,30 @@ pub(super) fn merge(
     watching.conclude(|watch| {
         if !how.dry_run {
             // Before the scan, which may take minutes, and again when writing starts.
-            let check = || check_output(&options.output, &inputs, options.force);
-            let checked = if team.leads() { check() } else { Ok(()) };
-            team.agree("look at the output", checked.map_err(|error| Failure::of_merge(&error, &inputs)))?;
+            let check = || {
+                check_output(&options.output, &inputs, options.force)
+                    .map_err(|error| Failure::of_merge(&error, &inputs))?;
+                preview::check(how.preview, options, how.part.is_some())
+            };
+            team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
         }
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
+        let mut preview = team.agree("plan the preview", MergePreview::of(how.preview, &plan))?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if how.dry_run {
             if team.leads() {
                 let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
-                print(&Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+                let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
+                print(&(Summary::of(&plan, Some(predicted)).text(Detail::Groups) + &preview))?;
             }
             return Ok(exit);
         }
         let tell = || {
             tell_bridged(&plan, &watching);
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+            preview.iter().flat_map(MergePreview::warnings).for_each(|warning| watching.warn(&warning));
             let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
             if predicted.grows() {
                 watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
@@ -230,13 +247,21 @@ pub(super) fn merge(
             }
             return Ok(exit);
         }
-        let done = raddle_merge::merge_through(&plan, watch, team.ranks(), io).map_err(failed)?;
+        if let Some(preview) = &mut preview {
+            let begun = if team.leads() { preview.begin(options) } else { Ok(()) };
+            team.agree("begin the preview", begun)?;
+        }
+        let companion = preview.as_ref().map(|preview| preview as &dyn Companion);
+        let done =
+            raddle_merge::merge_through(&plan, watch, team.ranks(), Through { io, companion }).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
-        running.write_report(&Foretold { report: &done, prediction: predicted })?;
+        let accompanied = Accompanied::new(&done, preview.as_ref());
+        running.write_report(&Foretold { accompanied: &accompanied, prediction: predicted })?;
         if !running.telling.quiet {
             let made = keys::made(&plan.made);
             let made = if made.is_empty() { made } else { format!("  {made}\n") };
-            print(&(report::merged(&done) + &made))?;
+            let preview = accompanied.preview().map_or(String::new(), preview_text::written);
+            print(&(report::merged(&done) + &made + &preview))?;
         }
         Ok(exit)
     })

@@ -4,7 +4,8 @@ use super::merge::{How, merge};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::SortingArgs, io::IoArgs, layout::LayoutArgs, output::OutputArgs, running::RunningArgs, stripes::StripesArgs,
+    inputs::SortingArgs, io::IoArgs, layout::LayoutArgs, output::OutputArgs, preview::PreviewArgs,
+    running::RunningArgs, stripes::StripesArgs,
 };
 use crate::team::Team;
 use raddle_merge::options::MergeOptions;
@@ -26,6 +27,8 @@ pub struct RechunkArgs {
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
+    preview: PreviewArgs,
+    #[command(flatten)]
     running: RunningArgs,
 }
 
@@ -43,6 +46,7 @@ pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     arguments.layout.apply(&mut options)?;
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
-    let how = How { dry_run: arguments.output.dry_run, part: None, io: &arguments.io };
+    let (io, preview) = (&arguments.io, &arguments.preview);
+    let how = How { dry_run: arguments.output.dry_run, part: None, io, preview };
     merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
 }

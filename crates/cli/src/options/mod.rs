@@ -11,6 +11,7 @@ pub mod layout;
 pub mod measuring;
 pub mod output;
 pub mod placing;
+pub mod preview;
 pub mod profile;
 pub mod reader;
 pub mod running;

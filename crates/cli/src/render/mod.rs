@@ -11,6 +11,7 @@ pub mod keys;
 pub mod measurement;
 pub mod picture;
 pub mod plan;
+pub mod preview;
 pub mod references;
 pub mod report;
 pub mod simulation;

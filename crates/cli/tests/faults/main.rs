@@ -14,6 +14,7 @@ mod killing;
 mod limits;
 mod parts;
 mod power;
+mod preview;
 mod rounds;
 mod stale;
 mod workload;

@@ -116,7 +116,7 @@ impl Workload {
     }
 
     /// What comes of `raddle` with these arguments, which write `out/out.h5` from what `make` makes in `in/`.
-    fn of(arguments: &[&'static str], make: impl FnOnce(&Path)) -> Self {
+    pub fn of(arguments: &[&'static str], make: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shim compares with what the kernel says.
         let root = folder.path().canonicalize().unwrap();
@@ -172,7 +172,9 @@ impl Workload {
     /// Empties `out/` but for an old file under the output's name.
     pub fn reset(&self) {
         for name in self.left() {
-            std::fs::remove_file(self.root.join("out").join(name)).unwrap();
+            let path = self.root.join("out").join(name);
+            let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            removed.unwrap();
         }
         std::fs::write(self.output(), OLD).unwrap();
     }

@@ -6,7 +6,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
 use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
-use raddle_merge::{Align, Compress, Io, MergeError, MergeOptions, Watch, merge_through, plan_among};
+use raddle_merge::{Align, Compress, Io, MergeError, MergeOptions, Through, Watch, merge_through, plan_among};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -74,7 +74,12 @@ fn run_by(writes: Writes, size: usize, inputs: &[PathBuf], options: &MergeOption
             Each => Io::Posix,
             Together => Io::Shared(&ByRounds),
         };
-        merge_through(&plan, &Watch { observer: &observer, cancel: &cancel }, ranks, io)
+        merge_through(
+            &plan,
+            &Watch { observer: &observer, cancel: &cancel },
+            ranks,
+            Through { io, ..Through::default() },
+        )
     })
 }
 

@@ -1,0 +1,60 @@
+//! What is made for looking at the output, in the same pass.
+
+use std::path::{Path, PathBuf};
+
+/// Most samples of a dataset unless said otherwise: a screen of 2048 x 2048, a volume of 161 along each axis.
+const DEFAULT_SAMPLES: u64 = 1 << 22;
+
+/// Options about previews.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Preview")]
+pub struct PreviewArgs {
+    /// Write a small IDX dataset of each array of two to five axes, in the same pass [default folder: OUT.preview]
+    ///
+    /// It holds every 2nd, 4th, 8th... element along each axis, and can be read at any coarser resolution: raddle idx view, idx
+    /// read, OpenVisus. Arrays of numbers with two axes of 32 elements or more have one.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    preview: Option<Option<PathBuf>>,
+
+    /// Most samples of each dataset of the preview, at least 1024; all take at most a quarter of --memory [default: 4194304]
+    #[arg(long, value_name = "N", requires = "preview", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::LEAST_SAMPLES..))]
+    preview_samples: Option<u64>,
+}
+
+/// Endings of names of HDF5 files; any other is part of the name, as in `run.2024`.
+const ENDINGS: [&str; 6] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4"];
+
+/// The folder of a preview whose name is not given.
+fn beside(output: &Path) -> PathBuf {
+    let has_ending = output.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+    let stem = if has_ending { output.file_stem() } else { output.file_name() };
+    let mut name = stem.unwrap_or_default().to_owned();
+    name.push(".preview");
+    output.with_file_name(name)
+}
+
+impl PreviewArgs {
+    /// The folder of the preview of `output`, if one is asked for.
+    pub fn folder(&self, output: &Path) -> Option<PathBuf> {
+        let named = self.preview.as_ref()?;
+        Some(named.clone().unwrap_or_else(|| beside(output)))
+    }
+
+    /// Most samples of a dataset.
+    pub fn max_samples(&self) -> u64 {
+        self.preview_samples.unwrap_or(DEFAULT_SAMPLES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_previews() {
+        for (output, folder) in [("a/out.h5", "a/out.preview"), ("run.2024", "run.2024.preview"), ("x.nc", "x.preview")]
+        {
+            assert_eq!(beside(Path::new(output)), Path::new(folder));
+        }
+    }
+}

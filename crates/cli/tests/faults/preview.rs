@@ -1,0 +1,151 @@
+//! `raddle merge --preview`: whatever call fails or is the last one, a preview that is there is that of the output beside it, and
+//! the same command comes to both.
+
+use crate::workload::{GOES_ON, OLD, Outcome, Workload};
+use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+use raddle_testing::faults::{Action, CHANGING, Fault};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const ENOSPC: i32 = 28;
+const COLUMNS: u64 = 64;
+const CHUNK_ROWS: u64 = 256;
+const CHUNKS: u64 = 12;
+
+/// Files below a folder, by path.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(folder: &Path) -> Files {
+    let mut found = Files::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                // Where removing fails it stays, and locks nobody out.
+                false if path.extension().is_some_and(|ending| ending == "raddle-lock") => {}
+                false => drop(found.insert(path.clone(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+/// A file with one array, whose values are its own.
+fn make(path: &Path, seed: u64) {
+    let mut file = StockFile::create(path).unwrap();
+    let dims = vec![CHUNKS * CHUNK_ROWS, COLUMNS];
+    let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape: vec![CHUNK_ROWS, COLUMNS], gzip_level: 1 };
+    let mut dataset = file.create_dataset(b"/map", &spec).unwrap();
+    for chunk in 0..CHUNKS {
+        let first = (seed * CHUNKS + chunk) << 14;
+        let numbers = (0..CHUNK_ROWS * COLUMNS).map(|number| ((first | number) as u32).wrapping_mul(2_654_435_761));
+        let raw: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+        dataset.write_chunk(&[chunk * CHUNK_ROWS, 0], &raw, 1).unwrap();
+    }
+    drop(dataset);
+    file.finish().unwrap();
+}
+
+/// A merge with a preview over an older output that has one, and what is right.
+struct Previewed {
+    workload: Workload,
+    right: Files,
+}
+
+impl Previewed {
+    fn new() -> Self {
+        let arguments = ["merge", "in", "-o", "out/out.h5", "-f", "--progress", "never", "-j", "1", "-c", "fast"];
+        let preview = ["--preview", "--preview-samples", "4096"];
+        let workload = Workload::of(&[&arguments[..], &preview].concat(), |inputs| {
+            (0..2).for_each(|file| make(&inputs.join(format!("{file}.h5")), file));
+        });
+        let right = files(&workload.root().join("out/out.preview"));
+        assert!(right.len() == 2, "{right:?}");
+        Self { workload, right }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.workload.root().join("out/out.preview")
+    }
+
+    fn reset(&self) {
+        self.workload.reset();
+        std::fs::create_dir_all(self.folder().join("map")).unwrap();
+        std::fs::write(self.folder().join("map.idx"), OLD).unwrap();
+        std::fs::write(self.folder().join("map/0000.bin"), OLD).unwrap();
+    }
+
+    /// Whether the merge is published; where there is a preview, it is of the output that is there.
+    fn is_published(&self, context: &dyn std::fmt::Debug) -> bool {
+        let is_published = self.workload.is_right_or_untouched(context);
+        let found = files(&self.folder());
+        let is_old = found.len() == 2 && found.values().all(|bytes| bytes == OLD);
+        let fits = if is_published { found == self.right } else { is_old };
+        assert!(fits || found.is_empty(), "{context:?}: published {is_published}, the preview is not of it");
+        is_published
+    }
+
+    /// The same command comes to both, and nothing else is left. What it told.
+    fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
+        let again = self.workload.run(self.workload.command());
+        assert_eq!(again.code, 0, "{context:?}: {}", again.told);
+        assert!(self.is_published(context) && files(&self.folder()) == self.right, "{context:?}: {}", again.told);
+        assert_eq!(self.workload.left(), ["out.h5", "out.preview"], "{context:?}: something is left");
+        again.told
+    }
+
+    /// Strikes at every call and lets `look` see each outcome; how many there were, and how many runs behind them went on from
+    /// something.
+    fn struck_at_every_call(&self, action: &Action, look: impl Fn(&Outcome, bool)) -> (u64, u64) {
+        let (mut runs, mut resumed) = (0, 0);
+        for at in 1.. {
+            self.reset();
+            let fault = Fault { calls: CHANGING, at, sticky: false, action: action.clone() };
+            let outcome = self.workload.run_with(&fault, "out");
+            let context = (&fault, &outcome);
+            if outcome.struck.is_empty() {
+                assert_eq!(outcome.code, 0, "{context:?}");
+                break;
+            }
+            runs += 1;
+            let is_published = self.is_published(&context);
+            look(&outcome, is_published);
+            resumed += u64::from(self.assert_goes_on(&context).contains(GOES_ON));
+        }
+        (runs, resumed)
+    }
+}
+
+#[test]
+fn a_preview_killed_at_any_call_is_of_its_output_and_made_again() {
+    let previewed = Previewed::new();
+    let (runs, resumed) = previewed.struck_at_every_call(&Action::Kill, |outcome, _| assert_eq!(outcome.code, -9));
+    assert!(runs > 30 && resumed > 10, "{resumed} of {runs} runs went on");
+}
+
+#[test]
+fn a_call_that_fails_leaves_the_older_output_with_its_preview() {
+    let previewed = Previewed::new();
+    let (runs, _) = previewed.struck_at_every_call(&Action::Fail(ENOSPC), |outcome, is_published| {
+        let left = previewed.workload.left();
+        let hidden = |name: &&std::ffi::OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with(".out.preview") && !name.ends_with("-lock")
+        };
+        let removing = outcome.struck.iter().any(|call| call.starts_with("unlink"));
+        match outcome.code {
+            0 => assert!(is_published, "{outcome:?}"),
+            5 => {
+                let says_complete = outcome.told.contains("complete");
+                assert!(is_published == says_complete, "{outcome:?}");
+                let has_old = files(&previewed.folder()).values().any(|bytes| bytes == OLD);
+                assert!(is_published || has_old, "{outcome:?}: the older preview is gone");
+            }
+            code => panic!("{code}: {outcome:?}"),
+        }
+        assert!(removing || left.iter().find(hidden).is_none(), "{outcome:?}: {left:?}");
+    });
+    assert!(runs > 30, "{runs}");
+}

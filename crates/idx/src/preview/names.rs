@@ -1,0 +1,50 @@
+//! Names of the datasets of a preview: from paths, which may hold any byte, to files that every system takes.
+//!
+//! Invariant: names of one list are distinct, and functions of the list alone.
+
+use std::collections::HashSet;
+
+/// Longest name before its number: ending, number and hidden names beside it stay below the 255 bytes of Linux.
+const LONGEST: usize = 100;
+
+/// What stays of text in names of files and fields.
+pub(super) fn plain(text: &str) -> String {
+    let kept = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    text.chars().map(|character| if kept(character) { character } else { '_' }).collect()
+}
+
+/// One name per path: `/` becomes `.`, what is not a letter, digit, `_` or `-` becomes `_`; names that meet get a number.
+pub(super) fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let name = |path: &str| {
+        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
+        let whole = parts.join(".");
+        // The end of a path tells more than its begin. All is ASCII by now.
+        let kept = &whole[whole.len().saturating_sub(LONGEST)..];
+        let kept = kept.trim_start_matches(['.', '-']);
+        let first = if kept.is_empty() { "array".to_owned() } else { kept.to_owned() };
+        let numbered = (2u64..).map(|number| format!("{first}-{number}"));
+        let mut free = std::iter::once(first.clone()).chain(numbered).skip_while(|name| taken.contains(name));
+        // The numbers do not end.
+        let name = free.next().unwrap_or(first.clone());
+        taken.insert(name.clone());
+        name
+    };
+    paths.map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_and_distinct() {
+        let long = format!("/{}/end", "a".repeat(300));
+        let paths =
+            ["/fields/rho", "/fields.rho", "/fields-rho", "/fields_rho", "/ü%04x $(x)", "/../..", "/-rf", "/", &long];
+        let names = of_paths(paths.into_iter());
+        assert_eq!(names[..4], ["fields.rho", "fields_rho", "fields-rho", "fields_rho-2"]);
+        assert_eq!(names[4..8], ["__04x___x_", "__.__", "rf", "array"]);
+        assert!(names[8].ends_with("a.end") && names[8].len() == LONGEST);
+    }
+}

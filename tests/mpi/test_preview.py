@@ -1,0 +1,62 @@
+"""``merge --preview`` on ranks: the preview of one process, byte for byte."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from conftest import GOES_ON
+
+
+@pytest.fixture
+def cubes(tmp_path):
+    """Two inputs with arrays of three and two axes."""
+    paths = []
+    (tmp_path / "in").mkdir(exist_ok=True)
+    for seed in (1, 2):
+        path = tmp_path / "in" / f"cube{seed}.h5"
+        random = np.random.default_rng(seed)
+        with h5py.File(path, "w") as file:
+            cube = random.random((60 + seed, 64, 50), np.float32)
+            file.create_dataset("cube", data=cube, chunks=(4, 64, 50), compression="gzip")
+            file.create_dataset("map", data=random.integers(0, 9, (300, 40)).astype(">i2"), chunks=(7, 40))
+        paths.append(path)
+    return paths
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("options", [[], ["-c", "keep"], ["--for", "random"]])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_the_preview_of_one_process(ranks, alone, cubes, tmp_path, size, options):
+    options = [*options, "--preview-samples", 20_000, "-q"]
+    alone("merge", *cubes, "-o", "one.h5", "--preview", *options)
+    ranks(size, "merge", *cubes, "-o", "all.h5", "--preview", *options, "--report", "all.json")
+    assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
+    assert files_of(tmp_path / "all.preview") == files_of(tmp_path / "one.preview")
+    assert len(files_of(tmp_path / "all.preview")) == 4
+    assert len(json.loads((tmp_path / "all.json").read_text())["preview"]["datasets"]) == 2
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
+    (tmp_path / "all.preview").mkdir()
+    _, err = ranks(3, "merge", *cubes, "-o", "all.h5", "--preview", "-q", expect=5)
+    assert err.count("error:") == 1 and "all.preview exists" in err
+    assert not (tmp_path / "all.h5").exists()
+    _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview=look", "--io", "collective", "-q", expect=2)
+    assert err.count("error:") == 1 and "--preview is of values that raddle moves" in err
+
+
+def test_other_ranks_go_on_and_look_again_at_what_is_kept(ranks, alone, cubes, tmp_path):
+    options = ["--preview-samples", 20_000, "--progress", "never", "-c", "none"]
+    alone("merge", *cubes, "-o", "one.h5", "--preview", *options)
+    _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview", *options, expect=5, shell="ulimit -f 1800")
+    assert "finished chunks are kept" in err
+    assert sorted(path.name for path in tmp_path.glob("*all*")) == [".all.h5.raddle-journal", ".all.h5.raddle-part"]
+    _, err = ranks(3, "merge", *cubes, "-o", "all.h5", "--preview", *options)
+    assert err.count(GOES_ON) == 1
+    assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
+    assert files_of(tmp_path / "all.preview") == files_of(tmp_path / "one.preview")
