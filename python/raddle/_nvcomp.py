@@ -1,7 +1,7 @@
 """nvCOMP's batched inflate, called through its C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
 
-The C interface, for nvCOMP's classes for Python allocate what they inflate to and tell no status of single streams. Of nvCOMP
-nothing is included: the package nvidia-libnvcomp brings the library.
+The C interface, for nvCOMP's classes for Python tell no status of single streams. Of nvCOMP nothing is included: the package
+nvidia-libnvcomp-cu12 brings the library.
 """
 
 from __future__ import annotations
