@@ -127,6 +127,8 @@ def test_openvisus_reads_it(raddle, inputs, tmp_path):
             wanted = lattice(file[header["preview of"]][()], header["preview spacing"])
             dataset = openvisus.LoadDataset(str(path))
             assert np.array_equal(np.asarray(dataset.read()).reshape(wanted.shape), wanted)
+            if wanted.ndim > 3:
+                continue
             # It lies where the merged array does: sample i at i times the spacing.
             placed = dataset.db.getDatasetBounds().toAxisAlignedBox()
             steps = [int(step) for step in header["preview spacing"].split()]

@@ -5,7 +5,6 @@ import json
 import h5py
 import numpy as np
 import pytest
-from conftest import GOES_ON
 
 
 @pytest.fixture
@@ -48,16 +47,3 @@ def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
     assert not (tmp_path / "all.h5").exists()
     _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview=look", "--io", "collective", "-q", expect=2)
     assert err.count("error:") == 1 and "--preview is of values that raddle moves" in err
-
-
-def test_ranks_go_on_and_look_again_at_what_is_kept(ranks, alone, cubes, tmp_path):
-    options = ["--preview-samples", 20_000, "--progress", "never", "-c", "none"]
-    alone("merge", *cubes, "-o", "one.h5", "--preview", *options)
-    # A process without a launcher: the limit would also be that of MPI's own files.
-    _, err = ranks(0, "merge", *cubes, "-o", "all.h5", "--preview", *options, expect=5, shell="ulimit -f 1800")
-    assert "finished chunks are kept" in err
-    assert sorted(path.name for path in tmp_path.glob("*all*")) == [".all.h5.raddle-journal", ".all.h5.raddle-part"]
-    _, err = ranks(3, "merge", *cubes, "-o", "all.h5", "--preview", *options)
-    assert err.count(GOES_ON) == 1
-    assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
-    assert files_of(tmp_path / "all.preview") == files_of(tmp_path / "one.preview")
