@@ -36,6 +36,8 @@ with h5py.File(sys.argv[1], "w") as file:
 MANY = 4000
 # Numbers of datasets whose instructions are counted: their difference is what a dataset takes.
 COUNTED = [200, 600]
+# Without what makes equal runs count differently: drawn hashes, and threads of numpy's that spin while they wait.
+STEADY = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def interval(ratios, resamples=2000):
@@ -65,7 +67,7 @@ def instructions(command, variables, folder):
     """Instructions of a command, as callgrind counts them; of a fixed hash seed they are the same each time."""
     told = folder / "callgrind.out"
     words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={told}", *shlex.split(command)]
-    subprocess.run(words, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "0", **variables})
+    subprocess.run(words, check=True, capture_output=True, env={**os.environ, **STEADY, **variables})
     summary = next(line for line in told.read_text().splitlines() if line.startswith(("summary:", "totals:")))
     return int(summary.split()[1])
 
