@@ -72,23 +72,23 @@ impl<'a> StepFiles<'a> {
         Ok(opened)
     }
 
-    /// Has the file flushed if that is worth it.
-    fn note_written(&self, number: u32, file: &Arc<File>, len: usize) {
+    /// Writes `bytes` at `address`, and has the file flushed if that is worth it by now.
+    fn put(&self, number: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let file = self.open(number)?;
+        file.write_all_at(bytes, address)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { written, flusher, .. } = &mut *state;
         let unflushed = written.entry(number).or_default();
-        *unflushed += len as u64;
-        if *unflushed >= WORTH_LEN_BYTES && flusher.flush(number, file) {
+        *unflushed += bytes.len() as u64;
+        if *unflushed >= WORTH_LEN_BYTES && flusher.flush(number, &file) {
             *unflushed = 0;
         }
+        Ok(())
     }
 
     /// Writes `bytes` of a block at `address`.
     pub(crate) fn write(&self, file: usize, address: u64, bytes: &[u8]) -> Result<()> {
-        let open = self.open(file as u32).map_err(self.failed(file, "open"))?;
-        open.write_all_at(bytes, address).map_err(self.failed(file, "write"))?;
-        self.note_written(file as u32, &open, bytes.len());
-        Ok(())
+        self.put(file as u32, address, bytes).map_err(self.failed(file, "write"))
     }
 
     /// Writes the tables of a file: the records of its blocks, by ascending address.
@@ -121,11 +121,7 @@ impl Sink for StepFiles<'_> {
     }
 
     fn write_file_at(&self, file: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
-        let written = self.open(file).and_then(|open| {
-            open.write_all_at(bytes, address)?;
-            self.note_written(file, &open, bytes.len());
-            Ok(())
-        });
+        let written = self.put(file, address, bytes);
         written.map_err(|cause| named(&self.path(file as usize), &cause))
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
+const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const SHAPE: [u64; 3] = [20, 30, 25];
 const BITS_PER_BLOCK: u32 = 9;
@@ -200,4 +201,37 @@ fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_fails() {
 #[test]
 fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_is_the_last() {
     strike(&Action::Kill, 2, Kind::Zarr);
+}
+
+/// Long files are flushed while they are written. The system tells the failure of a flush once: the fsync at the end does not
+/// meet it again.
+#[test]
+fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("out")).unwrap();
+    let shape = [96, 256, 256];
+    let values = vec![7; shape.iter().product::<u64>() as usize * 4];
+    std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &shape), values].concat()).unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
+    command.current_dir(&root).args([
+        "idx",
+        "write",
+        "new.npy",
+        "-o",
+        "out/d.idx",
+        "-c",
+        "none",
+        "--progress",
+        "never",
+    ]);
+    let fault = Fault { calls: "fdatasync", at: 1, sticky: false, action: Action::Fail(EIO) };
+    let log = root.join("log");
+    faults::arm(&mut command, &fault, &root.join("out"), &log);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(faults::struck(&log).len(), 1, "{told}");
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(told.contains("Input/output error") && told.contains("0000.bin"), "{told}");
+    assert_eq!(std::fs::read_dir(root.join("out")).unwrap().count(), 0, "{told}");
 }
