@@ -1,7 +1,7 @@
 """Arrays that are about to be read into.
 
-The kernel clears every new page before it is written. In pages of 4 KiB that takes as long as half of the inflating;
-numpy asks for large pages (2 MiB) where an array has 4 MiB or more, so smaller ones that are read together share memory.
+The kernel clears every new page before it is written, which costs less in large pages (2 MiB). numpy asks for these
+where an array has 4 MiB or more, so smaller ones that are read together share memory.
 """
 
 from __future__ import annotations

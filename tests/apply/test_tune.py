@@ -147,6 +147,7 @@ def test_ranks_that_are_not_to_be_had(raddle, ranks, tmp_path):
     assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", **ranks).stdout
     absent = raddle(*words, "--hdf5", PARALLEL, "--mpirun", "/absent/mpirun", **ranks).stdout
     assert "/absent/mpirun, which is not there" in absent
+    assert "give more --time" not in absent, "time is not what was missing"
     other = tmp_path / "other"
     other.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
     other.chmod(0o755)

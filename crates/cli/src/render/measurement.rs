@@ -101,7 +101,7 @@ fn notes(findings: &Findings) -> String {
         None => {}
     }
     let blocks = findings.arms[0].arm.runs.iter().flatten().count();
-    let has_settings = findings.arms.iter().skip(1).any(|finding| finding.arm.fault.is_none());
+    let has_settings = findings.arms[1..].iter().any(|finding| finding.arm.fault.is_none());
     if blocks < LEAST_BLOCKS && has_settings {
         text.push_str(&format!(
             "  time for {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give more --time, or compare less\n"
