@@ -91,7 +91,7 @@ fn where_nothing_can_be_told_nothing_is_written() {
 fn limits_keep_a_setting_out() {
     let folder = with_workload();
     let limited = ["tune", "rows.toml", "-o", "mine.toml", "--max-memory", "1MiB", "--blocks", "5", "-q"];
-    // Where equal runs differ, as beside a neighbour, nothing is told; what is told then is told of another try.
+    // Where equal runs differ, as beside a neighbour, little is told; what is told then is told of another try.
     let told = (0..4)
         .map(|_| outcome(folder.path(), &limited))
         .find(|(_, told, _)| !told.contains("two equal defaults differ"));
@@ -109,6 +109,7 @@ fn what_cannot_be_measured_is_said() {
         (&["bench", "rows.toml", "--hdf5", "."], 2, "a folder"),
         (&["bench", "rows.toml", "--only", "columns"], 2, "it has rows"),
         (&["bench", "absent.toml"], 2, "occam-2005"),
+        (&["bench", "rows.toml", "--margin", "0"], 2, "from 1 to 50"),
         (&["tune", "rows.toml", "-o", "absent/mine.toml"], 5, "absent/mine.toml"),
         (&["plan", ".", "--profile", "rows.toml"], 3, "not a profile"),
         (&["plan", ".", "--profile", "auto"], 2, "raddle tune"),

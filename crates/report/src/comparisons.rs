@@ -13,8 +13,6 @@ const ROW: f64 = 18.0;
 const MOST_CURVES: usize = 6;
 /// Bars of a list.
 const MOST_BARS: usize = 60;
-/// Half of what is called no effect.
-const MARGIN: f64 = 0.05;
 
 /// Colours and words of verdicts.
 const VERDICTS: [(&str, &str, &str); 4] = [
@@ -112,9 +110,10 @@ pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     );
     let mut figure = Figure::new("sweep", "Settings against the default", caption);
     let bounds = known.iter().flat_map(|(_, estimate)| [estimate.ratio, estimate.interval[0], estimate.interval[1]]);
-    let axis = Axis::of(bounds.chain([1.0 - 2.0 * MARGIN, 1.0 + 2.0 * MARGIN]), WIDTH - 44.0);
+    let margin = findings.margin;
+    let axis = Axis::of(bounds.chain([1.0 - 2.0 * margin, 1.0 + 2.0 * margin]), WIDTH - 44.0);
     let foot = known.len() as f64 * ROW + 4.0;
-    for value in [1.0 - MARGIN, 1.0, 1.0 + MARGIN] {
+    for value in [1.0 - margin, 1.0, 1.0 + margin] {
         figure.line([axis.at(value), 0.0, axis.at(value), foot]);
     }
     for (at, (finding, estimate)) in known.iter().enumerate() {

@@ -86,8 +86,10 @@ pub struct Findings {
     pub metric: String,
     /// Variation of elapsed times of equal runs.
     pub wall_variation: f64,
-    /// Whether equal runs differed so much that nothing can be told.
-    pub is_noise: bool,
+    /// Effects below this share are none; 0 where it is not said.
+    pub margin: f64,
+    /// Where equal runs differed, the factor below which nothing is told.
+    pub doubt: Option<f64>,
     /// The default, then what was compared with it.
     pub arms: Vec<Finding>,
 }

@@ -38,8 +38,10 @@ fn of_experiment(experiment: &Experiment) -> String {
     let sweep = &experiment.sweep;
     let mut text = String::new();
     text.extend(experiment.paper.as_ref().map(|paper| format!("<p class=\"soft\">The paper: {}</p>\n", html(paper))));
-    if sweep.is_noise {
-        text.push_str("<p>Two equal defaults differed: on this machine, then, nothing can be told.</p>\n");
+    if let Some(doubt) = sweep.doubt {
+        text.push_str(&format!(
+            "<p>Two equal defaults differed: on this machine, then, nothing can be told below {doubt:.2} times.</p>\n"
+        ));
     }
     if sweep.metric == "cpu_s" {
         let variation = 100.0 * sweep.wall_variation;

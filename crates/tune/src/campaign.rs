@@ -1,30 +1,21 @@
-//! An experiment carried out: blocks of runs in drawn order until enough is known, and what they say.
+//! An experiment carried out: blocks of runs in drawn order until enough is known.
 //!
-//! Not for starting processes (`runner`) nor for choosing what to compare (`search`). Invariants: in a block all arms get
-//! the same values; every arm is compared with the default of its own blocks only; a block that was cut short counts for
-//! the arms that ran in it together with the default. One more arm, the sentinel, is the default once again: what differs
-//! between the two is noise, and arms are compared with both, whose mean has less of it.
+//! Not for starting processes (`runner`) nor for choosing what to compare (`search`). Invariant: in a block all arms get
+//! the same values. One more arm, the sentinel, is the default once again: what differs between the two is noise, and
+//! arms are compared with both, whose mean has less of it.
 
 use crate::error::{Result, TuneError};
+use crate::findings::{Arm, Fault, Findings, compare, metric_of};
 use crate::kernel::{Kernel, Verify};
-use crate::knob::Settings;
-use crate::profile::Metric;
 use crate::runner::{Executor, Scratch};
-use crate::statistics::{self, Estimate, StopRule, Verdict};
-use crate::worker::{Answer, Outcome, Request};
+use crate::statistics::{self, StopRule};
+use crate::worker::{Answer, Request};
 use crate::workload::Candidate;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Stage};
 use raddle_core::random::Random;
-use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Instant;
-
-/// Elapsed times of the default that vary more than this are of no use: a laptop with a browser, a shared node.
-pub const LARGEST_VARIATION: f64 = 0.15;
-
-/// The sentinel may differ from the default by this much before the whole experiment is called noise.
-const SENTINEL_MARGIN: f64 = 0.10;
+use std::time::{Duration, Instant};
 
 /// How an experiment is carried out.
 #[derive(Debug, Clone)]
@@ -37,7 +28,7 @@ pub struct Conditions {
     pub syncs: bool,
     /// When an arm has run often enough.
     pub rule: StopRule,
-    /// No block begins after this.
+    /// No block begins that would end after this, if it took as long as the one before.
     pub deadline: Option<Instant>,
 }
 
@@ -53,119 +44,71 @@ pub struct Bench<'a> {
     pub cancel: &'a CancelToken,
 }
 
-/// An arm and its runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Arm {
-    /// What was run.
-    pub candidate: Candidate,
-    /// One per block; none for blocks that it did not run in.
-    pub runs: Vec<Option<Outcome>>,
-    /// Why it was not run any more, if it could not be.
-    pub fault: Option<Fault>,
-}
-
-/// Why an arm cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// The library, the machine or the file system does not have a setting.
-    NotApplicable(String),
-    /// A run failed.
-    Failed(String),
-}
-
-/// What an experiment says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Findings {
-    /// What was compared.
-    pub metric: Metric,
-    /// Variation of the default's elapsed times.
-    pub wall_variation: f64,
-    /// Variation of its processor times.
-    pub cpu_variation: f64,
-    /// The sentinel against the default.
-    pub sentinel: Option<Estimate>,
-    /// Whether the sentinel differs from the default so much that nothing can be told.
-    pub is_noise: bool,
-    /// Whether runs that write files of a program's own wrote the same values; absent where that was not asked.
-    pub values: Option<Values>,
-    /// Arms, the default first, without the sentinel.
-    pub arms: Vec<Finding>,
-}
-
-/// What was found of the values that a program wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Values {
-    /// All runs whose times count wrote the same.
-    Equal,
-    /// They differ from run to run, also with the defaults.
-    Vary,
-}
-
-/// What an experiment says of one arm.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// Arm.
-    pub arm: Arm,
-    /// By [`Findings::metric`]; of the default itself nothing.
-    pub estimate: Option<Estimate>,
-    /// Elapsed time against the default.
-    pub wall: Option<Estimate>,
-    /// Processor time against the default.
-    pub cpu: Option<Estimate>,
-    /// Medians of its runs.
-    pub medians: Option<Medians>,
-    /// File length against that of the default.
-    pub inflation: Option<f64>,
-    /// Verdict; of the default none.
-    pub verdict: Option<Verdict>,
-    /// What the verdict would be if nothing else were compared: one of twenty arms without effect is called something by
-    /// chance, which [`Finding::verdict`] takes into account.
-    pub alone: Option<Verdict>,
-}
-
-/// Medians over runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Medians {
-    /// Elapsed seconds.
-    pub wall_s: f64,
-    /// Processor seconds.
-    pub cpu_s: f64,
-    /// Read calls.
-    pub read_calls: Option<f64>,
-    /// Write calls.
-    pub write_calls: Option<f64>,
-    /// Length of the file.
-    pub file_len_bytes: f64,
-    /// Most memory.
-    pub peak_rss_bytes: Option<f64>,
-}
-
 /// Carries out an experiment on `candidates`, the first of which is the default.
 ///
 /// # Errors
 /// If runs cannot be tried at all, the default fails, or the whole is cancelled.
 pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Bench<'_>) -> Result<Findings> {
-    let Some(default) = candidates.first() else { return Err(TuneError::NothingToCompare) };
-    let arm = |candidate: &Candidate| Arm { candidate: candidate.clone(), runs: Vec::new(), fault: None };
-    // The sentinel is arm 1.
-    let sentinel = Candidate { name: "sentinel".to_owned(), ..default.clone() };
-    let mut arms: Vec<Arm> = [default, &sentinel].into_iter().chain(&candidates[1..]).map(arm).collect();
-    for block in 0..conditions.rule.most_blocks {
-        let metric = metric_of(&arms);
-        let is_over = conditions.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let left = |arm: &Arm| {
+    let mut campaign = Campaign::of(candidates)?;
+    campaign.go_on(conditions, bench)?;
+    Ok(campaign.findings(conditions))
+}
+
+/// An experiment under way: it can be told what it says so far, and go on when there is time again.
+#[derive(Debug)]
+pub struct Campaign {
+    /// The default, the sentinel, the others.
+    arms: Vec<Arm>,
+}
+
+impl Campaign {
+    /// An experiment on `candidates`, the first of which is the default. Nothing was run.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn of(candidates: &[Candidate]) -> Result<Self> {
+        let Some(default) = candidates.first() else { return Err(TuneError::NothingToCompare) };
+        let arm = |candidate: &Candidate| Arm { candidate: candidate.clone(), runs: Vec::new(), fault: None };
+        let sentinel = Candidate { name: "sentinel".to_owned(), ..default.clone() };
+        Ok(Self { arms: [default, &sentinel].into_iter().chain(&candidates[1..]).map(arm).collect() })
+    }
+
+    /// The arms that have not run often enough.
+    pub fn open(&self, rule: &StopRule) -> Vec<usize> {
+        let (arms, metric) = (&self.arms, metric_of(&self.arms));
+        let is_open = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
-            let found = compare(&arms, arm, metric, &conditions.rule);
-            arm.fault.is_none() && !conditions.rule.is_done(blocks, found.as_ref(), candidates.len() - 1)
+            let found = compare(arms, arm, metric, rule);
+            arm.fault.is_none() && !rule.is_done(blocks, found.as_ref(), arms.len() - 2)
         };
-        let waiting: Vec<usize> = (2..arms.len()).filter(|place| left(&arms[*place])).collect();
-        if waiting.is_empty() || is_over {
-            break;
+        (2..arms.len()).filter(|place| is_open(&arms[*place])).collect()
+    }
+
+    /// Runs blocks until no arm is open or time is over.
+    ///
+    /// # Errors
+    /// As [`carry_out`].
+    pub fn go_on(&mut self, conditions: &Conditions, bench: &Bench<'_>) -> Result<()> {
+        let mut last_took = Duration::ZERO;
+        for block in self.arms[0].runs.len()..conditions.rule.most_blocks {
+            let began = Instant::now();
+            let open = self.open(&conditions.rule);
+            if open.is_empty() || conditions.deadline.is_some_and(|deadline| began + last_took >= deadline) {
+                break;
+            }
+            if !self.run_block(block, &open, conditions, bench)? {
+                break;
+            }
+            last_took = began.elapsed();
         }
-        let running: Vec<usize> = [0, 1].into_iter().chain(waiting).collect();
-        for arm in &mut arms {
+        Ok(())
+    }
+
+    /// Runs the default, the sentinel and `open` in drawn order; whether there is an experiment at all.
+    fn run_block(&mut self, block: usize, open: &[usize], conditions: &Conditions, bench: &Bench<'_>) -> Result<bool> {
+        let arms = &mut self.arms;
+        let running: Vec<usize> = [0, 1].iter().chain(open).copied().collect();
+        for arm in &mut *arms {
             arm.runs.push(None);
         }
         for place in statistics::order_of_block(conditions.seed, block as u64, running.len()) {
@@ -175,14 +118,19 @@ pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Benc
                 Some(fault @ Fault::NotApplicable(_)) => {
                     // Without its default there is no experiment.
                     arms.iter_mut().for_each(|arm| (arm.fault, arm.runs) = (Some(fault.clone()), Vec::new()));
-                    return Ok(findings(arms, conditions));
+                    return Ok(false);
                 }
                 None => {}
             }
         }
-        check_values(&mut arms, block)?;
+        check_values(arms, block)?;
+        Ok(true)
     }
-    Ok(findings(arms, conditions))
+
+    /// What it says so far.
+    pub fn findings(&self, conditions: &Conditions) -> Findings {
+        Findings::of(&self.arms, &conditions.rule)
+    }
 }
 
 /// Whether the runs of a block wrote the same values as the default: an arm that did not is not run any more.
@@ -224,140 +172,14 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
     Ok(())
 }
 
-fn value(outcome: &Outcome, metric: Metric) -> f64 {
-    match metric {
-        Metric::WallS => outcome.wall_s(),
-        Metric::CpuS => outcome.cpu_s(),
-        Metric::Calls => outcome.calls.map_or(0.0, |calls| (calls.read + calls.write) as f64),
-    }
-}
-
-/// `arm` against the default of its own blocks: the geometric mean of both runs of it, which has half of the noise of one.
-/// The sentinel, one of the two, is compared with the other.
-fn compare(arms: &[Arm], arm: &Arm, metric: Metric, rule: &StopRule) -> Option<Estimate> {
-    let (default, sentinel) = (&arms[0], &arms[1]);
-    let is_sentinel = std::ptr::eq(arm, sentinel);
-    let pairs = (0..arm.runs.len()).filter_map(|block| {
-        let of = |arm: &Arm| Some(value(arm.runs.get(block)?.as_ref()?, metric));
-        let (first, own) = (of(default)?, of(arm)?);
-        let second = of(sentinel).filter(|_| !is_sentinel).unwrap_or(first);
-        Some(((first * second).sqrt(), own))
-    });
-    let (default, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    statistics::estimate(&default, &own, rule.error())
-}
-
-fn variation(arms: &[Arm], metric: Metric) -> f64 {
-    // Blocks have values of their own, so that it is runs of the same block that should be alike, and their mean that
-    // may differ from block to block.
-    let runs = arms[0].runs.iter().zip(&arms[1].runs).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
-    let halves = runs.flat_map(|(a, b)| {
-        let (a, b) = (value(a, metric), value(b, metric));
-        [a / (a + b), b / (a + b)]
-    });
-    statistics::variation(&halves.filter(|share| share.is_finite()).collect::<Vec<_>>())
-}
-
-/// Elapsed time, unless it varies so much that only processor time can be compared.
-fn metric_of(arms: &[Arm]) -> Metric {
-    if variation(arms, Metric::WallS) > LARGEST_VARIATION { Metric::CpuS } else { Metric::WallS }
-}
-
-fn findings(arms: Vec<Arm>, conditions: &Conditions) -> Findings {
-    let (metric, rule) = (metric_of(&arms), &conditions.rule);
-    let of = |arm: &Arm, metric| compare(&arms, arm, metric, rule);
-    let sentinel = of(&arms[1], metric);
-    let is_noise = sentinel.is_some_and(|found| {
-        let is_far = (found.ratio.ln()).abs() > (1.0 + SENTINEL_MARGIN).ln();
-        is_far && !matches!(statistics::verdict(Some(&found), found.p, rule.error()), Verdict::CannotTell)
-    });
-    let estimates: Vec<Option<Estimate>> = arms[2..].iter().map(|arm| of(arm, metric)).collect();
-    let mut verdicts = statistics::verdicts(&estimates, rule.error());
-    let alone = |found: &Option<Estimate>| {
-        statistics::verdict(found.as_ref(), found.map_or(1.0, |found| found.p), rule.error())
-    };
-    let mut alone: Vec<Verdict> = estimates.iter().map(alone).collect();
-    if is_noise {
-        verdicts.fill(Verdict::CannotTell);
-        alone.fill(Verdict::CannotTell);
-    }
-    let default_len = medians(&arms[0]).map(|medians| medians.file_len_bytes);
-    let finding = |arm: &Arm, estimate, verdict, alone| {
-        let medians = medians(arm);
-        let inflation = medians.zip(default_len).map(|(own, default)| own.file_len_bytes / default);
-        let (wall, cpu) = match verdict {
-            Some(_) => (of(arm, Metric::WallS), of(arm, Metric::CpuS)),
-            None => (None, None),
-        };
-        Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict, alone }
-    };
-    let default = finding(&arms[0], None, None, None);
-    let others = arms[2..].iter().zip(estimates).zip(verdicts).zip(alone);
-    let others = others.map(|(((arm, estimate), verdict), alone)| finding(arm, estimate, Some(verdict), Some(alone)));
-    Findings {
-        metric,
-        wall_variation: variation(&arms, Metric::WallS),
-        cpu_variation: variation(&arms, Metric::CpuS),
-        sentinel,
-        is_noise,
-        values: values_of(&arms),
-        arms: std::iter::once(default).chain(others).collect(),
-    }
-}
-
-fn values_of(arms: &[Arm]) -> Option<Values> {
-    let digests = |arm: &Arm| arm.runs.iter().map(|run| run.as_ref()?.values).collect::<Vec<_>>();
-    let (first, second) = (digests(&arms[0]), digests(&arms[1]));
-    let mut pairs = first.iter().zip(&second).filter_map(|(first, second)| Some(((*first)?, (*second)?))).peekable();
-    pairs.peek()?;
-    Some(if pairs.all(|(first, second)| first == second) { Values::Equal } else { Values::Vary })
-}
-
-fn medians(arm: &Arm) -> Option<Medians> {
-    let runs: Vec<&Outcome> = arm.runs.iter().flatten().collect();
-    let median = |of: &dyn Fn(&Outcome) -> Option<f64>| {
-        let mut values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
-        (!values.is_empty()).then(|| statistics::median(&mut values))
-    };
-    Some(Medians {
-        wall_s: median(&|run| Some(run.wall_s()))?,
-        cpu_s: median(&|run| Some(run.cpu_s()))?,
-        read_calls: median(&|run| Some(run.calls?.read as f64)),
-        write_calls: median(&|run| Some(run.calls?.write as f64)),
-        file_len_bytes: median(&|run| Some(run.file_len_bytes as f64))?,
-        peak_rss_bytes: median(&|run| Some(run.peak_rss_bytes? as f64)),
-    })
-}
-
-impl Findings {
-    /// Runs that were done, without the sentinel's.
-    pub fn runs(&self) -> usize {
-        self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
-    }
-
-    /// The version of HDF5 that was measured, if anything ran.
-    pub fn hdf5(&self) -> Option<&str> {
-        let mut runs = self.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
-        // An unmodified program does not tell.
-        runs.find_map(|run| Some(run.hdf5.as_str()).filter(|version| !version.is_empty()))
-    }
-
-    /// The version of the zlib that it was loaded with, if that is told.
-    pub fn zlib(&self) -> Option<&str> {
-        self.arms[0].arm.runs.iter().flatten().find_map(|run| run.zlib.as_deref())
-    }
-
-    /// The settings of the default.
-    pub fn base(&self) -> &Settings {
-        &self.arms[0].arm.candidate.settings
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knob::{Knob, Value};
-    use crate::worker::{self, Calls, StageTime};
+    use crate::findings::LARGEST_VARIATION;
+    use crate::knob::{Knob, Settings, Value};
+    use crate::profile::Metric;
+    use crate::statistics::Verdict;
+    use crate::worker::{self, Calls, Outcome, StageTime};
     use raddle_core::progress::Silent;
     use std::sync::Mutex;
 
@@ -433,7 +255,7 @@ mod tests {
     #[test]
     fn a_quiet_machine_tells_all() {
         let findings = found(&Made::new(0.01), &[1, 6, 2, 0, 9], &conditions()).unwrap();
-        assert_eq!((findings.metric, findings.is_noise), (Metric::WallS, false));
+        assert_eq!((findings.metric, findings.doubt), (Metric::WallS, None));
         let verdicts: Vec<Option<Verdict>> = findings.arms.iter().map(|finding| finding.verdict).collect();
         let (worse, none, open) = (Some(Verdict::Worse), Some(Verdict::NoEffect), Some(Verdict::CannotTell));
         assert_eq!(verdicts, [None, worse, none, open, open]);
@@ -481,9 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_differs_from_itself_says_that_nothing_can_be_told() {
-        let mut findings = found(&Made::new(0.01), &[1, 6], &conditions()).unwrap();
-        assert!(!findings.is_noise);
+    fn where_equal_defaults_differ_only_what_is_far_beyond_that_is_told() {
+        let mut findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
+        assert_eq!(findings.doubt, None);
         // A sentinel that is slower in every block.
         let slow = |arm: &Arm| {
             let mut arm = arm.clone();
@@ -493,10 +315,12 @@ mod tests {
             arm
         };
         let default = findings.arms.remove(0).arm;
-        let arms = vec![default.clone(), slow(&default), findings.arms.remove(0).arm];
-        let findings = super::findings(arms, &conditions());
-        assert!(findings.is_noise);
-        assert_eq!(findings.arms[1].verdict, Some(Verdict::CannotTell));
+        let arms = vec![default.clone(), slow(&default), findings.arms.remove(0).arm, findings.arms.remove(0).arm];
+        let findings = Findings::of(&arms, &StopRule::default());
+        assert!(findings.doubt.is_some_and(|doubt| (1.25..1.4).contains(&doubt)), "{:?}", findings.doubt);
+        let verdicts: Vec<_> = findings.arms[1..].iter().map(|finding| finding.verdict).collect();
+        // 2.5 times as long, and as long.
+        assert_eq!(verdicts, [Some(Verdict::Worse), Some(Verdict::CannotTell)]);
     }
 
     #[test]
@@ -510,6 +334,26 @@ mod tests {
         let orders = blocks[..5].iter().map(|block| block.iter().map(|request| &request.settings).collect::<Vec<_>>());
         let orders: Vec<_> = orders.collect();
         assert!(orders.iter().any(|order| *order != orders[0]));
+    }
+
+    #[test]
+    fn an_experiment_that_time_ended_goes_on_as_if_it_had_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+        let (made, cancel) = (Made::new(0.1), CancelToken::new());
+        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let few = Conditions { rule: StopRule { most_blocks: 3, ..StopRule::default() }, ..conditions() };
+        let mut campaign = Campaign::of(&candidates(&[1, 6, 2])).unwrap();
+        campaign.go_on(&few, &bench).unwrap();
+        assert_eq!(campaign.findings(&conditions()).runs(), 9);
+        assert_eq!(campaign.open(&conditions().rule), [2, 3]);
+        let over = Conditions { deadline: Some(Instant::now()), ..conditions() };
+        campaign.go_on(&over, &bench).unwrap();
+        assert_eq!(campaign.findings(&conditions()).runs(), 9);
+        campaign.go_on(&conditions(), &bench).unwrap();
+        assert_eq!(campaign.open(&conditions().rule), [0; 0]);
+        // `Made` draws its noise from the number of the run: blocks that are numbered on give what one go gives.
+        assert_eq!(campaign.findings(&conditions()), found(&Made::new(0.1), &[1, 6, 2], &conditions()).unwrap());
     }
 
     #[test]

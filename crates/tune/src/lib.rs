@@ -8,6 +8,7 @@
 pub mod campaign;
 pub mod contents;
 pub mod error;
+pub mod findings;
 pub mod fingerprint;
 pub mod kernel;
 pub mod knob;

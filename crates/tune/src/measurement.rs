@@ -1,9 +1,9 @@
 //! A workload carried out: its experiments one after the other, in the time there is, and the profile that comes of it.
 //!
 //! Not for a single experiment (`campaign`, `search`). Invariants: time that an experiment does not need is left to those
-//! after it; a profile holds only what won twice, in the search and against the default on fresh values.
+//! after it, and what is left at the end to those that are open; a profile holds only what won twice, in the search and against the default on fresh values.
 
-use crate::campaign::{self, Bench, Conditions};
+use crate::campaign::{Bench, Campaign, Conditions};
 use crate::error::Result;
 use crate::fingerprint::{FileSystem, Machine};
 use crate::kernel::Kernel;
@@ -64,10 +64,10 @@ pub struct MeasuredExperiment {
 }
 
 /// Carries out `workload`; with `limits`, what helps in the experiment that gives the profile is searched for. `told` hears
-/// of each experiment that is done.
+/// of each experiment that was carried out, and once more where it went on.
 ///
 /// # Errors
-/// As [`campaign::carry_out`].
+/// As [`crate::campaign::carry_out`].
 pub fn measure(
     workload: &Workload,
     limits: Option<&Limits>,
@@ -80,22 +80,39 @@ pub fn measure(
     let weights: Vec<f64> =
         (0..).zip(&workload.experiments).map(|(place, e)| weight(e, source == Some(place))).collect();
     let mut experiments: Vec<MeasuredExperiment> = Vec::new();
+    let mut campaigns: Vec<(usize, Campaign)> = Vec::new();
     for (place, experiment) in workload.experiments.iter().enumerate() {
         let share = weights[place] / weights[place..].iter().sum::<f64>();
         let conditions = Conditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
-        let began = Instant::now();
-        bench.observer.event(&Event::StageStarted { stage: Stage::Measure, total_bytes: None });
-        let search = match limits {
-            Some(limits) if source == Some(place) => search::search(experiment, limits, &conditions, bench)?,
-            _ => Search::of_sweep(campaign::carry_out(&experiment.candidates(), &conditions, bench)?),
+        let carry_out = || match limits {
+            Some(limits) if source == Some(place) => search::search(experiment, limits, &conditions, bench),
+            _ => {
+                let mut campaign = Campaign::of(&experiment.candidates())?;
+                campaign.go_on(&conditions, bench)?;
+                let sweep = campaign.findings(&conditions);
+                campaigns.push((place, campaign));
+                Ok(Search::of_sweep(sweep))
+            }
         };
-        let elapsed_s = began.elapsed().as_secs_f64();
-        bench.observer.event(&Event::StageFinished { stage: Stage::Measure, elapsed_s });
+        let (search, elapsed_s) = timed(bench, carry_out)?;
         let (name, title, paper) = (experiment.name.clone(), experiment.title.clone(), experiment.paper.clone());
         let kernel = experiment.kernel.clone();
         let done = MeasuredExperiment { name, title, paper, kernel, elapsed_s, search };
         told(&done);
         experiments.push(done);
+    }
+    campaigns.retain(|(_, campaign)| !campaign.open(&conditions.rule).is_empty());
+    let open: Vec<f64> = campaigns.iter().map(|(place, _)| weights[*place]).collect();
+    for (at, (place, campaign)) in campaigns.iter_mut().enumerate() {
+        let share = open[at] / open[at..].iter().sum::<f64>();
+        let conditions = Conditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
+        let ((), elapsed_s) = timed(bench, || campaign.go_on(&conditions, bench))?;
+        let done = &mut experiments[*place];
+        let sweep = campaign.findings(&conditions);
+        if sweep.runs() > done.search.sweep.runs() {
+            (done.search.sweep, done.elapsed_s) = (sweep, done.elapsed_s + elapsed_s);
+            told(done);
+        }
     }
     let version = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
     Ok(Measurement {
@@ -118,6 +135,16 @@ pub fn measure(
         experiments,
         source,
     })
+}
+
+/// What `work` gives, and the seconds it took, as a stage.
+fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let began = Instant::now();
+    bench.observer.event(&Event::StageStarted { stage: Stage::Measure, total_bytes: None });
+    let done = work()?;
+    let elapsed_s = began.elapsed().as_secs_f64();
+    bench.observer.event(&Event::StageFinished { stage: Stage::Measure, elapsed_s });
+    Ok((done, elapsed_s))
 }
 
 /// How much of the time an experiment should have: bytes that a block writes, twice where a search follows.
@@ -182,6 +209,7 @@ mod tests {
     use crate::worker::{Answer, Outcome, Request, Stage as RunStage, StageTime};
     use raddle_core::cancel::CancelToken;
     use raddle_core::progress::Silent;
+    use raddle_core::random::Random;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
@@ -201,9 +229,12 @@ kernel = { kind = "vpic", particles = 10 }
 knobs = { alignment = [4096], meta_block = [65536] }
 "#;
 
-    /// Alignment halves the time.
+    /// Alignment halves the time; with a sieve of its own a run takes anything.
+    #[derive(Default)]
     struct Made {
         runs: AtomicU64,
+        /// What a run takes in truth.
+        run: Duration,
     }
 
     impl Executor for Made {
@@ -212,6 +243,9 @@ knobs = { alignment = [4096], meta_block = [65536] }
             // A period that no block has, so that arms meet all of it.
             let wall_s = 1.0 + (count % 7) as f64 * 0.001;
             let wall_s = if request.settings.whole(Knob::Alignment).is_some() { wall_s / 2.0 } else { wall_s };
+            let is_sieved = request.settings.whole(Knob::Sieve).is_some() && !self.run.is_zero();
+            let wall_s = if is_sieved { wall_s * Random::of(&[count]).normal().exp() } else { wall_s };
+            std::thread::sleep(self.run);
             Ok(Answer::Done(Outcome {
                 hdf5: "9.9.9".to_owned(),
                 zlib: None,
@@ -229,10 +263,14 @@ knobs = { alignment = [4096], meta_block = [65536] }
     }
 
     fn measured(limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
+        measured_by(&Made::default(), limits, time)
+    }
+
+    fn measured_by(made: &Made, limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
-        let (made, cancel) = (Made { runs: AtomicU64::new(0) }, CancelToken::new());
-        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let cancel = CancelToken::new();
+        let bench = Bench { executor: made, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let deadline = time.map(|time| Instant::now() + time);
         let conditions = Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
         let workload = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Tiny).unwrap();
@@ -262,6 +300,21 @@ knobs = { alignment = [4096], meta_block = [65536] }
         let (done, _) = measured(None, None);
         assert!(done.experiments.iter().all(|experiment| experiment.search.proof.is_none()));
         assert_eq!(done.profile("raddle 0", 7), None);
+    }
+
+    #[test]
+    fn time_that_is_left_is_theirs_that_are_open() {
+        // All of the first experiment takes 165 runs, of which its share has time for 100 at most; the second takes 60.
+        let run = Duration::from_millis(4);
+        let (done, told) = measured_by(&Made { run, ..Made::default() }, None, Some(run * 250));
+        assert_eq!(told, ["one", "two", "one"]);
+        let arm = &done.experiments[0].search.sweep.arms[1];
+        assert!(
+            arm.arm.runs.len() > 35 && done.elapsed_s < 1.2,
+            "{} blocks in {} s",
+            arm.arm.runs.len(),
+            done.elapsed_s
+        );
     }
 
     #[test]

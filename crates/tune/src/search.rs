@@ -5,8 +5,9 @@
 //! chosen; the winner is measured once more, on values and orders that the search has not seen, and what does not win
 //! there is not chosen either.
 
-use crate::campaign::{self, Bench, Conditions, Finding, Findings};
+use crate::campaign::{self, Bench, Conditions};
 use crate::error::Result;
+use crate::findings::{Finding, Findings};
 use crate::knob::{Knob, Reader, Settings, Value};
 use crate::profile::{Evidence, Measured};
 use crate::statistics::{Estimate, LEAST_BLOCKS, StopRule, Verdict};

@@ -14,7 +14,7 @@ use raddle_tune::knob::{Knob, Value};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
 use raddle_tune::runner::{Executor, LAUNCHER, Scratch, Workers};
 use raddle_tune::search::Limits;
-use raddle_tune::statistics::StopRule;
+use raddle_tune::statistics::{DEFAULT_MARGIN, StopRule};
 use raddle_tune::worker::{Answer, Request};
 use raddle_tune::workload::{self, Workload};
 use std::num::NonZeroUsize;
@@ -61,6 +61,10 @@ pub struct MeasuringArgs {
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
 
+    /// Effects below this are called none, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MARGIN * 100.0, value_parser = margin)]
+    margin: f64,
+
     /// Most times that a setting is measured; below 5 nothing can be told
     #[arg(long, value_name = "N", default_value_t = most_blocks())]
     blocks: NonZeroUsize,
@@ -83,6 +87,11 @@ enum Scale {
 
 fn most_blocks() -> NonZeroUsize {
     NonZeroUsize::new(StopRule::default().most_blocks).unwrap_or(NonZeroUsize::MIN)
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (1.0..=50.0).contains(percent));
+    percent.ok_or_else(|| "a number of percent from 1 to 50".to_owned())
 }
 
 /// Time for all of it where none is given.
@@ -198,7 +207,7 @@ impl MeasuringArgs {
             library: None,
             seed: self.seed,
             syncs: self.sync,
-            rule: StopRule { most_blocks, ..StopRule::default() },
+            rule: StopRule { most_blocks, margin: self.margin / 100.0, ..StopRule::default() },
             // A moment that no clock has is no bound.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         }

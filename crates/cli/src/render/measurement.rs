@@ -2,7 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_tune::campaign::{Fault, Finding, Findings, Values};
+use raddle_tune::findings::{Fault, Finding, Findings, Values};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
 use raddle_tune::statistics::LEAST_BLOCKS;
@@ -87,10 +87,10 @@ fn notes(findings: &Findings) -> String {
             "  elapsed times of equal runs vary by {variation:.0} %: processor times are compared\n"
         ));
     }
-    if let Some(sentinel) = findings.sentinel.filter(|_| findings.is_noise) {
+    if let Some((sentinel, doubt)) = findings.sentinel.zip(findings.doubt) {
         let ratio = sentinel.ratio;
         text.push_str(&format!(
-            "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told\n"
+            "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told below {doubt:.2} times\n"
         ));
     }
     match findings.values {

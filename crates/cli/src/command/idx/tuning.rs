@@ -14,7 +14,7 @@ use raddle_idx::{Header, IdxError, Patch, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Value;
 use raddle_tune::profile::{Evidence, FORM, IdxOption, Measured, MeasuredLibrary, Metric, Profile};
-use raddle_tune::statistics::{ERROR, LEAST_BLOCKS, Verdict, estimate, order_of_block, verdicts};
+use raddle_tune::statistics::{LEAST_BLOCKS, StopRule, Verdict, estimate, order_of_block};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -108,8 +108,9 @@ pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Team, watch: &Wat
             alive[at] = times[at].last().is_some_and(|elapsed_s| *elapsed_s < HOPELESS * default_s);
         }
     }
-    let estimates: Vec<_> = times[1..].iter().map(|of_arm| estimate(&times[0], of_arm, ERROR)).collect();
-    let verdicts = verdicts(&estimates, ERROR);
+    let rule = StopRule::of_one_look();
+    let estimates: Vec<_> = times[1..].iter().map(|of_arm| estimate(&times[0], of_arm, rule.error())).collect();
+    let verdicts = rule.verdicts(&estimates, 1.0);
     let mut tried: Vec<Tried> = candidates
         .into_iter()
         .zip(estimates.iter().zip(&verdicts))
