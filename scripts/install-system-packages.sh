@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the system packages that tests use where that is possible: h5dump as an independent reader of our output, a libhdf5
-# and a browser, pkg-config and a compiler of Fortran, an MPI with its parallel HDF5 and the libclang that its bindings are made with. Tests that need a tool which
-# is not there say so and skip.
+# and a browser, pkg-config and a compiler of Fortran, two MPIs with their parallel HDF5 and the libclang that bindings of one are made
+# with. Tests that need a tool which is not there say so and skip.
 set -eu
 
 missing=""
@@ -19,6 +19,12 @@ if ! command -v mpicc >/dev/null 2>&1 || ! command -v mpirun >/dev/null 2>&1; th
 elif ! ls /usr/lib/llvm*/lib/* /usr/lib/*/* 2>/dev/null | grep -q 'libclang\(-[0-9.]*\)\?\.so'; then
     missing="$missing libclang-dev"
 fi
+# Ranks are measured through a libhdf5 of any MPI: of a second one beside Debian's Open MPI, which stays what `mpirun` and `mpicc`
+# mean, for its alternatives have priority 50 and those of MPICH 40.
+case "$missing$(ls /usr/bin/mpirun.openmpi 2>/dev/null)" in *openmpi*)
+    [ -e /usr/bin/mpiexec.mpich ] || missing="$missing mpich"
+    [ -e /usr/include/hdf5/mpich/hdf5.h ] || missing="$missing libhdf5-mpich-dev"
+esac
 [ -n "$missing" ] || exit 0
 command -v apt-get >/dev/null 2>&1 || { echo "note: no apt-get; install $missing to run their tests"; exit 0; }
 if [ "$(id -u)" = 0 ]; then run=""

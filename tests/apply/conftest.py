@@ -3,15 +3,67 @@
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
 PROGRAMS = Path(__file__).parent / "programs"
-# Debian's serial HDF5; Open MPI's parallel one.
+# Debian's serial HDF5.
 SERIAL = ["-I/usr/include/hdf5/serial", "-L/usr/lib/x86_64-linux-gnu/hdf5/serial", "-lhdf5"]
-PARALLEL = ["-I/usr/include/hdf5/openmpi", "-L/usr/lib/x86_64-linux-gnu/hdf5/openmpi", "-lhdf5"]
+# A folder into which Debian's packages of MPICH are unpacked (`dpkg -x`), where they are not to be installed.
+MPICH_ROOT = Path(os.environ.get("MPICH_ROOT", "/"))
+
+
+@dataclass
+class Mpi:
+    """One of Debian's MPIs and the parallel libhdf5 that is built with it."""
+
+    name: str
+    library: str
+    launcher: str
+    include: Path
+    # What a program in C is compiled with and by.
+    compiler: str
+    flags: list
+    # What its launcher takes beside `-n`, and finds in the environment.
+    options: list = field(default_factory=list)
+    variables: dict = field(default_factory=dict)
+
+    def start(self, size):
+        """The beginning of a command line."""
+        return [self.launcher, *self.options, "-n", str(size)]
+
+
+def open_mpi():
+    """Debian's Open MPI, or any in its place; it has to be asked to start ranks for root, and more of them than cores."""
+    folder, launcher = "/usr/lib/x86_64-linux-gnu/hdf5/openmpi", shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    compiler, include = shutil.which("mpicc.openmpi") or shutil.which("mpicc"), Path("/usr/include/hdf5/openmpi")
+    variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return Mpi("openmpi", "libhdf5_openmpi.so.103", launcher, include, compiler, [f"-I{include}", f"-L{folder}", "-lhdf5"],
+               ["--oversubscribe"], variables)
+
+
+def mpich():
+    """Debian's MPICH, installed or unpacked; its compiler would look for it where it is to be installed."""
+    libraries, include = MPICH_ROOT / "usr/lib/x86_64-linux-gnu", MPICH_ROOT / "usr/include/hdf5/mpich"
+    launcher = shutil.which("mpiexec.mpich", path=MPICH_ROOT / "usr/bin")
+    flags = [f"-I{include}", f"-I{MPICH_ROOT / 'usr/include/x86_64-linux-gnu/mpich'}", f"-L{libraries / 'hdf5/mpich'}", "-lhdf5",
+             f"-L{libraries}", "-lmpich"]
+    variables = {"LD_LIBRARY_PATH": str(libraries)} if MPICH_ROOT != Path("/") else {}
+    return Mpi("mpich", "libhdf5_mpich.so.103", launcher, include, "cc", flags, [], variables)
+
+
+MPIS = {"openmpi": open_mpi, "mpich": mpich}
+
+
+def found(name):
+    """An MPI, where it is there."""
+    mpi = MPIS[name]()
+    if not mpi.launcher or not mpi.compiler or not (mpi.include / "hdf5.h").exists():
+        pytest.skip(f"no {mpi.name} with its libhdf5")
+    return mpi
 
 
 @pytest.fixture
@@ -54,16 +106,22 @@ def serial_flags(serial):
     return SERIAL
 
 
+@pytest.fixture(params=MPIS)
+def mpi(request):
+    """Each MPI in turn."""
+    return found(request.param)
+
+
 @pytest.fixture
-def parallel(tmp_path):
-    """Compiles a program with Open MPI's libhdf5."""
-    if not Path("/usr/include/hdf5/openmpi/hdf5.h").exists():
-        pytest.skip("no libhdf5-openmpi-dev")
-    mpicc = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
-    mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
-    if not mpicc or not mpirun:
-        pytest.skip("no Open MPI")
-    return lambda name: (compiled(tmp_path, name, PARALLEL, mpicc), [mpirun, "--allow-run-as-root", "--oversubscribe"])
+def other(mpi):
+    """Another MPI than ``mpi``."""
+    return found(*(MPIS.keys() - {mpi.name}))
+
+
+@pytest.fixture
+def parallel(mpi, tmp_path):
+    """Compiles a program with the libhdf5 of an MPI."""
+    return lambda name: compiled(tmp_path, name, mpi.flags, mpi.compiler)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -154,22 +155,26 @@ def test_h5repack(apply, tmp_path):
 
 
 @pytest.mark.parametrize("outside", [True, False])
-def test_ranks(apply, parallel, tmp_path, outside):
-    program, mpirun = parallel("ranks")
-    options = ["--set", "alignment=1MiB", "--set", "collective_metadata=on", "--set", "cb_nodes=1"]
+def test_ranks(apply, mpi, parallel, tmp_path, outside):
+    """By either MPI; its MPI-IO prints the hints that it took."""
+    program, variables = parallel("ranks"), {**mpi.variables, "ROMIO_PRINT_HINTS": "1"}
+    options = ["--set", "alignment=1MiB", "--set", "collective_metadata=on", "--set", "cb_buffer_size=2MiB"]
+    command = [*mpi.start(2), program, tmp_path / "a.h5"]
     if outside:
-        done = apply(options, [*mpirun, "-n", "2", program, tmp_path / "a.h5"])
+        done = apply(options, command, **variables)
         assert "left out collective_metadata=on: it hangs" in done.stderr
         assert told(done.stdout)["collective"] == ["0", "0"]
-        done = apply([*options, "--collective-metadata"], [*mpirun, "-n", "2", program, tmp_path / "a.h5"])
+        done = apply([*options, "--collective-metadata"], command, **variables)
+        assert done.log.count("a.h5 (H5Fcreate, HDF5 1.") == 2, "a line of each rank"
     else:
         raddle = Path(os.environ.get("RADDLE", "target/debug/raddle")).resolve()
         words = [raddle, "apply", "--folder", tmp_path / "objects", *options, "--collective-metadata", "--", program, tmp_path / "a.h5"]
-        environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
-        done = subprocess.run([*mpirun, "-n", "2", *words], check=True, capture_output=True, text=True, timeout=300, env=environment)
+        environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), **variables}
+        done = subprocess.run([*mpi.start(2), *words], check=True, capture_output=True, text=True, timeout=300, env=environment)
     found = told(done.stdout)
     assert found["alignment"] == [str(MIB)] and int(found["offset"][0]) % MIB == 0
     assert found["collective"] == ["1", "1"]
+    assert re.search(rf"key = cb_buffer_size +value = {2 * MIB}\b", done.stdout), done.stdout
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["rows"].shape == (2, 100000)
         assert np.array_equal(file["rows"][1], 1e6 + np.arange(100000))

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,6 @@ import pytest
 from conftest import RADDLE
 
 ROWS = Path(__file__).parents[2] / "benches/row_by_row.c"
-PARALLEL = "libhdf5_openmpi.so.103"
 WRITER = """
 import sys, h5py, numpy as np
 with h5py.File(sys.argv[1], "w") as file:
@@ -116,45 +117,69 @@ def test_a_static_program(raddle, bundled, tmp_path):
 
 
 @pytest.fixture
-def ranks(parallel):
-    """Settings of the environment under which Open MPI starts ranks here."""
-    mpirun = os.environ.get("MPIRUN", "mpirun").split()[0]
-    if not shutil.which(mpirun):
-        pytest.skip("no mpirun")
-    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+def ranks(raddle, mpi, tmp_path):
+    """Runs an experiment by ranks of an MPI that `launcher` starts, or a script in its place."""
+
+    def run(name, experiment, *words, launcher=mpi.launcher, script=None, **options):
+        if script:
+            launcher = tmp_path / "launcher"
+            launcher.write_text(f"#!/bin/sh\n{script}\n")
+            launcher.chmod(0o755)
+        # What is found without a word is not named.
+        default = shutil.which("mpirun")
+        named = [] if default and Path(default).resolve() == Path(launcher).resolve() else ["--mpirun", launcher]
+        words = ["--scale", "tiny", "--blocks", "1", "-q", "--hdf5", mpi.library, *named, *words]
+        return raddle("bench", name, "--only", experiment, *words, **{**mpi.variables, **options})
+
+    return run
 
 
-def test_ranks_of_a_parallel_library(raddle, ranks):
+@pytest.mark.parametrize(
+    ("name", "experiment"),
+    [("battle-layout", "ranks-2"), ("battle-layout", "ranks-4-together"), ("battle-metadata", "ranks-write-128"), ("battle-metadata", "ranks-read-128")],
+)
+def test_ranks_of_a_parallel_library(ranks, name, experiment):
     """Interfaces, alignment and collective metadata, by ranks that this raddle knows of only by the library."""
-    words = ["-q", "--report", "run.json", "--scale", "tiny", "--blocks", "1", "--hdf5", PARALLEL]
-    for name, experiment in [("battle-layout", "ranks-2"), ("battle-metadata", "ranks-write-128"), ("battle-metadata", "ranks-read-128"),
-                             ("battle-layout", "ranks-4-together")]:
-        done = raddle("bench", name, "--only", experiment, *words, **ranks)
-        count = 2 if experiment == "ranks-2" else 4
-        for arm, found in arms(done.report).items():
-            assert found["arm"]["fault"] is None, (arm, found["arm"]["fault"])
-            run = found["arm"]["runs"][0]
-            assert len(run["ranks"]) == count and all(stages for stages in run["ranks"]), arm
-            if arm == "alignment=1MiB":
-                assert run["offset"] % (1 << 20) == 0 and run["found"]["alignment"] == 1 << 20
-            if arm in ("posix", "mpiio"):
-                assert run["file_len_bytes"] == 4 << 20
+    done = ranks(name, experiment, "--report", "run.json")
+    count = 2 if experiment == "ranks-2" else 4
+    for arm, found in arms(done.report).items():
+        assert found["arm"]["fault"] is None, (arm, found["arm"]["fault"])
+        run = found["arm"]["runs"][0]
+        assert len(run["ranks"]) == count and all(stages for stages in run["ranks"]), arm
+        if arm == "alignment=1MiB":
+            assert run["offset"] % (1 << 20) == 0 and run["found"]["alignment"] == 1 << 20
+        if arm in ("posix", "mpiio"):
+            assert run["file_len_bytes"] == 4 << 20
 
 
-def test_ranks_that_are_not_to_be_had(raddle, ranks, tmp_path):
+def test_a_rank_that_dies(ranks, mpi):
+    """The launcher ends the other one, which waits for it."""
+    # Not before one has the request: until then ranks are taken for not to be had.
+    rank = '"${PMIX_RANK:-$PMI_RANK}"'
+    one = f'if [ {rank} = 1 ]; then until [ -e "${{3%/*}}/started" ]; do sleep 0.01; done; kill -KILL $$; fi; exec "$@"'
+    script = f'shift 2; exec {shlex.join(mpi.start(2))} sh -c {shlex.quote(one)} sh "$@"'
+    started = time.monotonic()
+    done = ranks("battle-layout", "ranks-2", script=script, expect=3)
+    assert "/launcher ended: " in done.stderr and time.monotonic() - started < 60, done.stderr
+
+
+def test_ranks_that_are_not_to_be_had(raddle, ranks, mpi):
     words = ["bench", "battle-layout", "--only", "ranks-2", "--scale", "tiny", "--blocks", "1", "-q"]
-    assert "name one with --hdf5" in raddle(*words, **ranks).stdout
-    assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", **ranks).stdout
-    absent = raddle(*words, "--hdf5", PARALLEL, "--mpirun", "/absent/mpirun", **ranks).stdout
+    assert "name one with --hdf5" in raddle(*words).stdout
+    assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", "--mpirun", mpi.launcher, **mpi.variables).stdout
+    absent = ranks("battle-layout", "ranks-2", launcher="/absent/mpirun").stdout
     assert "/absent/mpirun, which is not there" in absent
     assert "give more --time" not in absent, "time is not what was missing"
-    other = tmp_path / "other"
-    other.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
-    other.chmod(0o755)
-    assert "--mpirun" in raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, expect=3, **ranks).stderr
-    other.write_text("#!/bin/sh\necho not as root >&2\nexit 1\n")
-    refused = raddle(*words, "--hdf5", PARALLEL, "--mpirun", other, **ranks).stdout
+    alone = ranks("battle-layout", "ranks-2", script='shift 2; exec "$@"', expect=3).stderr
+    assert f"the MPI of {mpi.library} sees 1" in alone and "--mpirun" in alone
+    refused = ranks("battle-layout", "ranks-2", script="echo not as root >&2; exit 1").stdout
     assert "no rank was started" in refused and "not as root" in refused
+
+
+def test_the_launcher_of_another_mpi(ranks, mpi, other):
+    """Each of its ranks is alone in the MPI of the library."""
+    done = ranks("battle-layout", "ranks-2", launcher=other.launcher, expect=3, **{**other.variables, **mpi.variables})
+    assert f"2 ranks were started, but the MPI of {mpi.library} sees 1" in done.stderr and "--mpirun" in done.stderr
 
 
 def test_another_zlib(raddle, serial, tmp_path):
