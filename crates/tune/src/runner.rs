@@ -117,7 +117,7 @@ impl Workers {
         let mut command = self.command(&self.launcher);
         command.args(["-n", &request.ranks.to_string()]).arg(&self.executable).args(&self.arguments).arg(&file);
         // A group of its own: what is late is ended with all that it started.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        command.stdin(Stdio::null()).process_group(0);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         if request.ranks as usize > cores {
             // Of Open MPI 4 and 5; others start what they are asked to.
@@ -247,9 +247,12 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
 /// How something ended that gave no answer.
 fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
     let mut words = Vec::new();
+    // Without its last words the status must do. MPICH's launcher says on standard output how a rank ended.
     if let Some(stderr) = child.stderr.take() {
-        // Without its last words the status must do.
         let _ = stderr.take(LAST_WORDS_LEN_BYTES as u64).read_to_end(&mut words);
+    }
+    if let Some(stdout) = child.stdout.take().filter(|_| words.trim_ascii().is_empty()) {
+        let _ = stdout.take(LAST_WORDS_LEN_BYTES as u64).read_to_end(&mut words);
     }
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
