@@ -27,11 +27,17 @@ pub(crate) struct Executable {
 
 const PT_INTERP: u32 = 3;
 
+/// The first bytes of a file, `len` at most.
+fn beginning(path: &Path, len: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Looks at the beginning of the file at `path`.
 pub(crate) fn look(path: &Path) -> std::io::Result<Kind> {
-    let mut head = Vec::new();
     // Headers lie at the beginning: 64 KiB is room for a thousand program headers.
-    File::open(path)?.take(64 << 10).read_to_end(&mut head)?;
+    let head = beginning(path, 64 << 10)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         return Ok(Kind::Script(String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()));
@@ -39,7 +45,7 @@ pub(crate) fn look(path: &Path) -> std::io::Result<Kind> {
     if !head.starts_with(b"\x7fELF") {
         return Ok(Kind::Other);
     }
-    let own = std::fs::read("/proc/self/exe").ok();
+    let own = beginning(Path::new("/proc/self/exe"), 64).ok();
     let machine = |bytes: &[u8]| bytes.get(18..20).map(<[u8]>::to_vec);
     let is_foreign = head.get(4..6) != Some(&[2, 1]) || own.is_some_and(|own| machine(&own) != machine(&head));
     let is_dynamic = !is_foreign && has_interpreter(&head).unwrap_or(false);
