@@ -59,6 +59,15 @@ pub fn seconds(elapsed_s: f64) -> String {
     }
 }
 
+/// A duration that may be far below a second: `4.13 ms`, `0.42 s`.
+pub fn brief_seconds(elapsed_s: f64) -> String {
+    match elapsed_s * 1e3 {
+        ms if ms < 0.0005 => "0 s".to_owned(),
+        ms if ms < 99.95 => format!("{} ms", three_digits(ms)),
+        _ => seconds(elapsed_s),
+    }
+}
+
 /// Bytes per second: `412 MiB/s`; `-` where no time passed.
 pub fn rate(len_bytes: u64, elapsed_s: f64) -> String {
     if elapsed_s <= 0.0 {
@@ -110,6 +119,8 @@ mod tests {
             [seconds(0.4249), seconds(71.0), seconds(185.4), seconds(7500.0)],
             ["0.42 s", "71.0 s", "3 min 05 s", "2 h 05 min"]
         );
+        let brief = [0.0, 0.000_12, 0.004_127, 0.0999, 0.0999_9, 0.4249].map(brief_seconds);
+        assert_eq!(brief, ["0 s", "0.12 ms", "4.13 ms", "99.9 ms", "0.10 s", "0.42 s"]);
         assert_eq!([rate(1 << 20, 0.5), rate(1, 0.0)], ["2.00 MiB/s", "-"]);
         assert_eq!([ratio(300, 100), ratio(1, 0)], ["3.00x", "-"]);
         assert_eq!(

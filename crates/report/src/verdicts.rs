@@ -85,7 +85,7 @@ fn verdict(finding: &Finding) -> String {
 fn row(findings: &Findings, finding: &Finding) -> Vec<String> {
     let times = findings.times(finding);
     let none = || "-".to_owned();
-    let median = times.get(times.len() / 2).map(|time| quantity::seconds(*time));
+    let median = times.get(times.len() / 2).map(|time| quantity::brief_seconds(*time));
     let last = finding.arm.runs.iter().flatten().last();
     let estimate = finding.estimate.filter(|estimate| estimate.is_fit());
     vec![

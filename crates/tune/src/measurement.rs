@@ -158,9 +158,14 @@ fn name_of(library: &Option<PathBuf>) -> String {
 }
 
 impl Measurement {
+    /// The experiment that the profile comes from; absent where none was searched for.
+    pub fn source(&self) -> Option<&MeasuredExperiment> {
+        self.experiments.get(self.source?)
+    }
+
     /// The profile, measured by `program` at `now_unix_s`; `None` where no setting was found to help.
     pub fn profile(&self, program: &str, now_unix_s: u64) -> Option<Profile> {
-        let (limits, search) = (self.limits?, &self.experiments.get(self.source?)?.search);
+        let (limits, search) = (self.limits?, &self.source()?.search);
         let (_, together) = search.winner(&limits)?;
         let mut profile = Profile {
             form: FORM,

@@ -131,7 +131,7 @@ fn cells(finding: &Finding, metric: Metric) -> [String; 8] {
         let time_s = if metric == Metric::CpuS { medians.cpu_s } else { medians.wall_s };
         let calls =
             medians.read_calls.zip(medians.write_calls).map(|(read, write)| quantity::count((read + write) as u64));
-        (quantity::seconds(time_s), calls, quantity::size(medians.file_len_bytes as u64))
+        (quantity::brief_seconds(time_s), calls, quantity::size(medians.file_len_bytes as u64))
     });
     let (time, calls, file) =
         of_medians.map_or((None, None, None), |(time, calls, file)| (Some(time), calls, Some(file)));
@@ -152,10 +152,30 @@ fn interval([low, high]: [f64; 2]) -> String {
     format!("{low:.2} to {high:.2}")
 }
 
-/// What became of the search.
-pub fn profile(profile: Option<&Profile>, path: &Path) -> String {
+/// Why the search in an experiment gave no profile.
+fn without_profile(source: &MeasuredExperiment) -> String {
+    let name = escape::text(&source.name);
+    let again = source.search.proof.as_ref().and_then(|proof| {
+        let finding = proof.arms.get(1)?;
+        Some((&finding.arm.candidate.name, finding.verdict?, finding.estimate?))
+    });
+    match again {
+        Some((settings, verdict, estimate)) => format!(
+            "{name}: {} won the search, but measured again on other values it took {:.2} ({}) of the default's time, {}: no \
+             profile is written.",
+            escape::text(settings),
+            estimate.ratio,
+            interval(estimate.interval),
+            verdict.words(),
+        ),
+        None => format!("{name}: no setting was found to help within the limits: no profile is written."),
+    }
+}
+
+/// What became of the search of `done`.
+pub fn profile(done: &Measurement, profile: Option<&Profile>, path: &Path) -> String {
     let Some(profile) = profile else {
-        return "\nNo setting was found to help within the limits: no profile is written.\n".to_owned();
+        return done.source().map_or_else(String::new, |source| format!("\n{}\n", without_profile(source)));
     };
     let all =
         profile.settings.iter().map(|found| (found, "")).chain(profile.layout.iter().map(|found| (found, "layout")));
