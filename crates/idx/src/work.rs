@@ -147,6 +147,18 @@ impl TileWork for StepWork<'_> {
         Ok(Worker { encoder: BlockEncoder::new(self.effort), filling: StageTotals::default() })
     }
 
+    /// Raw blocks are filled where they are written from.
+    fn verbatim(&self, worker: &mut Worker, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
+        let (_, field) = self.step.array_place(tile.array);
+        if self.compressions[field] != Compression::None {
+            return Ok(None);
+        }
+        let before = stored.len();
+        stored.resize(before + self.samples.header.block_len_bytes(field), 0);
+        self.assemble(worker, tile, &mut stored[before..])?;
+        Ok(Some(TileForm::Stored { filter_mask: 0 }))
+    }
+
     fn assemble(&self, worker: &mut Worker, tile: Tile, raw: &mut [u8]) -> Result<()> {
         let (place, header) = (self.step.place(tile), self.samples.header);
         let timer = StageTimer::start();

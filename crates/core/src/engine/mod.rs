@@ -68,7 +68,8 @@ pub trait TileWork: Sync {
     /// Makes the state of a worker thread.
     fn worker(&self) -> Result<Self::Worker, Self::Error>;
 
-    /// Appends the stored form of `tile` to `stored` without decoding it, where the inputs hold it as it is.
+    /// Appends the stored form of `tile` to `stored` where nothing has to be encoded: the inputs hold it as it is, or it is stored
+    /// raw.
     fn verbatim(
         &self,
         worker: &mut Self::Worker,
