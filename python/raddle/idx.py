@@ -47,6 +47,8 @@ class WriteReport(_Report):
     time: int | None
     ranks: int
     phases: str
+    durability: str
+    """``"synced"``, or ``"unsynced"`` where the disk was not waited for."""
     files: int
     blocks: int
     sample_len_bytes: int
@@ -146,6 +148,7 @@ def write(
     unit: str | None = None,
     force: bool = False,
     append: bool = False,
+    sync: bool = True,
     phases: Literal["one", "two", "three"] = "three",
     box: str | Sequence[int] | None = None,
     aggregators: int | None = None,
@@ -185,6 +188,9 @@ def write(
         Replace the dataset if there is one.
     append
         Add a time step to the dataset that is there.
+    sync
+        Wait for the disk before anything gets its name, so that it survives a crash of the machine. With ``False`` such a
+        crash can lose or damage what was written, while one of the program does no more harm than ever.
     phases, box, aggregators
         How ranks write, as the options of ``raddle idx write``; the files are the same.
     profile
@@ -236,7 +242,7 @@ def write(
         "profile": None if profile is None else os.fspath(profile),
     }
     own = {"jobs": jobs, "memory": memory}
-    flags = [f"--{name}" for name, wanted in (("force", force), ("append", append)) if wanted]
+    flags = [f"--{name}" for name, wanted in (("force", force), ("append", append), ("no-sync", not sync)) if wanted]
     line = [f"--{name}={value}" for name, value in options.items() if value is not None] + flags
     held = _agreed(communicator, lambda: _held(samples, shape, start), lambda held: (line, held.shape, held.fields, step))
     line += [f"--{name}={value}" for name, value in own.items() if value is not None]

@@ -145,9 +145,10 @@ def test_the_headers_are_cpp(installed, tmp_path):
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4, 5])
-def test_boxes_without_steps_of_any_rank(installed, tmp_path, axes):
-    out, _ = run([installed.c(PROGRAMS / "boxes.c"), "boxes.idx", axes], tmp_path)
-    assert json.loads(out)["ranks"] == 1
+@pytest.mark.parametrize(("no_sync", "durability"), [("false", "synced"), ("true", "unsynced")])
+def test_boxes_without_steps_of_any_rank(installed, tmp_path, axes, no_sync, durability):
+    out, _ = run([installed.c(PROGRAMS / "boxes.c"), "boxes.idx", axes, no_sync], tmp_path)
+    assert (json.loads(out)["ranks"], json.loads(out)["durability"]) == (1, durability)
     shape = [7, 5, 4, 3, 3][:axes][::-1]
     height = (np.arange(np.prod(shape), dtype="f4") / 4).reshape(shape)
     colour = (np.arange(np.prod(shape) * 3, dtype=np.uint64) * 37).astype("u1").reshape(*shape, 3)

@@ -198,6 +198,31 @@ def test_ranks_write_the_folder_of_one_process(tmp_path, downsample):
     assert files_of(tmp_path / "one.zarr") == files_of(tmp_path / "all.zarr")
 
 
+@pytest.mark.parametrize("name", ["d.idx", "d.zarr"])
+def test_the_disk_need_not_be_waited_for(tmp_path, name):
+    array = numbers((12, 10, 4))
+    reports = {}
+    for folder, options in (("usual", {}), ("synced", {"sync": True}), ("unsynced", {"sync": False})):
+        (tmp_path / folder).mkdir()
+        reports[folder] = raddle.idx.write(tmp_path / folder / name, {"a": array}, **options).durability
+    assert reports == {"usual": "synced", "synced": "synced", "unsynced": "unsynced"}
+    assert files_of(tmp_path / "usual") == files_of(tmp_path / "synced") == files_of(tmp_path / "unsynced")
+
+
+def test_ranks_wait_for_the_disk_alike(tmp_path):
+    array = numbers((12, 10, 4))
+
+    def write(communicator):
+        start, part = slab(array, communicator.rank, 2)
+        return raddle.idx.write(
+            tmp_path / "d.idx", {"a": part}, start=start, shape=array.shape, communicator=communicator,
+            sync=communicator.rank == 0,
+        )
+
+    assert all(isinstance(told, errors.UsageError) and "other options" in str(told) for told in on_ranks(2, write))
+    assert not list(tmp_path.iterdir())
+
+
 def slab(array, rank, size):
     """The share of a rank: columns, the first rank's none where there are more ranks than columns."""
     bounds = [array.shape[2] * number // size for number in range(size + 1)]

@@ -290,7 +290,8 @@ enum raddle_idx_status raddle_idx_create(const char *path,
 /**
  * Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those of
  * raddle idx write: compress (zip, lz4, none), order (rows, hz), bits-per-block, blocks-per-file, phases (one, two, three),
- * box (default, expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force and append (true, false).
+ * box (default, expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true,
+ * false). With no-sync the disk is not waited for: a crash of the machine can lose or damage what was written.
  */
 enum raddle_idx_status raddle_idx_set_option(struct raddle_idx_writer *writer,
                                              const char *name,
@@ -356,7 +357,8 @@ enum raddle_idx_status raddle_idx_write_box(struct raddle_idx_writer *writer,
 
 /**
  * Collective. Writes the step that is open, whole or not at all, and ends it: when it returns 0 on any rank, readers see the
- * step, and it survives a crash. If it fails, it fails on every rank, nothing of the step is written, and the next may begin.
+ * step, and unless no-sync was set it survives a crash. If it fails, it fails on every rank, nothing of the step is written,
+ * and the next may begin.
  */
 enum raddle_idx_status raddle_idx_end_step(struct raddle_idx_writer *writer);
 

@@ -6,13 +6,13 @@ use raddle_core::size::Size;
 use raddle_idx::compression::Compression;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
-use raddle_idx::{Existing, LayoutOptions, Phases, WriteOptions};
+use raddle_idx::{Durability, Existing, LayoutOptions, Phases, WriteOptions};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 /// Names, for messages.
 const KNOWN: &str =
-    "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force and append";
+    "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, append and no-sync";
 
 const POSITIVE: &str = "a whole number above 0";
 
@@ -78,6 +78,10 @@ impl Options {
                 self.write.existing = if force { Existing::Replace } else { Existing::Refuse };
             }
             "append" => self.append = switch("append", value)?,
+            "no-sync" => {
+                let no_sync = switch("no-sync", value)?;
+                self.write.durability = if no_sync { Durability::Unsynced } else { Durability::Synced };
+            }
             _ => return Err(Fault::NoOption { name: name.to_owned(), known: KNOWN }),
         }
         Ok(())
@@ -117,6 +121,7 @@ mod tests {
             ("memory", "64MiB"),
             ("force", "true"),
             ("append", "true"),
+            ("no-sync", "true"),
         ] {
             options.set(name, value).unwrap();
             assert!(KNOWN.split(", ").any(|known| known.split(" and ").any(|known| known == name)), "{name}");
@@ -131,6 +136,10 @@ mod tests {
         let write = &options.write;
         assert_eq!((write.jobs, write.memory_limit_bytes, write.existing), (3, 64 << 20, Existing::Replace));
         assert_eq!((write.phases, write.imposed), (Phases::Two, ImposedBox::Expanded));
+        assert_eq!(write.durability, Durability::Unsynced);
+        options.set("no-sync", "false").unwrap();
+        let write = &options.write;
+        assert_eq!(write.durability, Durability::Synced);
         assert_eq!((write.aggregators.map(NonZeroUsize::get), options.append), (Some(2), true));
     }
 
@@ -145,6 +154,7 @@ mod tests {
             ("bits-per-block", "-1", "whole number"),
             ("box", "8x8x8", "raddle_idx_set_imposed_box"),
             ("force", "yes", "true or false"),
+            ("no-sync", "1", "true or false"),
             ("memory", "much", "512MiB"),
         ] {
             let fault = options.set(name, value).unwrap_err().to_string();

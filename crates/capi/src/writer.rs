@@ -254,7 +254,8 @@ pub unsafe extern "C" fn raddle_idx_create(
 
 /// Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those of
 /// raddle idx write: compress (zip, lz4, none), order (rows, hz), bits-per-block, blocks-per-file, phases (one, two, three),
-/// box (default, expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force and append (true, false).
+/// box (default, expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true,
+/// false). With no-sync the disk is not waited for: a crash of the machine can lose or damage what was written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_set_option(
     writer: *mut RaddleIdxWriter,
@@ -397,7 +398,8 @@ pub unsafe extern "C" fn raddle_idx_write_box(
 }
 
 /// Collective. Writes the step that is open, whole or not at all, and ends it: when it returns 0 on any rank, readers see the
-/// step, and it survives a crash. If it fails, it fails on every rank, nothing of the step is written, and the next may begin.
+/// step, and unless no-sync was set it survives a crash. If it fails, it fails on every rank, nothing of the step is written,
+/// and the next may begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
     // SAFETY: a handle, and what was given is still there, as the header says.

@@ -102,6 +102,15 @@ pub fn folder_of(output: &Path) -> &Path {
     }
 }
 
+/// Closes a file that was written to. Some file systems (NFS, FUSE) tell only here that a write has failed, which dropping
+/// the file would not pass on; whoever syncs it has heard before.
+///
+/// # Errors
+/// If one has. The file is closed all the same.
+pub fn close(file: File) -> std::io::Result<()> {
+    Ok(nix::unistd::close(file)?)
+}
+
 /// Makes what happened to names in the folder of `output` durable.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
 //! Phase 3: the files of a time step while it is made, opened by every rank that writes blocks into them.
 //!
-//! Not for giving them names (`publish`). Invariant: what a rank has written is durable when it has synced.
+//! Not for giving them names (`publish`). Invariant: what a rank has written is durable when it has finished, if that is
+//! wanted, and no failure is lost if not.
 
 use crate::compression::{RECORD_LEN_BYTES, Record};
+use crate::durability::Durability;
 use crate::error::{IdxError, Result};
 use crate::step::{BlockPlace, StepPlan};
 use raddle_core::communicator::Communicator;
 use raddle_core::engine::Sink;
 use raddle_core::flusher::{Flusher, WORTH_LEN_BYTES};
+use raddle_core::output::close;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -22,6 +25,7 @@ const OPEN_FILES: usize = 64;
 pub(crate) struct StepFiles<'a> {
     folder: PathBuf,
     step: &'a StepPlan,
+    durability: Durability,
     state: Mutex<State>,
 }
 
@@ -32,11 +36,13 @@ struct State {
     /// Files that were written to, with what was since their last flush.
     written: BTreeMap<u32, u64>,
     flusher: Flusher,
+    /// The first file whose close failed, where nothing is synced.
+    unclosed: Option<(u32, std::io::Error)>,
 }
 
 impl<'a> StepFiles<'a> {
-    pub(crate) fn new(folder: PathBuf, step: &'a StepPlan) -> Self {
-        Self { folder, step, state: Mutex::default() }
+    pub(crate) fn new(folder: PathBuf, step: &'a StepPlan, durability: Durability) -> Self {
+        Self { folder, step, durability, state: Mutex::default() }
     }
 
     fn path(&self, file: usize) -> PathBuf {
@@ -51,7 +57,10 @@ impl<'a> StepFiles<'a> {
     /// Creates this rank's share of the files; their folders are there.
     pub(crate) fn create(&self, ranks: &dyn Communicator) -> Result<()> {
         for file in (ranks.rank()..self.step.files.len()).step_by(ranks.size()) {
-            File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
+            let made = File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
+            if self.durability == Durability::Unsynced {
+                close(made).map_err(self.failed(file, "close"))?;
+            }
         }
         Ok(())
     }
@@ -68,8 +77,21 @@ impl<'a> StepFiles<'a> {
         }
         let opened = Arc::new(OpenOptions::new().write(true).open(self.path(file as usize))?);
         state.open.push_front((file, Arc::clone(&opened)));
-        state.open.truncate(OPEN_FILES);
+        while state.open.len() > OPEN_FILES
+            && let Some((number, least)) = state.open.pop_back()
+        {
+            self.release(&mut state, number, least);
+        }
         Ok(opened)
+    }
+
+    /// Closes a file that nobody else uses. What is not synced is heard of then or never.
+    fn release(&self, state: &mut State, number: u32, file: Arc<File>) {
+        let closed = match Arc::into_inner(file) {
+            Some(file) if self.durability == Durability::Unsynced => close(file),
+            _ => Ok(()),
+        };
+        state.unclosed = state.unclosed.take().or(closed.err().map(|cause| (number, cause)));
     }
 
     /// Writes `bytes` at `address`, and has the file flushed if that is worth it by now.
@@ -77,6 +99,10 @@ impl<'a> StepFiles<'a> {
         let file = self.open(number)?;
         file.write_all_at(bytes, address)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.durability == Durability::Unsynced {
+            self.release(&mut state, number, file);
+            return Ok(());
+        }
         let State { written, flusher, .. } = &mut *state;
         let unflushed = written.entry(number).or_default();
         *unflushed += bytes.len() as u64;
@@ -101,10 +127,18 @@ impl<'a> StepFiles<'a> {
         Ok(())
     }
 
-    /// Makes what this rank has written durable.
-    pub(crate) fn sync(&self) -> Result<()> {
+    /// Ends the use of what this rank has written, and makes it durable unless that is not wanted.
+    pub(crate) fn finish(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.open.clear();
+        for (number, file) in std::mem::take(&mut state.open) {
+            self.release(&mut state, number, file);
+        }
+        if self.durability == Durability::Unsynced {
+            return match state.unclosed.take() {
+                Some((file, cause)) => Err(self.failed(file as usize, "close")(cause)),
+                None => Ok(()),
+            };
+        }
         state.flusher.finish().map_err(|(file, cause)| self.failed(file as usize, "fsync")(cause))?;
         for file in std::mem::take(&mut state.written).into_keys() {
             let file = file as usize;

@@ -9,6 +9,7 @@ mod brought;
 pub mod check;
 pub mod compression;
 mod direct;
+mod durability;
 mod error;
 mod exchange;
 mod files;
@@ -35,6 +36,7 @@ mod work;
 mod writer;
 pub mod zarr;
 
+pub use durability::Durability;
 pub use error::{ErrorKind, IdxError, Result};
 pub use exchange::Patch;
 pub use header::{Field, Header};

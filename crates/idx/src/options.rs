@@ -1,6 +1,7 @@
 //! How a time step is written, and what writing it took. Data; nothing here writes.
 
 use crate::bitmask::MAX_RANK;
+use crate::durability::Durability;
 use crate::error::Result;
 use crate::publish::Existing;
 use crate::restructure::ImposedBox;
@@ -32,6 +33,8 @@ pub enum Phases {
 pub struct WriteOptions {
     /// Where the output is there already.
     pub existing: Existing,
+    /// Whether the disk is waited for.
+    pub durability: Durability,
     /// Threads of this process.
     pub jobs: usize,
     /// Memory for what is made of the samples: restructured boxes, messages, blocks.
@@ -50,6 +53,7 @@ impl Default for WriteOptions {
     fn default() -> Self {
         Self {
             existing: Existing::Refuse,
+            durability: Durability::Synced,
             jobs: raddle_core::engine::default_jobs(),
             memory_limit_bytes: 1 << 30,
             effort: Effort::Balanced,
@@ -71,6 +75,8 @@ pub struct WriteReport {
     pub ranks: usize,
     /// Phases.
     pub phases: Phases,
+    /// Whether the disk was waited for.
+    pub durability: Durability,
     /// Files of the step.
     pub files: u64,
     /// Blocks, each counted once per field.
@@ -89,7 +95,7 @@ pub struct WriteReport {
     pub restructure_s: f64,
     /// Of encoding and placing.
     pub encode_s: f64,
-    /// Of making files durable and giving them their names.
+    /// Of making files durable, if they are, and giving them their names.
     pub publish_s: f64,
     /// Messages of the first phase, by rank.
     pub restructure_messages: Vec<Traffic>,

@@ -5,13 +5,15 @@
 //! takes the place of the whole one that was there, older steps and all, also by one rename. No `.idx` file lies beside
 //! blocks of another layout than it says.
 
+use crate::durability::Durability;
 use crate::error::{IdxError, Result};
 use crate::header::Header;
 use crate::reader::Dataset;
 use crate::step::StepPlan;
-use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
+use raddle_core::output::{OutputLock, beside, folder_of};
 use rustix::fs::RenameFlags;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What to do where the output is there already.
@@ -37,13 +39,19 @@ pub(crate) struct Staging {
     target: PathBuf,
     /// Whether other steps stay beside this one.
     continues: bool,
+    durability: Durability,
     _lock: OutputLock,
 }
 
 impl Staging {
     /// Takes the lock on `output`, looks whether the step's names are free, and makes the folders of its files. The step is
     /// one more of a dataset that `continues`, or the first of a new one.
-    pub(crate) fn begin(output: &Path, step: &StepPlan, existing: Existing, continues: bool) -> Result<Self> {
+    pub(crate) fn begin(
+        output: &Path,
+        step: &StepPlan,
+        (existing, durability): (Existing, Durability),
+        continues: bool,
+    ) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
         if existing == Existing::Refuse
@@ -60,7 +68,8 @@ impl Staging {
             _ => {}
         }
         std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        let staging = Self { output: output.to_path_buf(), existing, folder, target, continues, _lock: lock };
+        let output = output.to_path_buf();
+        let staging = Self { output, existing, folder, target, continues, durability, _lock: lock };
         let mut made = PathBuf::new();
         for file in &step.files {
             let parent = staging.folder.join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
@@ -77,7 +86,7 @@ impl Staging {
     pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
         let places = || names(step, self.continues).map(|name| (self.folder.join(name), self.target.join(name)));
         for (from, to) in places() {
-            sync_folders(&from).map_err(write(&from, "fsync"))?;
+            self.durability.folders_made(&from).map_err(write(&from, "fsync"))?;
             let folder = folder_of(&to);
             std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
             if self.existing == Existing::Replace
@@ -88,7 +97,7 @@ impl Staging {
             }
         }
         if self.existing == Existing::Replace {
-            withdraw_other(&self.output, header).map_err(write(&self.output, "remove"))?;
+            withdraw_other(&self.output, header, self.durability).map_err(write(&self.output, "remove"))?;
         }
         for (from, to) in places() {
             let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
@@ -103,7 +112,7 @@ impl Staging {
                 }
                 Err(error) => return Err(write(&to, "rename")(error.into())),
             }
-            sync_folder(&to).map_err(write(folder_of(&to), "fsync"))?;
+            self.durability.names_changed(&to).map_err(write(folder_of(&to), "fsync"))?;
         }
         Ok(())
     }
@@ -148,39 +157,32 @@ pub(crate) fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<b
 }
 
 /// Removes the `.idx` file at `output` if it is not one by which blocks of `header` can be read.
-fn withdraw_other(output: &Path, header: &Header) -> std::io::Result<()> {
+fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std::io::Result<()> {
     if Dataset::open(output).is_ok_and(|there| there.header().difference(header).is_none()) {
         return Ok(());
     }
     match std::fs::remove_file(output) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => sync_folder(output),
+        _ => durability.names_changed(output),
     }
-}
-
-/// Makes the names in a folder and those below it durable; files are already.
-pub(crate) fn sync_folders(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            sync_folders(&entry?.path())?;
-        }
-        File::open(path)?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// Writes the `.idx` file: a temporary name, fsync, rename.
-pub(crate) fn write_header(path: &Path, header: &Header) -> Result<()> {
+pub(crate) fn write_header(path: &Path, header: &Header, durability: Durability) -> Result<()> {
     let temporary = beside(path, ".raddle-header");
-    let made = std::fs::write(&temporary, header.to_text()).map_err(write(&temporary, "write"));
-    let made = made.and_then(|()| {
-        File::open(&temporary).and_then(|file| file.sync_all()).map_err(write(&temporary, "fsync"))?;
-        std::fs::rename(&temporary, path).map_err(write(path, "rename"))
-    });
+    let made = write_whole(&temporary, &header.to_text(), durability);
+    let made = made.and_then(|()| std::fs::rename(&temporary, path).map_err(write(path, "rename")));
     if made.is_err() {
         // It must not hide the error; the next run writes over it.
         let _ = std::fs::remove_file(&temporary);
     }
     made?;
-    sync_folder(path).map_err(write(path, "fsync the folder of"))
+    durability.names_changed(path).map_err(write(path, "fsync the folder of"))
+}
+
+/// Writes a file of `text`.
+pub(crate) fn write_whole(path: &Path, text: &str, durability: Durability) -> Result<()> {
+    let mut file = File::create(path).map_err(write(path, "create"))?;
+    file.write_all(text.as_bytes()).map_err(write(path, "write"))?;
+    durability.finish(file).map_err(write(path, durability.finishing()))
 }

@@ -129,7 +129,7 @@ impl Writer {
         let step = StepPlan::new(&self.header, &domain, &time_name);
         let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
         let staging = agree(ranks, "begin the output", staging)?;
-        let files = StepFiles::new(staging_folder(&self.path), &step);
+        let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
         agree(ranks, "create the files", files.create(ranks))?;
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
@@ -137,15 +137,15 @@ impl Writer {
         let mut counts = Counts::default();
         let mut made = self.make(&run, patches, &partition, &mut counts)?;
         let (publishing, timer) = (Instant::now(), StageTimer::start());
-        let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "make the files durable", synced)?;
+        let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "finish the files", finished)?;
         let mut header = self.header.clone();
         if let (Some(of), Some(step)) = (&mut header.time, time) {
             of.range = Some(of.range.map_or((step, step), |(a, b)| (a.min(step), b.max(step))));
         }
         let published = staging.map_or(Ok(()), |staging| {
             staging.publish(&step, &header)?;
-            write_header(&self.path, &header)
+            write_header(&self.path, &header, self.options.durability)
         });
         agree(ranks, "publish the output", published)?;
         self.header = header;
@@ -160,11 +160,12 @@ impl Writer {
     }
 
     fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
+        let how = (self.options.existing, self.options.durability);
         let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
         if is_taken && self.options.existing == Existing::Refuse {
             return Err(IdxError::Exists { path: self.path.clone() });
         }
-        let staging = Staging::begin(&self.path, step, self.options.existing, self.continues)?;
+        let staging = Staging::begin(&self.path, step, how, self.continues)?;
         if self.continues {
             // Read again under the lock: another process may have added a step since.
             self.header.time = there(&self.path, &self.header)?.time;
@@ -199,11 +200,11 @@ impl Writer {
 
     /// A number for what all ranks must be told alike.
     fn told(&self, time: Option<u64>) -> u64 {
-        let WriteOptions { phases, imposed, aggregators, .. } = &self.options;
+        let WriteOptions { phases, imposed, aggregators, durability, .. } = &self.options;
         let mut header = self.header.clone();
         // Rank 0 alone knows what others added.
         header.time.iter_mut().for_each(|time| time.range = None);
-        let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?}", header.to_text());
+        let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?} {durability:?}", header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 
@@ -258,6 +259,7 @@ impl Writer {
             time: None,
             ranks: ranks.size(),
             phases: self.options.phases,
+            durability: self.options.durability,
             files: step.files.len() as u64,
             blocks: step.block_count(),
             sample_len_bytes: sample_lens.iter().map(|len| samples.saturating_mul(*len as u64)).sum(),

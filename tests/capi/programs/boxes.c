@@ -1,4 +1,4 @@
-/* Writes a dataset of some axes without steps from two boxes, and tells the report: boxes OUT.idx AXES */
+/* Writes a dataset of some axes without steps from two boxes, and tells the report: boxes OUT.idx AXES NO_SYNC */
 
 #include <raddle_idx.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void check(raddle_idx_status status) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) {
+    if (argc != 4) {
         return 2;
     }
     const uint64_t counts[RADDLE_IDX_MAX_AXES] = {7, 5, 4, 3, 3}, imposed[RADDLE_IDX_MAX_AXES] = {4, 4, 4, 2, 2};
@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
     check(raddle_idx_add_field(writer, "colour", "uint8", 3));
     check(raddle_idx_set_option(writer, "bits-per-block", "4"));
     check(raddle_idx_set_option(writer, "order", "hz"));
+    check(raddle_idx_set_option(writer, "no-sync", argv[3]));
     check(raddle_idx_set_imposed_box(writer, imposed));
     /* All rows along the slowest axis but one, and that one. */
     uint64_t start[RADDLE_IDX_MAX_AXES] = {0}, part[RADDLE_IDX_MAX_AXES];

@@ -39,6 +39,7 @@ program read_idx
     close (unit)
 
     call check(raddle_idx_create("none.idx", [4_c_int64_t, 4_c_int64_t], writer))
+    call check(raddle_idx_set_option(writer, "no-sync", "true"))
     if (raddle_idx_set_option(writer, "compress", "png") /= RADDLE_IDX_USAGE) stop 1
     print '(a)', raddle_idx_error_message()
     if (raddle_idx_report(writer) /= "") stop 1

@@ -9,6 +9,7 @@ use raddle_idx::sample::Number;
 use raddle_idx::zarr::{Form, FormOptions, Images, ZarrWriter};
 use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Patch, WriteOptions, Writer};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
+use raddle_testing::power::{Change, changes};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,10 +44,11 @@ struct Datasets {
     root: PathBuf,
     old: Vec<u8>,
     new: Vec<u8>,
+    options: &'static [&'static str],
 }
 
 impl Datasets {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: Kind, options: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // The shim compares with what the kernel says.
         let root = folder.path().canonicalize().unwrap();
@@ -56,7 +58,7 @@ impl Datasets {
         let (old, new): (Vec<u8>, Vec<u8>) = (samples(3).collect(), samples(5).collect());
         std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &SHAPE), new.clone()].concat())
             .unwrap();
-        Self { kind, folder, root, old, new }
+        Self { kind, folder, root, old, new, options }
     }
 
     fn name(&self) -> &'static str {
@@ -95,7 +97,7 @@ impl Datasets {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
         let arguments = ["idx", "write", "new.npy", "-f", "-j", "1", "--progress", "never", "-o"];
         command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments).stdin(Stdio::null());
-        command.arg(Path::new("out").join(self.name()));
+        command.arg(Path::new("out").join(self.name())).args(self.options);
         match self.kind {
             Kind::Idx(_) => command.args(["--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"]),
             Kind::Zarr => command.args(["--chunk", "8x8x8", "--shard", "16x16x16"]),
@@ -142,27 +144,35 @@ impl Datasets {
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
+
+    /// The run with a fault: how it ended, the calls that were struck, and what it said.
+    fn run_with(&self, fault: &Fault) -> (Option<i32>, Vec<String>, String) {
+        let mut command = self.command();
+        faults::arm(&mut command, fault, &self.root.join("out"), &self.log());
+        let output = command.output().unwrap();
+        (output.status.code(), faults::struck(&self.log()), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }
 
+/// Options of a run that does not wait for the disk.
+const UNSYNCED: &[&str] = &["--no-sync"];
+
 /// Lets `action` happen at every `step`-th call over a dataset; how many calls there are.
-fn strike(action: &Action, step: usize, kind: Kind) -> u64 {
-    let datasets = Datasets::new(kind);
+fn strike(action: &Action, step: usize, kind: Kind, options: &'static [&'static str]) -> u64 {
+    let datasets = Datasets::new(kind, options);
     for at in (1..).step_by(step) {
         datasets.reset();
         let fault = Fault { calls: CHANGING, at, sticky: false, action: action.clone() };
-        let mut command = datasets.command();
-        faults::arm(&mut command, &fault, &datasets.root.join("out"), &datasets.log());
-        let output = command.output().unwrap();
-        let (struck, told) = (faults::struck(&datasets.log()), String::from_utf8_lossy(&output.stderr).into_owned());
-        let context = (&fault, &struck, &told, output.status);
+        let (code, struck, told) = datasets.run_with(&fault);
+        let context = (&fault, &struck, &told, code);
         let found = datasets.found(&context);
         assert!(found != Found::Nothing || matches!(kind, Kind::Idx(bits) if bits != BITS_PER_BLOCK), "{context:?}");
         if struck.is_empty() {
-            assert!(output.status.success() && found == Found::New, "{context:?}");
+            assert!(code == Some(0) && found == Found::New, "{context:?}");
             assert_eq!(datasets.left(), datasets.whole(), "{context:?}");
             return at;
         }
-        match output.status.code() {
+        match code {
             Some(0) => assert_eq!(found, Found::New, "{context:?}"),
             Some(5) => assert!(told.contains("No space left on device"), "{context:?}"),
             None => assert_eq!(*action, Action::Kill, "{context:?}"),
@@ -178,35 +188,100 @@ fn strike(action: &Action, step: usize, kind: Kind) -> u64 {
 
 #[test]
 fn a_call_that_fails_leaves_the_old_samples_or_the_new() {
-    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Idx(BITS_PER_BLOCK));
+    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Idx(BITS_PER_BLOCK), &[]);
     assert!(calls > 12, "only {calls} calls were counted");
 }
 
 #[test]
 fn a_kill_leaves_the_old_samples_or_the_new() {
-    strike(&Action::Kill, 2, Kind::Idx(BITS_PER_BLOCK));
+    strike(&Action::Kill, 2, Kind::Idx(BITS_PER_BLOCK), &[]);
 }
 
 #[test]
 fn no_header_of_another_layout_lies_beside_new_blocks() {
-    strike(&Action::Kill, 1, Kind::Idx(BITS_PER_BLOCK - 1));
+    strike(&Action::Kill, 1, Kind::Idx(BITS_PER_BLOCK - 1), &[]);
 }
 
 #[test]
 fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_fails() {
-    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Zarr);
+    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Zarr, &[]);
     assert!(calls > 12, "only {calls} calls were counted");
 }
 
 #[test]
 fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_is_the_last() {
-    strike(&Action::Kill, 2, Kind::Zarr);
+    strike(&Action::Kill, 2, Kind::Zarr, &[]);
 }
 
-/// Long files are flushed while they are written. The system tells the failure of a flush once: the fsync at the end does not
-/// meet it again.
 #[test]
-fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
+fn without_waiting_for_the_disk_a_call_that_fails_or_is_the_last_leaves_the_old_samples_or_the_new() {
+    for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Idx(BITS_PER_BLOCK - 1), Kind::Zarr] {
+        for action in [Action::Fail(ENOSPC), Action::Kill] {
+            let calls = strike(&action, 1, kind, UNSYNCED);
+            assert!(calls > 8, "only {calls} calls were counted");
+        }
+    }
+}
+
+#[test]
+fn the_disk_is_waited_for_or_never_and_the_files_are_the_same() {
+    for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Idx(BITS_PER_BLOCK - 1), Kind::Zarr] {
+        let runs = [&[], UNSYNCED].map(|options| {
+            let datasets = Datasets::new(kind, options);
+            datasets.reset();
+            let out = datasets.root.join("out");
+            let mut command = datasets.command();
+            faults::trace(&mut command, &out, &datasets.log());
+            assert!(command.status().unwrap().success());
+            let changes = changes(&datasets.log());
+            let syncs = changes.iter().filter(|change| matches!(change, Change::Sync { .. })).count();
+            let others = changes.iter().filter(|change| !matches!(change, Change::Sync { .. }));
+            let (mut writes, names): (Vec<_>, Vec<_>) = others
+                .map(|change| format!("{change:?}").replace(&*out.to_string_lossy(), ""))
+                .partition(|change| change.starts_with("Write"));
+            // Blocks are written by one thread, tables by another.
+            writes.sort();
+            assert_eq!(datasets.found(&kind), Found::New);
+            (syncs, (names, writes))
+        });
+        let [(syncs, synced), (none, unsynced)] = runs;
+        // A file, its folder and that of the dataset, the header; a replaced header's folder.
+        assert!(syncs > 3 && none == 0, "{kind:?}: {syncs} and {none} calls");
+        // The same names in the same order, and the same writes.
+        assert!(synced == unsynced, "{kind:?}: {synced:#?} {unsynced:#?}");
+    }
+}
+
+/// Some file systems tell of a failed write when the file is closed; where nothing is synced, that is the last chance.
+#[test]
+fn without_waiting_for_the_disk_a_close_that_fails_is_told() {
+    for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Zarr] {
+        let datasets = Datasets::new(kind, UNSYNCED);
+        let mut of_written = 0;
+        for at in 1.. {
+            datasets.reset();
+            let fault = Fault { calls: "close", at, sticky: false, action: Action::Fail(EIO) };
+            let (code, struck, told) = datasets.run_with(&fault);
+            let context = (&fault, &struck, &told, code);
+            let found = datasets.found(&context);
+            let Some(call) = struck.first() else {
+                assert!(code == Some(0) && found == Found::New, "{context:?}");
+                break;
+            };
+            // Others are the lock and what is read.
+            let is_written = call.contains(".raddle-part/") || call.contains(".raddle-header");
+            of_written += usize::from(is_written);
+            match code {
+                Some(5) => assert!(told.contains("Input/output error"), "{context:?}"),
+                code => assert!(code == Some(0) && found == Found::New && !is_written, "{context:?}"),
+            }
+        }
+        assert!(of_written > 3, "{kind:?}: only {of_written} closes of written files");
+    }
+}
+
+/// A run over a file that is long enough to be flushed on the way, with a flush that fails; what lies in `out/` then.
+fn long_run(options: &[&str]) -> (Option<i32>, Vec<String>, String, usize) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     std::fs::create_dir(root.join("out")).unwrap();
@@ -214,24 +289,27 @@ fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
     let values = vec![7; shape.iter().product::<u64>() as usize * 4];
     std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &shape), values].concat()).unwrap();
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
-    command.current_dir(&root).args([
-        "idx",
-        "write",
-        "new.npy",
-        "-o",
-        "out/d.idx",
-        "-c",
-        "none",
-        "--progress",
-        "never",
-    ]);
+    command.current_dir(&root).args(["idx", "write", "new.npy", "-o", "out/d.idx", "-c", "none"]);
+    command.args(["--progress", "never"]).args(options);
     let fault = Fault { calls: "fdatasync", at: 1, sticky: false, action: Action::Fail(EIO) };
     let log = root.join("log");
     faults::arm(&mut command, &fault, &root.join("out"), &log);
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(faults::struck(&log).len(), 1, "{told}");
-    assert_eq!(output.status.code(), Some(5), "{told}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let left = std::fs::read_dir(root.join("out")).unwrap().count();
+    (output.status.code(), faults::struck(&log), told, left)
+}
+
+/// The system tells the failure of a flush once: the fsync at the end does not meet it again.
+#[test]
+fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
+    let (code, struck, told, left) = long_run(&[]);
+    assert_eq!((code, struck.len(), left), (Some(5), 1, 0), "{told}");
     assert!(told.contains("Input/output error") && told.contains("0000.bin"), "{told}");
-    assert_eq!(std::fs::read_dir(root.join("out")).unwrap().count(), 0, "{told}");
+}
+
+#[test]
+fn nothing_is_flushed_on_the_way_where_the_disk_is_not_waited_for() {
+    let (code, struck, told, left) = long_run(UNSYNCED);
+    assert_eq!((code, struck.len(), left), (Some(0), 0, 2), "{told}");
 }

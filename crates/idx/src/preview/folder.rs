@@ -3,8 +3,9 @@
 //! Not for what is in it. Invariant: a preview that is put aside comes back unless the output has been replaced; only folders
 //! that hold nothing but datasets are ever replaced.
 
+use crate::durability::sync_folders;
 use crate::error::{IdxError, Result};
-use crate::publish::{Existing, holds_blocks_alone, remove, sync_folders, write};
+use crate::publish::{Existing, holds_blocks_alone, remove, write};
 use raddle_core::output::{OutputLock, beside, sync_folder};
 use rustix::fs::RenameFlags;
 use std::io::ErrorKind;

@@ -4,10 +4,11 @@
 
 use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
+use crate::durability::Durability;
 use crate::error::{IdxError, Result};
-use crate::publish::{Existing, remove, staging_folder, sync_folders, write};
+use crate::publish::{Existing, remove, staging_folder, write, write_whole};
 use raddle_core::engine::Sink;
-use raddle_core::output::{OutputLock, folder_of, sync_folder};
+use raddle_core::output::{OutputLock, close, folder_of};
 use rustix::fs::RenameFlags;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -20,13 +21,14 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Staging {
     output: PathBuf,
     existing: Existing,
+    durability: Durability,
     folder: PathBuf,
     _lock: OutputLock,
 }
 
 impl Staging {
     /// Takes the lock on `output`, looks whether its name is free, and makes the hidden folder.
-    pub(crate) fn begin(output: &Path, existing: Existing) -> Result<Self> {
+    pub(crate) fn begin(output: &Path, (existing, durability): (Existing, Durability)) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         if output.symlink_metadata().is_ok() {
             if existing == Existing::Refuse {
@@ -43,22 +45,20 @@ impl Staging {
             _ => {}
         }
         std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        Ok(Self { output: output.to_path_buf(), existing, folder, _lock: lock })
+        Ok(Self { output: output.to_path_buf(), existing, durability, folder, _lock: lock })
     }
 
     /// Writes a `zarr.json` into a folder of the output.
     pub(crate) fn describe(&self, folder: &Path, text: &str) -> Result<()> {
         let folder = self.folder.join(folder);
         std::fs::create_dir_all(&folder).map_err(write(&folder, "make"))?;
-        let file = folder.join(FILE_NAME);
-        std::fs::write(&file, text).map_err(write(&file, "write"))?;
-        File::open(&file).and_then(|file| file.sync_all()).map_err(write(&file, "fsync"))
+        write_whole(&folder.join(FILE_NAME), text, self.durability)
     }
 
     /// Gives the folder its name.
     pub(crate) fn publish(&self) -> Result<()> {
         let (from, to) = (&self.folder, &self.output);
-        sync_folders(from).map_err(write(from, "fsync"))?;
+        self.durability.folders_made(from).map_err(write(from, "fsync"))?;
         let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags);
         match rename(RenameFlags::NOREPLACE) {
             Ok(()) => {}
@@ -72,7 +72,7 @@ impl Staging {
             }
             Err(error) => return Err(write(to, "rename")(error.into())),
         }
-        sync_folder(to).map_err(write(folder_of(to), "fsync"))
+        self.durability.names_changed(to).map_err(write(folder_of(to), "fsync"))
     }
 }
 
@@ -147,13 +147,14 @@ pub(crate) struct ShardFiles<'a> {
     folder: PathBuf,
     plan: &'a ShardPlan<'a>,
     step: u64,
+    durability: Durability,
     written: Mutex<BTreeSet<u32>>,
 }
 
 impl<'a> ShardFiles<'a> {
     /// Of the output at `output`, while it is made.
-    pub(crate) fn new(output: &Path, plan: &'a ShardPlan<'a>, step: u64) -> Self {
-        Self { folder: staging_folder(output), plan, step, written: Mutex::default() }
+    pub(crate) fn new(output: &Path, plan: &'a ShardPlan<'a>, step: u64, durability: Durability) -> Self {
+        Self { folder: staging_folder(output), plan, step, durability, written: Mutex::default() }
     }
 
     pub(crate) fn path(&self, shard: u32) -> PathBuf {
@@ -162,8 +163,8 @@ impl<'a> ShardFiles<'a> {
         image.join(self.plan.path(&place, self.step))
     }
 
-    /// Makes what this rank has written durable.
-    pub(crate) fn sync(&self) -> Result<()> {
+    /// Makes what this rank has written durable, unless that is not wanted.
+    pub(crate) fn finish(&self) -> Result<()> {
         for shard in std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner)) {
             let path = self.path(shard);
             File::open(&path).and_then(|file| file.sync_all()).map_err(write(&path, "fsync"))?;
@@ -179,7 +180,9 @@ impl Sink for ShardFiles<'_> {
 
     fn write_file_at(&self, shard: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         let path = self.path(shard);
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(shard);
+        if self.durability == Durability::Synced {
+            self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(shard);
+        }
         let open = || OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = match open() {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
@@ -187,7 +190,13 @@ impl Sink for ShardFiles<'_> {
             }
             opened => opened,
         };
-        let written = file.and_then(|file| file.write_all_at(bytes, address));
+        let written = file.and_then(|file| {
+            file.write_all_at(bytes, address)?;
+            match self.durability {
+                Durability::Synced => Ok(()),
+                Durability::Unsynced => close(file),
+            }
+        });
         written.map_err(|cause| crate::files::named(&path, &cause))
     }
 }

@@ -90,10 +90,11 @@ impl ZarrWriter {
             false => Err(self.refused(ZarrFault::Steps { written: self.written + 1, wanted })),
         };
         let plan = agree(ranks, "plan the shards", plan)?;
+        let how = (self.options.existing, self.options.durability);
         let begins = ranks.rank() == 0 && self.staging.is_none();
-        let begun = begins.then(|| Staging::begin(&self.path, self.options.existing)).transpose();
+        let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
         let begun = agree(ranks, "begin the output", begun)?;
-        let files = ShardFiles::new(&self.path, &plan, self.written);
+        let files = ShardFiles::new(&self.path, &plan, self.written, self.options.durability);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let mut counts = Counts::default();
@@ -136,14 +137,15 @@ impl ZarrWriter {
         counts.aggregated = sent.traffic;
 
         let (publishing, timer) = (Instant::now(), StageTimer::start());
-        let synced = files.sync().and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "make the files durable", synced)?;
+        let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "finish the files", finished)?;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
         let mut report = WriteReport {
             output: self.path.clone(),
             time: form.steps.map(|_| self.written),
             ranks: ranks.size(),
             phases: self.options.phases,
+            durability: self.options.durability,
             files: engine.tiles - engine.fill_tiles,
             blocks: plan.chunk_count(),
             sample_len_bytes: sample_lens
@@ -197,8 +199,8 @@ impl ZarrWriter {
 
     /// A number for what all ranks must be told alike.
     fn told(&self) -> u64 {
-        let WriteOptions { phases, imposed, aggregators, effort, .. } = &self.options;
-        let text = format!("{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?}", self.form, self.written);
+        let WriteOptions { phases, imposed, aggregators, effort, durability, .. } = &self.options;
+        let text = format!("{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?} {durability:?}", self.form, self.written);
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 }

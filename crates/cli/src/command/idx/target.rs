@@ -12,7 +12,7 @@ use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
 use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
-use raddle_idx::{Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer};
+use raddle_idx::{Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer};
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,10 @@ pub struct TargetArgs {
     /// Add time steps to the dataset that is there
     #[arg(long)]
     append: bool,
+
+    /// Do not wait for the disk: a crash of the machine (not of the program) can lose or damage what was written
+    #[arg(long)]
+    no_sync: bool,
 
     /// How blocks or chunks are compressed [default: zip in IDX, zstd in OME-Zarr]
     #[arg(short, long, value_name = "HOW", value_enum, help_heading = "Layout")]
@@ -410,6 +414,7 @@ impl TargetArgs {
         options.jobs = running.jobs.map_or(options.jobs, NonZeroUsize::get);
         options.memory_limit_bytes = running.memory.map_or(options.memory_limit_bytes, |memory| memory.0);
         options.existing = if self.force { Existing::Replace } else { Existing::Refuse };
+        options.durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         options.phases = self.phases.phases();
         self.apply_ranks(options, axes)
     }
