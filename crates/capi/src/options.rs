@@ -11,8 +11,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 /// Names, for messages.
-const KNOWN: &str =
-    "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, append and no-sync";
+const KNOWN: &str = "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, append and no-sync";
 
 const POSITIVE: &str = "a whole number above 0";
 

@@ -171,29 +171,46 @@ fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
     }
 }
 
-/// Calls `each` with every index of `ranges`, of which axis 0 stays at its start.
-fn each_row(ranges: &[Range<usize>; MAX_RANK], mut each: impl FnMut(&[usize; MAX_RANK])) {
-    let mut index = std::array::from_fn(|axis| ranges[axis].start);
+/// Calls `each` with every index of `ranges`, of which axis 0 stays at its start, and with the distance in the array from there
+/// to the row `ahead` calls later. `steps` are distances in the array of neighbours.
+fn each_row(
+    ranges: &[Range<usize>; MAX_RANK],
+    steps: &[usize; MAX_RANK],
+    ahead: usize,
+    mut each: impl FnMut(&[usize; MAX_RANK], usize),
+) {
+    let mut index: [usize; MAX_RANK] = std::array::from_fn(|axis| ranges[axis].start);
+    let count = ranges[1].len();
+    let within = steps[1].wrapping_mul(ahead);
     loop {
-        each(&index);
-        let mut axis = 1;
-        loop {
-            if axis == MAX_RANK {
-                return;
-            }
-            index[axis] += 1;
-            if index[axis] < ranges[axis].end {
+        let mut next = index;
+        let mut to_next = 0usize;
+        let mut axis = 2;
+        while axis < MAX_RANK {
+            next[axis] += 1;
+            to_next = to_next.wrapping_add(steps[axis]);
+            if next[axis] < ranges[axis].end {
                 break;
             }
-            index[axis] = ranges[axis].start;
+            next[axis] = ranges[axis].start;
+            to_next = to_next.wrapping_sub(ranges[axis].len().wrapping_mul(steps[axis]));
             axis += 1;
         }
+        // Rows behind the last of a plane are the first of the next one.
+        let beyond = within.wrapping_add(to_next).wrapping_sub(count.wrapping_mul(steps[1]));
+        for number in 0..count {
+            index[1] = ranges[1].start + number;
+            each(&index, if number + ahead < count { within } else { beyond });
+        }
+        if axis == MAX_RANK {
+            return;
+        }
+        index = next;
     }
 }
 
 fn rows(overlap: &Overlap, first: usize, strides: &[usize; MAX_RANK], side: &mut impl Side) {
-    let ahead = overlap.steps[1].wrapping_mul(ROWS_AHEAD);
-    each_row(&overlap.ranges, |index| {
+    each_row(&overlap.ranges, &overlap.steps, ROWS_AHEAD, |index, ahead| {
         let place = (0..MAX_RANK).fold(first, |place, axis| place + index[axis] * strides[axis]);
         let (at, step, count) = (overlap.place(index), overlap.steps[0], overlap.ranges[0].len());
         side.soon(at.wrapping_add(ahead), (count - 1) * step + 1);
@@ -233,12 +250,11 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
     let x_cells = x.start.div_ceil(2)..(x.end / 2).max(x.start.div_ceil(2));
     let x_place = |place: usize, x: usize| place.wrapping_add(x.wrapping_mul(overlap.steps[0]));
     if cell.is_empty() {
-        each_row(&overlap.ranges, |index| {
+        each_row(&overlap.ranges, &overlap.steps, 0, |index, _| {
             side.spread(place_of(index), &tables[0][x.clone()], overlap.place(index), overlap.steps[0]);
         });
         return;
     }
-    let ahead = overlap.steps[1].wrapping_mul(ROWS_AHEAD);
     // Along the cell's other axes indexes go in pairs.
     let paired: [bool; MAX_RANK] = std::array::from_fn(|axis| axis > 0 && cell.contains(&(axis as u8)));
     let groups = std::array::from_fn(|axis| {
@@ -255,7 +271,9 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
     });
     let table = &tables[0][2 * x_cells.start..2 * x_cells.end];
     let has_edges = x != (2 * x_cells.start..2 * x_cells.end);
-    each_row(&groups, |group| {
+    let group_steps = std::array::from_fn(|axis| overlap.steps[axis].wrapping_mul(if paired[axis] { 2 } else { 1 }));
+    let groups_ahead = ROWS_AHEAD / row_count;
+    each_row(&groups, &group_steps, groups_ahead, |group, ahead| {
         let mut corner: [usize; MAX_RANK] =
             std::array::from_fn(|axis| if paired[axis] { 2 * group[axis] } else { group[axis] });
         corner[0] = 0;

@@ -200,7 +200,10 @@ impl ZarrWriter {
     /// A number for what all ranks must be told alike.
     fn told(&self) -> u64 {
         let WriteOptions { phases, imposed, aggregators, effort, durability, .. } = &self.options;
-        let text = format!("{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?} {durability:?}", self.form, self.written);
+        let text = format!(
+            "{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?} {durability:?}",
+            self.form, self.written
+        );
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 }

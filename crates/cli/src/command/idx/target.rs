@@ -12,7 +12,9 @@ use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
 use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
-use raddle_idx::{Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer};
+use raddle_idx::{
+    Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer,
+};
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
