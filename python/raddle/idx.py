@@ -137,6 +137,7 @@ def write(
     format: Literal["idx", "zarr"] | None = None,
     compress: Literal["zip", "lz4", "zstd", "none"] | None = None,
     order: Literal["rows", "hz"] | None = None,
+    bitmask: str | None = None,
     bits_per_block: int | None = None,
     blocks_per_file: int | None = None,
     chunk: Sequence[int] | None = None,
@@ -179,7 +180,7 @@ def write(
         Default: OME-Zarr if the path ends with ``.zarr``, else IDX.
     compress
         Default: ``"zip"`` for IDX, ``"zstd"`` for OME-Zarr.
-    order, bits_per_block, blocks_per_file
+    order, bitmask, bits_per_block, blocks_per_file
         Layout of IDX, as the options of ``raddle idx write``.
     chunk, shard, levels, downsample, axes, spacing, unit
         Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written at once:
@@ -227,6 +228,7 @@ def write(
         "format": format,
         "compress": compress,
         "order": order,
+        "bitmask": bitmask,
         "bits-per-block": bits_per_block,
         "blocks-per-file": blocks_per_file,
         "chunk": _size(chunk),

@@ -30,19 +30,29 @@ def at_resolution(array, bitmask, resolution, axes):
     return array[tuple(slice(None, None, step) for step in spacing)]
 
 
+def drawn_bitmask(shape, random):
+    """Each axis as often as its length takes, in any order; axis 0 is x, the last of an array's."""
+    letters = [str(axis) for axis, count in enumerate(reversed(shape)) for _ in range((count - 1).bit_length())]
+    random.shuffle(letters)
+    return "V" + "".join(letters)
+
+
 @given(
     shape=st.lists(st.integers(1, 9), min_size=1, max_size=5),
     dtype=st.sampled_from(TYPES),
     components=st.integers(0, 12),
     order=st.sampled_from(["rows", "hz"]),
     compress=st.sampled_from(["zip", "lz4", "none"]),
-    bits=st.integers(0, 9),
+    bits=st.integers(1, 9),
+    shuffle=st.none() | st.randoms(use_true_random=False),
 )
-def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, components, order, compress, bits):
+def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, components, order, compress, bits, shuffle):
     path = tmp_path_factory.mktemp("idx") / "a.idx"
     array = numbers((*shape, components) if components else shape, dtype)
-    raddle.idx.write(path, {"a": array}, shape=shape, order=order, compress=compress, bits_per_block=bits)
+    layout = {"order": order, "compress": compress, "bits_per_block": bits, "bitmask": shuffle and drawn_bitmask(shape, shuffle)}
+    raddle.idx.write(path, {"a": array}, shape=shape, **layout)
     info = raddle.idx.info(path)
+    assert shuffle is None or info.bitmask == layout["bitmask"]
     assert info.shape == shape and [field.name for field in info.fields] == ["a"]
     for resolution in info.resolutions:
         got = raddle.idx.read(path, resolution=resolution.resolution)
@@ -140,6 +150,11 @@ def test_what_cannot_be_done_is_said(tmp_path):
             raddle.idx.write(tmp_path / "no.idx", samples, **more)
     with pytest.raises(errors.UsageError, match="NAME.idx"):
         raddle.idx.write(tmp_path / "no.dat", {"a": array})
+    for bitmask, told in [("V10", "room for 0 to before"), ("V0123", "splits 4 axes"), ("0101", "V"), ("V0197", "9")]:
+        with pytest.raises(errors.UsageError, match=told):
+            raddle.idx.write(tmp_path / "no.idx", {"a": array}, bitmask=bitmask)
+    with pytest.raises(errors.UsageError, match="at least 1"):
+        raddle.idx.write(tmp_path / "no.idx", {"a": array}, bits_per_block=0)
     for wrong in [np.s_[:], np.s_[::2, :], np.s_[3, :], np.s_[5:5, :], np.s_[:, 0:41]]:
         with pytest.raises(errors.UsageError):
             raddle.idx.read(path, box=wrong if isinstance(wrong, tuple) else (wrong,))
@@ -196,6 +211,28 @@ def test_ranks_write_the_folder_of_one_process(tmp_path, downsample):
     reports = on_ranks(3, write)
     assert all(isinstance(report, raddle.idx.WriteReport) and report.ranks == 3 for report in reports), reports
     assert files_of(tmp_path / "one.zarr") == files_of(tmp_path / "all.zarr")
+
+
+@pytest.mark.parametrize("compress", ["none", "zip"])
+@pytest.mark.parametrize("phases", ["two", "three"])
+@pytest.mark.parametrize("bitmask", ["V210021010", "V001122010", "V2222100001111"])
+def test_ranks_write_with_any_bitmask(tmp_path, bitmask, phases, compress):
+    array = numbers((9, 10, 7) if "2222" in bitmask else (3, 7, 13))
+    for folder in ("one", "all"):
+        (tmp_path / folder).mkdir()
+    options = {"bitmask": bitmask, "bits_per_block": 4, "blocks_per_file": 8, "compress": compress}
+    raddle.idx.write(tmp_path / "one" / "d.idx", {"a": array}, **options)
+
+    def write(communicator):
+        start, part = slab(array, communicator.rank, 3)
+        return raddle.idx.write(
+            tmp_path / "all" / "d.idx", {"a": part}, start=start, shape=array.shape, communicator=communicator,
+            phases=phases, **options
+        )
+
+    assert all(isinstance(report, raddle.idx.WriteReport) for report in on_ranks(3, write))
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "all")
+    assert np.array_equal(raddle.idx.read(tmp_path / "all" / "d.idx"), array)
 
 
 @pytest.mark.parametrize("name", ["d.idx", "d.zarr"])

@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use raddle_core::engine::default_jobs;
 use raddle_core::size::Size;
+use raddle_idx::bitmask::Bitmask;
 use raddle_idx::compression::Compression;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
@@ -11,7 +12,8 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 /// Names, for messages.
-const KNOWN: &str = "compress, order, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, append and no-sync";
+const KNOWN: &str = "compress, order, bitmask, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, \
+                     append and no-sync";
 
 const POSITIVE: &str = "a whole number above 0";
 
@@ -50,6 +52,11 @@ impl Options {
             }
             "order" => {
                 self.layout.order = of("order", value, &[("rows", Layout::RowMajor), ("hz", Layout::Hz)], "rows or hz")?
+            }
+            "bitmask" => {
+                let wanted = "V and the axis that each level splits, such as V012012012";
+                let fault = |_| Fault::OptionValue { name: "bitmask", value: value.to_owned(), wanted };
+                self.layout.bitmask = Some(Bitmask::parse(value).map_err(fault)?);
             }
             "bits-per-block" => self.layout.bits_per_block = Some(number("bits-per-block", value, "a whole number")?),
             "blocks-per-file" => {
@@ -111,6 +118,7 @@ mod tests {
         for (name, value) in [
             ("compress", "none"),
             ("order", "hz"),
+            ("bitmask", "V1010"),
             ("bits-per-block", "12"),
             ("blocks-per-file", "64"),
             ("phases", "two"),
@@ -128,6 +136,7 @@ mod tests {
         let layout = LayoutOptions {
             compression: String::new(),
             order: Layout::Hz,
+            bitmask: Some(Bitmask::parse("V1010").unwrap()),
             bits_per_block: Some(12),
             blocks_per_file: Some(64),
         };
@@ -150,6 +159,7 @@ mod tests {
             ("compress", "png", "zip, lz4 or none"),
             ("order", "", "rows or hz"),
             ("jobs", "0", "above 0"),
+            ("bitmask", "V1017", "such as V012012012"),
             ("bits-per-block", "-1", "whole number"),
             ("box", "8x8x8", "raddle_idx_set_imposed_box"),
             ("force", "yes", "true or false"),

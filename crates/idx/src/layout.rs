@@ -2,8 +2,9 @@
 //!
 //! Not for how writing goes about it (`options`). Nothing here writes.
 
+use crate::bitmask::Bitmask;
 use crate::grid::Layout;
-use crate::header::{Field, Header, HeaderError, Time};
+use crate::header::{DEFAULT_BITS_PER_BLOCK, Field, Header, HeaderError, Time};
 use crate::sample::SampleType;
 use crate::template::{FileTemplate, TimeTemplate};
 use std::path::Path;
@@ -15,7 +16,9 @@ pub struct LayoutOptions {
     pub compression: String,
     /// Order of samples in blocks.
     pub order: Layout,
-    /// Base-2 logarithm of the samples per block; at most the dataset's. `None`: the default.
+    /// Which axis each level splits. `None`: as OpenVisus, see [`Bitmask::for_counts`].
+    pub bitmask: Option<Bitmask>,
+    /// Base-2 logarithm of the samples per block; at least 1, at most the dataset's. `None`: the default.
     pub bits_per_block: Option<u32>,
     /// Blocks per file. `None`: the default.
     pub blocks_per_file: Option<u64>,
@@ -23,7 +26,13 @@ pub struct LayoutOptions {
 
 impl Default for LayoutOptions {
     fn default() -> Self {
-        Self { compression: "zip".to_owned(), order: Layout::RowMajor, bits_per_block: None, blocks_per_file: None }
+        Self {
+            compression: "zip".to_owned(),
+            order: Layout::RowMajor,
+            bitmask: None,
+            bits_per_block: None,
+            blocks_per_file: None,
+        }
     }
 }
 
@@ -52,8 +61,17 @@ impl LayoutOptions {
             }
         };
         let mut header = Header::new(&stem, counts, fields.iter().map(field).collect())?;
+        if let Some(bitmask) = &self.bitmask {
+            if bitmask.rank() > counts.len() {
+                return Err(HeaderError::BoxAxes { numbers: 2 * counts.len(), rank: bitmask.rank() });
+            }
+            header.bitmask = bitmask.clone();
+        }
         let level = header.bitmask.max_level();
-        header.bits_per_block = self.bits_per_block.unwrap_or(header.bits_per_block).min(level);
+        if self.bits_per_block == Some(0) && level > 0 {
+            return Err(HeaderError::NoBitsPerBlock);
+        }
+        header.bits_per_block = self.bits_per_block.unwrap_or(DEFAULT_BITS_PER_BLOCK).min(level);
         header.blocks_per_file = self.blocks_per_file.unwrap_or(header.blocks_per_file);
         header.files = FileTemplate::for_name(&stem, level - header.bits_per_block)?;
         if has_steps {

@@ -89,6 +89,9 @@ pub enum HeaderError {
         /// Room of the bitmask.
         limit: u64,
     },
+    /// Blocks of one sample, which are not written: OpenVisus reads 0 as its default.
+    #[error("0 bits per block stand for the default in OpenVisus: at least 1 is written")]
+    NoBitsPerBlock,
     /// A block larger than the dataset.
     #[error("{bits} bits per block are more than the bitmask's {limit}")]
     BitsPerBlock {

@@ -7,6 +7,7 @@ use crate::options::profile::ProfileChoice;
 use crate::options::running::RunningArgs;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::Watch;
+use raddle_idx::bitmask::Bitmask;
 use raddle_idx::bitmask::MAX_RANK;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
@@ -49,6 +50,10 @@ pub struct TargetArgs {
     /// Order of samples in blocks [default: rows, which compress better and are read faster]
     #[arg(long, value_name = "ORDER", value_enum, help_heading = "Layout")]
     order: Option<BlockOrder>,
+
+    /// Which axis each level splits, coarsest first, 0 for x, such as V210210210 [default: as OpenVisus's, V012012012]
+    #[arg(long, value_name = "V...", value_parser = Bitmask::parse, help_heading = "Layout")]
+    bitmask: Option<Bitmask>,
 
     /// Base-2 logarithm of the samples per block [default: 15]
     #[arg(long, value_name = "N", help_heading = "Layout")]
@@ -363,6 +368,7 @@ impl TargetArgs {
         let of_idx = [
             (self.append, "--append"),
             (self.order.is_some(), "--order"),
+            (self.bitmask.is_some(), "--bitmask"),
             (self.bits_per_block.is_some(), "--bits-per-block"),
             (self.blocks_per_file.is_some(), "--blocks-per-file"),
         ];
@@ -401,6 +407,7 @@ impl TargetArgs {
         let layout = LayoutOptions {
             compression: compression.to_owned(),
             order: if self.order == Some(BlockOrder::Hz) { Layout::Hz } else { Layout::RowMajor },
+            bitmask: self.bitmask.clone(),
             bits_per_block: self.bits_per_block,
             blocks_per_file: self.blocks_per_file,
         };
