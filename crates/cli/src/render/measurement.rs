@@ -5,7 +5,7 @@ use super::{escape, quantity};
 use raddle_tune::findings::{Fault, Finding, Findings, Values};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
-use raddle_tune::statistics::LEAST_BLOCKS;
+use raddle_tune::statistics::{LEAST_BLOCKS, Verdict};
 use raddle_tune::workload::{Scale, Workload};
 use std::path::Path;
 
@@ -157,7 +157,9 @@ fn without_profile(source: &MeasuredExperiment) -> String {
     let name = escape::text(&source.name);
     let again = source.search.proof.as_ref().and_then(|proof| {
         let finding = proof.arms.get(1)?;
-        Some((&finding.arm.candidate.name, finding.verdict?, finding.estimate?))
+        // One that is better broke a limit.
+        let verdict = finding.verdict.filter(|verdict| *verdict != Verdict::Better)?;
+        Some((&finding.arm.candidate.name, verdict, finding.estimate?))
     });
     match again {
         Some((settings, verdict, estimate)) => format!(
@@ -198,4 +200,83 @@ pub fn profile(done: &Measurement, profile: Option<&Profile>, path: &Path) -> St
         columns.row(&cells("together, on other values".to_owned(), together, ""));
     }
     format!("\n{}written to {}\n", columns.render(), escape::path(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::progress::Silent;
+    use raddle_core::random::Random;
+    use raddle_tune::campaign::{Bench, Conditions};
+    use raddle_tune::error::Result;
+    use raddle_tune::knob::{Knob, Settings};
+    use raddle_tune::measurement::measure;
+    use raddle_tune::runner::{Executor, Scratch};
+    use raddle_tune::search::Limits;
+    use raddle_tune::statistics::StopRule;
+    use raddle_tune::worker::{Answer, Outcome, Request, Stage, StageTime};
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const SEED: u64 = 5;
+
+    /// A metadata block takes 0.7 of the time on the values of the sweep, on others what `elsewhere` says.
+    struct Made {
+        runs: AtomicU64,
+        of_sweep: BTreeSet<u64>,
+        elsewhere: f64,
+    }
+
+    impl Executor for Made {
+        fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer> {
+            let factor = match request.settings.whole(Knob::MetaBlock) {
+                None => 1.0,
+                Some(_) if self.of_sweep.contains(&request.seed) => 0.7,
+                Some(_) => self.elsewhere,
+            };
+            // A period that no block has, so that arms meet all of it.
+            let wall_s = factor * (1.0 + (self.runs.fetch_add(1, Ordering::Relaxed) % 7) as f64 * 0.001);
+            Ok(Answer::Done(Outcome {
+                hdf5: "0.0.0".to_owned(),
+                zlib: None,
+                stages: vec![StageTime { stage: Stage::Write, wall_s, cpu_s: wall_s }],
+                len_bytes: 1,
+                calls: None,
+                file_len_bytes: 1000,
+                peak_rss_bytes: None,
+                found: Settings::default(),
+                offset: None,
+                values: None,
+                ranks: Vec::new(),
+            }))
+        }
+    }
+
+    fn told(elsewhere: f64, limits: &Limits) -> String {
+        let text = "name = \"mine\"\ntitle = \"A test\"\nprofile_from = \"one\"\n[[experiment]]\nname = \"one\"\ntitle = \"One\"\n\
+                    kernel = { kind = \"vpic\", particles = 10 }\nknobs = { meta_block = [65536] }\n";
+        let workload = Workload::parse(Path::new("mine.toml"), text, Scale::Tiny).unwrap();
+        let of_sweep = (0..200).map(|block| Random::of(&[SEED, block, 1]).bits()).collect();
+        let made = Made { runs: AtomicU64::new(0), of_sweep, elsewhere };
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+        let cancel = CancelToken::new();
+        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let conditions =
+            Conditions { library: None, seed: SEED, syncs: false, rule: StopRule::default(), deadline: None };
+        let done = measure(&workload, Some(limits), &conditions, &bench, &mut |_| {}).unwrap();
+        profile(&done, done.profile("raddle 0", 7).as_ref(), Path::new("mine.toml"))
+    }
+
+    #[test]
+    fn why_there_is_no_profile_is_said() {
+        let won = told(0.7, &Limits::default());
+        assert!(won.contains("meta_block=64KiB") && won.contains("written to mine.toml"), "{won}");
+        let lost = told(1.0, &Limits::default());
+        let words = "one: meta_block=64KiB won the search, but measured again on other values it took 1.00 (";
+        assert!(lost.contains(words) && lost.contains("no effect: no profile is written."), "{lost}");
+        let limited = told(0.7, &Limits { max_inflation: 0.5, ..Limits::default() });
+        assert!(limited.contains("one: no setting was found to help within the limits: no profile"), "{limited}");
+    }
 }
