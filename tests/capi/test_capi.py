@@ -67,6 +67,7 @@ OPTIONS = [
     {},
     {"compress": "none", "order": "hz", "bits_per_block": 9, "phases": "one"},
     {"compress": "lz4", "bits_per_block": 10, "blocks_per_file": 4, "phases": "two", "aggregators": 2},
+    {"compress": "zfp:accuracy=0.001", "bits_per_block": 9},
     {"bits_per_block": 11, "box": "expanded", "jobs": 1, "memory": "64MiB"},
 ]
 
@@ -170,7 +171,7 @@ MISUSE = """
 2 option null writer: writer is NULL
 2 option null value: value is NULL
 2 option unknown: there are compress, order
-2 option value: zip, lz4 or none
+2 option value: zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X
 2 option text: value is not text
 2 imposed null: counts is NULL
 2 field type: types are uint8
@@ -289,7 +290,7 @@ def test_fortran_writes_and_reads_the_same(installed, right, tmp_path):
     lines = out.splitlines()
     assert lines[0] == f"3 axes 4 fields resolution {resolution} counts 45 20 37"
     assert lines[1:5] == [f"{name} float64 {components}" for name, components in VARIABLES.items()]
-    assert "8 bytes were given" in lines[5] and "zip, lz4 or none" in lines[6] and lines[7] == raddle.__version__
+    assert "8 bytes were given" in lines[5] and "zip, lz4, none, zfp" in lines[6] and lines[7] == raddle.__version__
     wanted = raddle.idx.read(tmp_path / "flow0.idx", "velocity", step=1, resolution=resolution - 3)
     assert (tmp_path / "out.raw").read_bytes() == wanted.tobytes()
 

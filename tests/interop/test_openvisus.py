@@ -92,6 +92,84 @@ def test_raddle_reads_what_openvisus_writes(raddle, tmp_path, shape, sample, ord
         assert got.dtype == array.dtype and np.array_equal(got, want), resolution
 
 
+# As raddle's option and as OpenVisus's name; how far values may be off, `None` for a thousandth of the largest.
+ZFP = {
+    "zfp": ("zfp-reversible-reversible", 0),
+    "zfp:accuracy=0.01": ("zfp-accuracy=0.01-accuracy=0.01", 0.01),
+    "zfp:precision=20": ("zfp-precision=20-precision=20", None),
+}
+
+
+def waves(shape, dtype):
+    """Values that zfp makes shorter; of integers it keeps the highest bits."""
+    largest = {"int32": 2**28, "int64": 2**60}.get(dtype, 1000)
+    grids = np.meshgrid(*[np.arange(n) for n in shape], indexing="ij")
+    return (largest * np.sin(sum(grid / (7 + axis) for axis, grid in enumerate(grids)))).astype(dtype)
+
+
+def codings(path):
+    """How many blocks of each coding the files hold."""
+    found = {}
+    for file in path.with_suffix("").glob("**/*.bin"):
+        for record in np.frombuffer(file.read_bytes()[40 : 40 * 17], ">u4").reshape(-1, 10):
+            if record[4]:
+                found[int(record[5]) & 15] = found.get(int(record[5]) & 15, 0) + 1
+    return found
+
+
+# zfp knows an accuracy of floating-point numbers only.
+TYPES_AND_MODES = [
+    (dtype, mode)
+    for dtype in ("float32", "float64", "int32", "int64")
+    for mode in ZFP
+    if "accuracy" not in mode or dtype.startswith("float")
+]
+
+
+@pytest.mark.parametrize("order", ["hz", "rows"])
+@pytest.mark.parametrize("shape", [(22, 36, 22), (45, 70)])
+@pytest.mark.parametrize(("dtype", "mode"), TYPES_AND_MODES)
+def test_zfp_in_both_directions(raddle, tmp_path, dtype, shape, order, mode):
+    """What either writes, both read, bit by bit the same, and within what was asked for."""
+    name, tolerance = ZFP[mode]
+    array = waves(shape, dtype)
+    np.save(tmp_path / "a.npy", array)
+    ours, theirs = tmp_path / "ours.idx", tmp_path / "theirs.idx"
+    layout = ["--order", order, "-c", mode, "--bits-per-block", 9, "--blocks-per-file", 16]
+    raddle("idx", "write", tmp_path / "a.npy", "-o", ours, *layout, "--quiet")
+    field = openvisus.Field("a", dtype)
+    field.default_layout, field.default_compression = "hzorder" if order == "hz" else "", name
+    dataset = openvisus.CreateIdx(
+        url=str(theirs), dims=list(reversed(shape)), fields=[field], bitsperblock=9, blocksperfile=16
+    )
+    dataset.write(array)
+    dataset.compressDataset([name])
+    for path in (ours, theirs):
+        assert codings(path).get(8, 0) > 0.8 * sum(codings(path).values()), codings(path)
+        dataset, bitmask = openvisus.LoadDataset(str(path)), bits_of(path)
+        for resolution in range(len(bitmask)):
+            want = at_resolution(array, bitmask, resolution, len(shape))
+            raddle("idx", "read", path, "-o", tmp_path / "back.npy", "-f", "--resolution", resolution)
+            got = np.load(tmp_path / "back.npy")
+            of_openvisus = np.asarray(dataset.read(max_resolution=resolution)).reshape(want.shape)
+            assert got.dtype == want.dtype and np.array_equal(got, of_openvisus), (path, resolution)
+            distance = np.abs(got.astype("f8") - want.astype("f8")).max()
+            assert distance <= (1e-3 * np.abs(array).max() if tolerance is None else tolerance), (path, resolution, distance)
+
+
+def test_plain_zfp_of_openvisus_is_read_as_it_was_written(raddle, tmp_path):
+    """It writes every bit, and reads 64 bit planes, which is something else."""
+    array, path = waves((22, 36, 22), "float32"), tmp_path / "a.idx"
+    field = openvisus.Field("a", "float32")
+    dataset = openvisus.CreateIdx(url=str(path), dims=[22, 36, 22], fields=[field], bitsperblock=9, blocksperfile=16)
+    dataset.write(array)
+    dataset.compressDataset(["zfp"])
+    assert "default_compression(zfp)" in path.read_text()
+    assert codings(path).get(8, 0) > 0.8 * sum(codings(path).values())
+    raddle("idx", "read", path, "-o", tmp_path / "back.npy")
+    assert np.array_equal(np.load(tmp_path / "back.npy"), array)
+
+
 def test_files_are_those_of_openvisus(write, tmp_path):
     """Raw blocks are byte for byte where OpenVisus puts them when it writes in block order."""
     shape = (22, 36, 22)
@@ -134,18 +212,22 @@ class Drawn:
         random = np.random.default_rng(seed)
         known = [(34, 34, 34), (22, 36, 22), (17, 29, 66)][seed // 2 % 3]
         self.shape = known if seed % 2 else tuple(int(n) for n in random.integers(2, 40, random.integers(2, 4)))
-        self.is_vector = random.random() < 0.4
+        # zfp takes four types, and no vectors.
+        is_zfp = seed % 4 == 3
+        self.is_vector = not is_zfp and random.random() < 0.4
         self.steps = [3, 5] if random.random() < 0.5 else [None]
         self.fields = {}
         for name in ("a", "b")[: random.integers(1, 3)]:
-            dtype = random.choice(["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"])
+            others = [] if is_zfp else ["int8", "uint8", "int16", "uint16", "uint32", "uint64"]
+            dtype = random.choice(["int32", "int64", "float32", "float64", *others])
             full = self.shape + ((int(random.choice([2, 3, 4])),) if self.is_vector else ())
             self.fields[name] = {step: random.integers(0, 120, full).astype(dtype) for step in self.steps}
         letters = [axis for axis, n in enumerate(reversed(self.shape)) for _ in range((n - 1).bit_length())]
         self.bitmask = "V" + "".join(str(axis) for axis in random.permutation(letters))
         self.bits = int(random.integers(1, len(letters) + 1))
         self.per_file = int(random.integers(1, 40))
-        self.order, self.compression = str(random.choice(["hz", "rows"])), str(random.choice(["none", "zip", "lz4"]))
+        self.order = str(random.choice(["hz", "rows"]))
+        self.compression = "zfp" if is_zfp else str(random.choice(["none", "zip", "lz4"]))
 
     def __iter__(self):
         """Name, step, resolution, and the samples that are to be read there."""
@@ -183,7 +265,7 @@ def test_any_layout_of_openvisus_is_read(raddle, tmp_path, seed):
         fields.append(openvisus.Field(name, f"{array.dtype}[{array.shape[-1]}]" if drawn.is_vector else str(array.dtype)))
         fields[-1].default_layout = "hzorder" if drawn.order == "hz" else ""
         if drawn.compression != "none":
-            fields[-1].default_compression = drawn.compression
+            fields[-1].default_compression = ZFP.get(drawn.compression, [drawn.compression])[0]
     time = {} if drawn.steps == [None] else {"time": (drawn.steps[0], drawn.steps[-1], "t%03d/")}
     dataset = openvisus.CreateIdx(
         url=str(path), dims=list(reversed(drawn.shape)), fields=fields, bitmask=drawn.bitmask,
@@ -193,7 +275,7 @@ def test_any_layout_of_openvisus_is_read(raddle, tmp_path, seed):
         for step, array in of.items():
             dataset.write(array, field=name, **({} if step is None else {"time": step}))
     if drawn.compression != "none":
-        dataset.compressDataset([drawn.compression])
+        dataset.compressDataset([ZFP.get(drawn.compression, [drawn.compression])[0]])
     assert bits_of(path) == drawn.bitmask
     back = tmp_path / "back.npy"
     for name, step, resolution, want in drawn:

@@ -37,12 +37,18 @@ def drawn_bitmask(shape, random):
     return "V" + "".join(letters)
 
 
+def highest_axis(shape):
+    """The number of axes up to the slowest one that is longer than 1."""
+    longer = [axis for axis, count in enumerate(reversed(shape)) if count > 1]
+    return max(longer, default=0) + 1
+
+
 @given(
     shape=st.lists(st.integers(1, 9), min_size=1, max_size=5),
     dtype=st.sampled_from(TYPES),
     components=st.integers(0, 12),
     order=st.sampled_from(["rows", "hz"]),
-    compress=st.sampled_from(["zip", "lz4", "none"]),
+    compress=st.sampled_from(["zip", "lz4", "zfp", "none"]),
     bits=st.integers(1, 9),
     shuffle=st.none() | st.randoms(use_true_random=False),
 )
@@ -50,6 +56,11 @@ def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, compone
     path = tmp_path_factory.mktemp("idx") / "a.idx"
     array = numbers((*shape, components) if components else shape, dtype)
     layout = {"order": order, "compress": compress, "bits_per_block": bits, "bitmask": shuffle and drawn_bitmask(shape, shuffle)}
+    takes_zfp = components < 2 and dtype.strip("<>") in ("i4", "i8", "f4", "f8") and 2 <= highest_axis(shape) <= 3
+    if compress == "zfp" and not takes_zfp:
+        with pytest.raises(errors.UsageError, match="no field has them"):
+            raddle.idx.write(path, {"a": array}, shape=shape, **layout)
+        layout["compress"] = "zip"
     raddle.idx.write(path, {"a": array}, shape=shape, **layout)
     info = raddle.idx.info(path)
     assert shuffle is None or info.bitmask == layout["bitmask"]
@@ -60,6 +71,20 @@ def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, compone
         if components == 1:  # one component is none: IDX tells no difference
             want = want[..., 0]
         assert got.dtype == array.dtype.newbyteorder("<") and np.array_equal(got, want)
+
+
+@pytest.mark.parametrize(("compress", "tolerance"), [("zfp", 0), ("zfp:accuracy=1e-3", 1e-3), ("zfp:precision=20", 1e-2)])
+def test_zfp_rounds_what_it_takes(tmp_path, compress, tolerance):
+    z, y, x = np.meshgrid(*[np.linspace(0, 3, n) for n in (21, 34, 40)], indexing="ij")
+    rho = (np.sin(x * y) + z).astype("f4")
+    path, ids = tmp_path / "a.idx", numbers(rho.shape, "u2")
+    raddle.idx.write(path, {"rho": rho, "id": ids, "far": rho.astype("f8") * np.nan}, compress=compress, bits_per_block=9)
+    name = compress.replace("1e-3", "0.001").partition(":")[2] or "reversible"
+    named = [field.compression for field in raddle.idx.info(path).fields]
+    assert named == [f"zfp-{name}-{name}", "zip", f"zfp-{name}-{name}"]
+    assert np.array_equal(raddle.idx.read(path, "id"), ids) and np.isnan(raddle.idx.read(path, "far")).all()
+    got = raddle.idx.read(path, "rho")
+    assert np.abs(got - rho).max() <= tolerance and (tolerance > 0 or np.array_equal(got, rho))
 
 
 def test_the_files_are_those_of_the_command(environment, tmp_path):
@@ -150,6 +175,9 @@ def test_what_cannot_be_done_is_said(tmp_path):
             raddle.idx.write(tmp_path / "no.idx", samples, **more)
     with pytest.raises(errors.UsageError, match="NAME.idx"):
         raddle.idx.write(tmp_path / "no.dat", {"a": array})
+    for compress, told in [("zfp", "no field has them"), ("zfp:rate=8", "zfp:accuracy=X"), ("zfp:accuracy=0", "above 0")]:
+        with pytest.raises(errors.UsageError, match=told):
+            raddle.idx.write(tmp_path / "no.idx", {"a": array}, compress=compress)
     for bitmask, told in [("V10", "room for 0 to before"), ("V0123", "splits 4 axes"), ("0101", "V"), ("V0197", "9")]:
         with pytest.raises(errors.UsageError, match=told):
             raddle.idx.write(tmp_path / "no.idx", {"a": array}, bitmask=bitmask)

@@ -4,7 +4,6 @@ use crate::fault::Fault;
 use raddle_core::engine::default_jobs;
 use raddle_core::size::Size;
 use raddle_idx::bitmask::Bitmask;
-use raddle_idx::compression::Compression;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::{Durability, Existing, LayoutOptions, Phases, WriteOptions};
@@ -43,12 +42,9 @@ impl Options {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
         match name {
             "compress" => {
-                let compression = if value == "none" { "" } else { value };
-                if Compression::from_name(compression).is_none() {
-                    let wanted = "zip, lz4 or none";
-                    return Err(Fault::OptionValue { name: "compress", value: value.to_owned(), wanted });
-                }
-                compression.clone_into(&mut self.layout.compression);
+                let wanted = "zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X";
+                let fault = |_| Fault::OptionValue { name: "compress", value: value.to_owned(), wanted };
+                self.layout.compression = value.parse().map_err(fault)?;
             }
             "order" => {
                 self.layout.order = of("order", value, &[("rows", Layout::RowMajor), ("hz", Layout::Hz)], "rows or hz")?
@@ -110,6 +106,7 @@ fn number<T: FromStr>(name: &'static str, value: &str, wanted: &'static str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle_idx::compression::Compression;
 
     #[test]
     fn options_are_those_of_the_command() {
@@ -134,7 +131,7 @@ mod tests {
             assert!(KNOWN.split(", ").any(|known| known.split(" and ").any(|known| known == name)), "{name}");
         }
         let layout = LayoutOptions {
-            compression: String::new(),
+            compression: Compression::None,
             order: Layout::Hz,
             bitmask: Some(Bitmask::parse("V1010").unwrap()),
             bits_per_block: Some(12),
@@ -156,7 +153,7 @@ mod tests {
         let mut options = Options::new(1);
         for (name, value, says) in [
             ("compres", "zip", "there are compress"),
-            ("compress", "png", "zip, lz4 or none"),
+            ("compress", "png", "zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X"),
             ("order", "", "rows or hz"),
             ("jobs", "0", "above 0"),
             ("bitmask", "V1017", "such as V012012012"),

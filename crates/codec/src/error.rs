@@ -83,6 +83,12 @@ pub enum CodecError {
         /// As found.
         actual_len_bytes: usize,
     },
+    /// Not a zfp stream of this array in this mode.
+    #[error("zfp data is damaged, or of another array or mode: {fault}")]
+    Zfp {
+        /// What is wrong.
+        fault: &'static str,
+    },
     /// A chunk without filters whose stored length is not the declared one.
     #[error("unfiltered chunk holds {actual_len_bytes} bytes, {expected_len_bytes} expected")]
     RawLength {

@@ -34,6 +34,7 @@ mod scaleoffset;
 pub mod shuffle;
 mod szip;
 mod zero_run;
+mod zfp;
 mod zstd;
 
 pub use arbitrary::decode_arbitrary;
@@ -44,3 +45,4 @@ pub use filter::{Filter, KnownFilter};
 pub use lz4::{append_block as append_lz4_block, decode_bare as decode_lz4_block};
 pub use pattern::is_all;
 pub use pipeline::{DecodeState, MAX_FILTERS, Pipeline};
+pub use zfp::{NotAZfpMode, Zfp, ZfpArray, ZfpMode, ZfpNumber};

@@ -49,7 +49,14 @@ fn dataset() -> Header {
             .with("default_layout", layout)
             .with("default_compression", compression)
     };
-    let fields = [("a", "float32", "", "zip"), ("b", "uint8[3]", "hzorder", "lz4"), ("c", "int16", "", "")].map(field);
+    let fields = [
+        ("a", "float32", "", "zip"),
+        ("b", "uint8[3]", "hzorder", "lz4"),
+        ("c", "int16", "", ""),
+        ("d", "float64", "", "zfp-reversible-reversible"),
+        ("e", "int32", "hzorder", "zfp-precision=9-precision=9"),
+    ]
+    .map(field);
     let mut header = Header::new("d", &[9, 7, 5], fields.to_vec()).expect("a header");
     header.bits_per_block = 5;
     header.blocks_per_file = 64;

@@ -3,7 +3,7 @@
 //! Not for what the samples should be. Invariant: a block with a sample of the dataset is counted as good or told as a
 //! fault, never passed over.
 
-use crate::compression::{Compression, Record};
+use crate::compression::{Coding, Record};
 use crate::error::{IdxError, Result};
 use crate::grid::{Layout, blocks, level_range};
 use crate::header::Header;
@@ -151,7 +151,7 @@ impl FieldCheck {
         self.blocks += 1;
         self.stored_len_bytes += stored_len_bytes;
         self.raw_len_bytes += header.block_len_bytes(of_field) as u64;
-        self.compressed += u64::from(record.compression != Compression::None);
+        self.compressed += u64::from(record.coding != Coding::Raw);
         self.in_hz_order += u64::from(record.layout == Layout::Hz);
     }
 }

@@ -5,7 +5,7 @@
 //! restructuring and aggregation are there to avoid.
 
 use crate::bitmask::MAX_RANK;
-use crate::compression::{Compression, Record};
+use crate::compression::{Coding, Compression, Record};
 use crate::error::{IdxError, Result};
 use crate::exchange::agree;
 use crate::files::StepFiles;
@@ -140,7 +140,7 @@ fn write_tables(samples: &Samples<'_>, step: &StepPlan, files: &StepFiles<'_>) -
             for block in &of_file.blocks {
                 let place = BlockPlace { file, field, block: *block };
                 let offset = step.raw_address(place);
-                records.push((place, Record { offset, len_bytes, compression: Compression::None, layout }));
+                records.push((place, Record { offset, len_bytes, coding: Coding::Raw, layout }));
             }
         }
         files.write_tables(&records)?;

@@ -75,8 +75,11 @@ pub enum IdxError {
         /// Filter.
         filter: String,
     },
-    /// A field that is to be written in a way that raddle does not know.
-    #[error("field {field:?}: compression {compression:?} cannot be written; zip, lz4 and none can")]
+    /// A field that is to be written in a way that raddle does not know, or that its samples do not take.
+    #[error(
+        "field {field:?}: compression {compression:?} cannot be written; zip, lz4 and none can, and zfp for single \
+         float32, float64, int32 or int64 numbers on two or three axes (with an accuracy: for the first two)"
+    )]
     Compression {
         /// Field.
         field: String,

@@ -3,6 +3,7 @@
 //! Not for how writing goes about it (`options`). Nothing here writes.
 
 use crate::bitmask::Bitmask;
+use crate::compression::Compression;
 use crate::grid::Layout;
 use crate::header::{DEFAULT_BITS_PER_BLOCK, Field, Header, HeaderError, Time};
 use crate::sample::SampleType;
@@ -10,10 +11,10 @@ use crate::template::{FileTemplate, TimeTemplate};
 use std::path::Path;
 
 /// What a writer chooses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LayoutOptions {
-    /// How blocks are compressed, as the header names it; empty: not at all.
-    pub compression: String,
+    /// How blocks are compressed. Fields that do not take it, which all take but zfp, have [`Compression::Zip`].
+    pub compression: Compression,
     /// Order of samples in blocks.
     pub order: Layout,
     /// Which axis each level splits. `None`: as OpenVisus, see [`Bitmask::for_counts`].
@@ -27,7 +28,7 @@ pub struct LayoutOptions {
 impl Default for LayoutOptions {
     fn default() -> Self {
         Self {
-            compression: "zip".to_owned(),
+            compression: Compression::Zip,
             order: Layout::RowMajor,
             bitmask: None,
             bits_per_block: None,
@@ -53,13 +54,7 @@ impl LayoutOptions {
             return Err(HeaderError::Name);
         }
         let order = if self.order == Layout::Hz { "hzorder" } else { "row_major" };
-        let field = |(name, sample): &(String, SampleType)| {
-            let field = Field::new(name, *sample).with("default_layout", order);
-            match self.compression.as_str() {
-                "" => field,
-                name => field.with("default_compression", name),
-            }
-        };
+        let field = |(name, sample): &(String, SampleType)| Field::new(name, *sample).with("default_layout", order);
         let mut header = Header::new(&stem, counts, fields.iter().map(field).collect())?;
         if let Some(bitmask) = &self.bitmask {
             if bitmask.rank() > counts.len() {
@@ -67,6 +62,7 @@ impl LayoutOptions {
             }
             header.bitmask = bitmask.clone();
         }
+        self.compress(&mut header)?;
         let level = header.bitmask.max_level();
         if self.bits_per_block == Some(0) && level > 0 {
             return Err(HeaderError::NoBitsPerBlock);
@@ -79,5 +75,21 @@ impl LayoutOptions {
         }
         header.check()?;
         Ok(header)
+    }
+
+    /// Says of each field how it is compressed.
+    fn compress(&self, header: &mut Header) -> Result<(), HeaderError> {
+        let rank = header.bitmask.rank();
+        let takes = |field: &Field| self.compression.takes(field.sample, rank);
+        if !header.fields.iter().any(takes) {
+            return Err(HeaderError::Zfp);
+        }
+        for field in &mut header.fields {
+            let compression = if takes(field) { self.compression } else { Compression::Zip };
+            if compression != Compression::None {
+                *field = field.clone().with("default_compression", &compression.name());
+            }
+        }
+        Ok(())
     }
 }

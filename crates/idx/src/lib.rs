@@ -35,6 +35,7 @@ mod traffic;
 mod work;
 mod writer;
 pub mod zarr;
+mod zfp;
 
 pub use durability::Durability;
 pub use error::{ErrorKind, IdxError, Result};

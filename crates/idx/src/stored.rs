@@ -3,7 +3,7 @@
 //! Not for where their samples belong. Invariant: every block that is asked for is told once, with its samples or with why
 //! there are none.
 
-use crate::compression::{BlockDecoder, BlockFault, Compression, RECORD_LEN_BYTES, Record};
+use crate::compression::{Block, BlockDecoder, BlockFault, Coding, RECORD_LEN_BYTES, Record};
 use crate::error::{IdxError, Result};
 use crate::reader::Dataset;
 use raddle_codec::CodecError;
@@ -132,8 +132,9 @@ impl BlockReader {
             };
             let found = match record {
                 Ok(record) => {
-                    let raw = buffers.fill(file, &record, raw_len_bytes).map_err(failed("read"))?;
-                    raw.map(|raw| Found { record, raw }).map_err(BlockFault::from)
+                    let of = Block { header, field: stored.field, number: *block };
+                    let raw = buffers.fill(file, &record, of).map_err(failed("read"))?;
+                    raw.map(|raw| Found { record, raw })
                 }
                 Err(fault) => Err(fault),
             };
@@ -175,19 +176,14 @@ impl Buffers {
     }
 
     /// Reads and decodes a block whose record has been checked.
-    fn fill(
-        &mut self,
-        file: &File,
-        record: &Record,
-        raw_len_bytes: usize,
-    ) -> std::io::Result<Result<&[u8], CodecError>> {
+    fn fill(&mut self, file: &File, record: &Record, block: Block<'_>) -> std::io::Result<Result<&[u8], BlockFault>> {
         self.stored.resize(record.len_bytes as usize, 0);
         file.read_exact_at(&mut self.stored, record.offset)?;
-        if record.compression == Compression::None {
+        if record.coding == Coding::Raw {
             return Ok(Ok(&self.stored));
         }
-        self.raw.resize(raw_len_bytes, 0);
-        let decoded = self.decoder.decode(record.compression, &self.stored, &mut self.raw);
+        self.raw.resize(block.header.block_len_bytes(block.field), 0);
+        let decoded = self.decoder.decode(record.coding, block, &self.stored, &mut self.raw);
         Ok(decoded.map(|()| self.raw.as_slice()))
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
 
 use crate::brought::{Brought, Sent};
-use crate::compression::{BlockEncoder, Compression};
+use crate::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::error::{IdxError, Result};
 use crate::exchange::Patch;
 use crate::grid::{ArrayGrid, blocks, runs};
@@ -24,9 +24,6 @@ use std::path::PathBuf;
 
 /// Filter mask of a block that is stored raw though its field is compressed.
 const STORED_RAW: u32 = 1;
-
-/// Memory of a compressor's tables, for the budget.
-const ENCODER_LEN_BYTES: u64 = 1 << 20;
 
 /// Numbers that go with a piece of a block from rank to rank.
 const PIECE_HEAD_LEN_BYTES: u64 = 128;
@@ -109,8 +106,8 @@ impl<'a> StepWork<'a> {
     }
 
     /// How the block of a claim with this mask is stored.
-    pub(crate) fn compression(&self, field: usize, filter_mask: u32) -> Compression {
-        if filter_mask == STORED_RAW { Compression::None } else { self.compressions[field] }
+    pub(crate) fn coding(&self, field: usize, filter_mask: u32) -> Coding {
+        if filter_mask == STORED_RAW { Coding::Raw } else { self.compressions[field].coding() }
     }
 
     /// Packs what this rank holds of the round's blocks that others own.
@@ -194,13 +191,15 @@ impl TileWork for StepWork<'_> {
     fn encode(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
         let place = self.step.place(tile);
         let wanted = self.compressions[place.field];
-        let got = worker.encoder.append(wanted, raw, stored).map_err(|source| IdxError::Block {
+        let header = self.samples.header;
+        let block = Block { header, field: place.field, number: place.block };
+        let got = worker.encoder.append(wanted, block, raw, stored).map_err(|source| IdxError::Block {
             path: self.path.clone(),
-            field: self.samples.header.fields[place.field].name.clone(),
+            field: header.fields[place.field].name.clone(),
             block: place.block,
             source: source.into(),
         })?;
-        Ok(TileForm::Stored { filter_mask: if got == wanted { 0 } else { STORED_RAW } })
+        Ok(TileForm::Stored { filter_mask: if got == wanted.coding() { 0 } else { STORED_RAW } })
     }
 
     fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
@@ -209,11 +208,10 @@ impl TileWork for StepWork<'_> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        if self.compressions.iter().all(|compression| *compression == Compression::None) {
-            0
-        } else {
-            ENCODER_LEN_BYTES
-        }
+        let of_field = |(field, compression): (usize, &Compression)| {
+            BlockEncoder::len_bytes(*compression, self.samples.header.block_len_bytes(field))
+        };
+        self.compressions.iter().enumerate().map(of_field).max().unwrap_or(0)
     }
 
     fn file(&self, array: u32) -> u32 {

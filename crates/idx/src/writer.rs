@@ -65,7 +65,7 @@ impl Writer {
         header.check().map_err(|source| IdxError::Header { path: path.to_path_buf(), source })?;
         let compression = |field: &Field| {
             let name = field.attribute("default_compression").unwrap_or("");
-            let known = Compression::from_name(name);
+            let known = Compression::from_name(name).filter(|known| known.takes(field.sample, header.bitmask.rank()));
             known.ok_or_else(|| IdxError::Compression { field: field.name.clone(), compression: name.to_owned() })
         };
         let compressions = header.fields.iter().map(compression).collect::<Result<_>>()?;
@@ -294,10 +294,10 @@ impl Writer {
             let (_, field) = step.array_place(done.array);
             let layout = self.header.fields[field].default_layout();
             records.extend(done.claims.iter().map(|claim| {
-                let compression = work.compression(field, claim.filter_mask);
+                let coding = work.coding(field, claim.filter_mask);
                 // A block's length fits 32 bits, which the header is checked for, and stored it is no longer.
                 let len_bytes = u32::try_from(claim.len_bytes).unwrap_or(u32::MAX);
-                (step.place(claim.tile), Record { offset: claim.address, len_bytes, compression, layout })
+                (step.place(claim.tile), Record { offset: claim.address, len_bytes, coding, layout })
             }));
             if field + 1 == self.header.fields.len() {
                 files.write_tables(&records)?;

@@ -63,12 +63,10 @@ fn write_small(folder: &Path, header: &Header) -> (std::path::PathBuf, Vec<Vec<u
 #[test]
 fn all_resolutions_layouts_and_compressions() {
     for layout in ["hzorder", ""] {
-        for compression in ["", "zip", "lz4"] {
+        for (compression, of_vectors) in [("", ""), ("zip", "zip"), ("lz4", "lz4"), ("zfp", "zip")] {
             let folder = tempfile::tempdir().unwrap();
-            let header = small(vec![
-                field("rho", "float32", layout, compression),
-                field("v", "float64[3]", layout, compression),
-            ]);
+            let header =
+                small(vec![field("rho", "float32", layout, compression), field("v", "float64[3]", layout, of_vectors)]);
             let (path, arrays) = write_small(folder.path(), &header);
             let dataset = Dataset::open(&path).unwrap();
             assert_eq!(dataset.header(), &header);
@@ -88,6 +86,66 @@ fn all_resolutions_layouts_and_compressions() {
             left.sort();
             assert_eq!(left, ["small", "small.idx"], "nothing hidden remains");
         }
+    }
+}
+
+#[test]
+fn zfp_rounds_as_told_and_keeps_what_cannot_be_rounded() {
+    let at = |index: usize| (index as f32 * 0.01).sin() * 30.0;
+    let mut values: Vec<f32> = (0..22 * 36 * 22).map(at).collect();
+    values[4000] = f32::NAN;
+    values[9000] = f32::INFINITY;
+    let array: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let readers = Readers { jobs: 1, cancel: &CancelToken::new() };
+    for (compression, tolerance) in [("zfp-accuracy=0.01-accuracy=0.01", 0.01), ("zfp-precision=18-precision=18", 0.1)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let header = small(vec![field("rho", "float32", "", compression)]);
+        let path = folder.path().join("small.idx");
+        let report = Writer::new(&path, header, WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();
+        assert!(report.stored_len_bytes < report.sample_len_bytes, "{report:?}");
+        let dataset = Dataset::open(&path).unwrap();
+        let got = dataset.read(&dataset.whole(0)).unwrap();
+        let (got, _) = got.as_chunks::<4>();
+        for (value, got) in values.iter().zip(got) {
+            let got = f32::from_le_bytes(*got);
+            let is_near = (value - got).abs() <= tolerance;
+            assert!(is_near || (!value.is_finite() && value.to_bits() == got.to_bits()), "{value} {got}");
+        }
+        let check = dataset.check(0, None, &readers).unwrap();
+        assert_eq!((check.bad.len(), check.blocks - check.compressed), (0, 2), "blocks without finite numbers are raw");
+        // Every bit of the first block's record and stream.
+        let file = folder.path().join("small/0000.bin");
+        let stored = std::fs::read(&file).unwrap();
+        let first = u32::from_be_bytes(stored[48..52].try_into().unwrap()) as usize;
+        for at in (first..first + 64).chain(40..64) {
+            let mut damaged = stored.clone();
+            damaged[at] ^= 0x41;
+            std::fs::write(&file, damaged).unwrap();
+            let check = dataset.check(0, None, &readers).unwrap();
+            assert!(check.bad.len() <= 1 && check.blocks + check.bad.len() as u64 > 20);
+        }
+    }
+}
+
+#[test]
+fn zfp_is_refused_for_what_it_does_not_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |sample: &str, counts: &[u64], compression: &str| {
+        let header = Header::new("d", counts, vec![field("a", sample, "", compression)]).unwrap();
+        let result = Writer::new(&folder.path().join("d.idx"), header, WriteOptions::default());
+        matches!(result, Err(IdxError::Compression { .. }))
+    };
+    for (sample, counts, compression, is_refused) in [
+        ("float32", [9, 9, 9].as_slice(), "zfp", false),
+        ("int64", &[9, 9], "zfp-precision=8-precision=8", false),
+        ("uint8", &[9, 9, 9], "zfp", true),
+        ("float32[2]", &[9, 9, 9], "zfp", true),
+        ("float32", &[9, 9, 9, 9], "zfp", true),
+        ("float32", &[9], "zfp", true),
+        ("int32", &[9, 9, 9], "zfp-accuracy=1-accuracy=1", true),
+    ] {
+        assert_eq!(refused(sample, counts, compression), is_refused, "{sample} {counts:?} {compression}");
     }
 }
 
@@ -120,8 +178,10 @@ fn missing_and_damaged_blocks_are_named() {
     assert!(differ.clone().count() > 100 && differ.clone().all(|(got, _)| *got == 7f32.to_le_bytes()));
     damage(40 + 8, &[0xff; 4]);
     assert_eq!(fault(|fault| matches!(fault, BlockFault::Outside { .. })), 16);
+    damage(40 + 23, &[6]);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::Unsupported { name: "png", .. })), 16);
     damage(40 + 23, &[8]);
-    assert_eq!(fault(|fault| matches!(fault, BlockFault::Unsupported { name: "zfp", .. })), 16);
+    assert_eq!(fault(|fault| matches!(fault, BlockFault::ZfpMode { name } if name == "zip")), 16);
     let first_block = u32::from_be_bytes(stored[48..52].try_into().unwrap()) as usize;
     damage(first_block + 9, &[stored[first_block + 9] ^ 0x55]);
     assert_eq!(fault(|fault| matches!(fault, BlockFault::Codec(_))), 16);

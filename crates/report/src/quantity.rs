@@ -97,9 +97,25 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
+/// A number in any unit, with four digits: `1.211`, `0.00017`, `2.5e-9`.
+pub fn number(value: f64) -> String {
+    // What four digits say is a number again.
+    let rounded = format!("{value:.3e}").parse().unwrap_or(value);
+    match rounded.abs() {
+        0.0 | 1e-4..1e6 => format!("{rounded}"),
+        _ => format!("{rounded:e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let shown = [0.0, 1.211_34, -0.000_17, 2.5e-9, 123_456.0, f64::INFINITY].map(number);
+        assert_eq!(shown, ["0", "1.211", "-0.00017", "2.5e-9", "123500", "inf"]);
+    }
 
     #[test]
     fn sizes_have_three_digits_and_never_reach_the_next_unit() {

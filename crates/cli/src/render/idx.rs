@@ -2,7 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use crate::command::idx::compare::Unequal;
+use crate::command::idx::compare::{Comparison, Rounded, Unequal};
 use crate::command::idx::verify::Outcome;
 use raddle_idx::check::FieldCheck;
 use raddle_idx::{Dataset, Header, WriteReport};
@@ -196,11 +196,35 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
         let count = quantity::counted(bad, "block");
         return format!("DAMAGED: {path}: {count} missing or damaged, {good} good\n{}{rest}", columns.render());
     }
-    if outcome.unequal.is_empty() {
-        let compared = if outcome.is_compared { "equal" } else { "whole" };
-        return format!("{compared}: {path}: {good}\n");
+    let Comparison { unequal, rounded } = &outcome.comparison;
+    if !unequal.is_empty() {
+        return not_equal(&path, unequal);
     }
-    not_equal(&path, &outcome.unequal)
+    match (outcome.is_compared, rounded.is_empty()) {
+        (false, _) => format!("whole: {path}: {good}\n"),
+        (true, true) => format!("equal: {path}: {good}\n"),
+        (true, false) => format!("equal but for rounding: {path}: {good}\n{}", as_rounded(rounded)),
+    }
+}
+
+/// How far fields are from their inputs.
+fn as_rounded(rounded: &[Rounded]) -> String {
+    let titles = [
+        ("field", Align::Left),
+        ("step", Align::Right),
+        ("compression", Align::Left),
+        ("largest difference", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    for of in rounded.iter().take(LONGEST_TABLE) {
+        columns.row(&[
+            escape::shorten(&escape::text(&of.field)).into_owned(),
+            of.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            escape::shorten(&escape::text(&of.compression)).into_owned(),
+            quantity::number(of.largest_difference),
+        ]);
+    }
+    columns.render()
 }
 
 /// The fields of the dataset at `path`, which is escaped, that differ from their inputs.

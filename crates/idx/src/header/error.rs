@@ -130,6 +130,12 @@ pub enum HeaderError {
         /// Name.
         name: String,
     },
+    /// No field that could be compressed as asked.
+    #[error(
+        "zfp takes single float32, float64, int32 or int64 numbers on two or three axes (with an accuracy: the first two), \
+         and no field has them; choose zip, lz4 or none"
+    )]
+    Zfp,
     /// A block whose length does not fit its record.
     #[error("blocks of field {name:?} with 2^{bits} samples are longer than 32 bits can tell")]
     BlockLength {

@@ -174,7 +174,8 @@ impl Header {
         let box_text = take("box").ok_or(HeaderError::Missing { key: "box" })?;
         let fields_text = take("fields").ok_or(HeaderError::Missing { key: "fields" })?;
         let bitmask = Bitmask::parse(&take("bits").ok_or(HeaderError::Missing { key: "bits" })?)?;
-        let (start, end, rank) = read_box(&box_text, &bitmask)?;
+        let has_all_axes = take(ALL_AXES).is_some();
+        let (start, end, rank) = read_box(&box_text, &bitmask, has_all_axes)?;
         let time = take("time").map(|text| read_time(&text)).transpose()?;
         let mut count = |key: &'static str| {
             let text = take(key).ok_or(HeaderError::Missing { key })?;
@@ -244,6 +245,9 @@ impl Header {
         put("version", &self.version.to_string());
         let axis = |axis: usize| format!("{} {}", self.start[axis], self.end[axis] - 1);
         put("box", &(0..self.rank).map(axis).collect::<Vec<_>>().join(" "));
+        if is_padded(self.rank, &self.end) {
+            put(ALL_AXES, &self.rank.to_string());
+        }
         put("fields", &self.fields.iter().map(text::field_text).collect::<Vec<_>>().join("\n+ "));
         put("bits", &self.bitmask.to_string());
         put("bitsperblock", &self.bits_per_block.to_string());
@@ -283,8 +287,16 @@ fn number<T: std::str::FromStr>(key: &'static str, text: &str) -> Result<T, Head
     text.trim().parse().map_err(|_| HeaderError::Number { key, text: text.chars().take(80).collect() })
 }
 
-/// `from to` per axis, both inclusive. PIDX writes five axes whatever the rank.
-fn read_box(text: &str, bitmask: &Bitmask) -> Result<(Point, Point, usize), HeaderError> {
+/// Key of a box of five axes none of which is PIDX's padding; readers skip keys that they do not know.
+const ALL_AXES: &str = "axes";
+
+/// Whether a box of so many axes looks like one of PIDX, which has three axes and writes five.
+fn is_padded(axes: usize, end: &Point) -> bool {
+    axes == MAX_RANK && end[3..] == [1; 2]
+}
+
+/// `from to` per axis, both inclusive.
+fn read_box(text: &str, bitmask: &Bitmask, has_all_axes: bool) -> Result<(Point, Point, usize), HeaderError> {
     let numbers = text.split_whitespace().map(|word| number::<u64>("box", word)).collect::<Result<Vec<_>, _>>()?;
     let axes = numbers.len() / 2;
     if numbers.len() % 2 == 1 || axes == 0 || axes > MAX_RANK || axes < bitmask.rank() {
@@ -295,7 +307,10 @@ fn read_box(text: &str, bitmask: &Bitmask) -> Result<(Point, Point, usize), Head
         start[axis] = pair[0];
         end[axis] = pair[1].saturating_add(1);
     }
-    let padding = (bitmask.rank()..axes).rev().take_while(|axis| axes == MAX_RANK && end[*axis] == 1).count();
+    if has_all_axes || !is_padded(axes, &end) {
+        return Ok((start, end, axes));
+    }
+    let padding = (bitmask.rank()..axes).rev().take_while(|axis| end[*axis] == 1).count();
     Ok((start, end, axes - padding))
 }
 

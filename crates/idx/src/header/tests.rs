@@ -52,6 +52,17 @@ fn a_new_header_is_read_back() {
 }
 
 #[test]
+fn five_axes_are_not_the_padding_of_three() {
+    let field = || vec![Field::new("a", "uint8".parse().unwrap())];
+    for counts in [[5, 4, 3, 2, 1], [5, 4, 3, 1, 2], [5, 4, 3, 1, 1], [5, 1, 1, 1, 1], [1; 5]] {
+        let header = Header::new("d", &counts, field()).unwrap();
+        let text = header.to_text();
+        assert_eq!(Header::parse(text.as_bytes()).unwrap(), header, "{counts:?}");
+        assert_eq!(text.contains("(axes)\n5\n"), counts[3..] == [1, 1], "{counts:?}");
+    }
+}
+
+#[test]
 fn hostile_headers_are_refused_by_name() {
     let refused = |from: &str, to: &str| {
         assert!(OPENVISUS.contains(from), "{from}");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bitmask::{MAX_RANK, Point};
-use crate::compression::{BlockEncoder, RECORD_LEN_BYTES};
+use crate::compression::{Block, BlockEncoder, RECORD_LEN_BYTES};
 use crate::grid::Layout;
 use crate::region::copy_part;
 use crate::restructure::tests::partitions;
@@ -66,6 +66,13 @@ fn header(domain: &SampleBox, samples: &[(&str, &str, &str)], bits: u32, blocks_
     header.bits_per_block = bits.min(header.bitmask.max_level());
     header.blocks_per_file = blocks_per_file;
     header.files = FileTemplate::parse("./d/%01x.bin").unwrap();
+    let rank = header.bitmask.rank();
+    for field in &mut header.fields {
+        let wanted = Compression::from_name(field.attribute("default_compression").unwrap()).unwrap();
+        if !wanted.takes(field.sample, rank) {
+            *field = field.clone().with("default_compression", "lz4");
+        }
+    }
     header
 }
 
@@ -102,9 +109,9 @@ fn defined(header: &Header, whole: &[Vec<u8>]) -> BTreeMap<PathBuf, Vec<u8>> {
             let offset = (file.len() as u64).max(tables.next_multiple_of(4096));
             file.resize(offset as usize, 0);
             let wanted = Compression::from_name(field.attribute("default_compression").unwrap()).unwrap();
-            let compression = encoder.append(wanted, &raw, file).unwrap();
+            let coding = encoder.append(wanted, Block { header, field: number, number: block }, &raw, file).unwrap();
             let len_bytes = (file.len() as u64 - offset) as u32;
-            let record = Record { offset, len_bytes, compression, layout: field.default_layout() };
+            let record = Record { offset, len_bytes, coding, layout: field.default_layout() };
             let at = RECORD_LEN_BYTES * (1 + number as u64 * header.blocks_per_file + place);
             file[at as usize..][..RECORD_LEN_BYTES as usize].copy_from_slice(&record.to_bytes());
         }
@@ -129,13 +136,15 @@ fn write(
     })
 }
 
-const KINDS: [(&str, &str, &str); 6] = [
+const KINDS: [(&str, &str, &str); 8] = [
     ("float32", "", ""),
     ("float64[11]", "hzorder", ""),
     ("uint8[3]", "", ""),
     ("float64", "", "zip"),
     ("int16", "hzorder", "lz4"),
     ("uint8", "hzorder", "zip"),
+    ("int32", "hzorder", "zfp-reversible-reversible"),
+    ("float32", "", "zfp-precision=12-precision=12"),
 ];
 
 proptest! {
@@ -144,7 +153,7 @@ proptest! {
     fn any_ranks_write_what_is_defined(
         (domain, partition) in partitions(),
         (bits, blocks_per_file) in (0u32..9, 1u64..40),
-        (first, second) in (0usize..6, 0usize..6),
+        (first, second) in (0usize..8, 0usize..8),
         (side, imposed, owners) in (1u64..9, 0usize..3, 0usize..5),
     ) {
         let header = header(&domain, &[KINDS[first], KINDS[second]], bits, blocks_per_file);

@@ -3,7 +3,9 @@
 use super::inputs::Inputs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use raddle_codec::ZfpMode;
 use raddle_core::CoreError;
+use raddle_idx::compression::Compression;
 use raddle_idx::zarr::{Image, Images};
 use raddle_idx::{Dataset, IdxError, Query, Readers, SampleBox};
 use serde::Serialize;
@@ -26,8 +28,63 @@ pub struct Unequal {
     pub samples: u64,
 }
 
+/// A field that was rounded when it was written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rounded {
+    /// Field.
+    pub field: String,
+    /// Time step.
+    pub time: Option<u64>,
+    /// How, as the header names it.
+    pub compression: String,
+    /// The largest distance of a sample from the input's.
+    pub largest_difference: f64,
+}
+
+/// What comparing found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Fields that differ from their inputs, by more than their compression allows.
+    pub unequal: Vec<Unequal>,
+    /// Fields that are not what their inputs are bit by bit, as their compression has it.
+    pub rounded: Vec<Rounded>,
+}
+
+/// How far samples may be from those of the input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tolerance {
+    /// Every bit is kept.
+    Exact,
+    /// So far.
+    Within(f64),
+    /// No distance is promised: finite numbers are finite.
+    Finite,
+}
+
+impl Tolerance {
+    fn of(compression: Option<Compression>) -> Self {
+        match compression {
+            Some(Compression::Zfp(ZfpMode::Accuracy(tolerance))) => Self::Within(tolerance),
+            Some(Compression::Zfp(ZfpMode::Precision(_))) => Self::Finite,
+            _ => Self::Exact,
+        }
+    }
+
+    /// Whether samples that differ, by so much, may.
+    fn allows(self, difference: f64) -> bool {
+        match self {
+            Self::Exact => false,
+            Self::Within(tolerance) => difference <= tolerance,
+            Self::Finite => difference.is_finite(),
+        }
+    }
+}
+
 /// A dataset whose samples are compared with inputs.
 pub trait Compared {
+    /// How far samples of a field may be from the inputs', and how it is compressed.
+    fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String);
+
     /// Whether it has a field of this name and type with `inputs`' samples: else how it differs.
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String>;
 
@@ -42,7 +99,7 @@ pub trait Compared {
     ) -> Result<Vec<u8>, IdxError>;
 }
 
-/// The fields of the dataset at `path` that differ from `inputs`, bit by bit.
+/// How the fields of the dataset at `path` differ from `inputs`, which most do by no bit.
 ///
 /// # Errors
 /// If the dataset has other fields, counts or time steps, or either side cannot be read.
@@ -51,8 +108,8 @@ pub fn compare(
     dataset: &dyn Compared,
     inputs: &Inputs,
     readers: &Readers<'_>,
-) -> Result<Vec<Unequal>, Failure> {
-    let mut unequal = Vec::new();
+) -> Result<Comparison, Failure> {
+    let mut comparison = Comparison::default();
     for (time, of_step) in &inputs.steps {
         for (field, input) in of_step.clone().enumerate() {
             let (name, sample) = &inputs.fields[field];
@@ -60,7 +117,8 @@ pub fn compare(
             dataset.check(field, inputs).map_err(refused)?;
             let array = &inputs.arrays[input];
             let rows_at_once = (PIECE_LEN_BYTES / array.row_len_bytes().max(1)).max(1);
-            let (mut row, mut samples) = (0, 0);
+            let (tolerance, compression) = dataset.tolerance(field, inputs);
+            let (mut row, mut samples, mut largest_difference) = (0, 0, 0.0f64);
             while row < inputs.rows() {
                 readers.cancel.check().map_err(|error: CoreError| Failure::of_idx(&IdxError::Core(error)))?;
                 let rows = row..inputs.rows().min(row + rows_at_once);
@@ -68,19 +126,36 @@ pub fn compare(
                 let got = got.map_err(|error| Failure::of_idx(&error))?;
                 let want = array.read_rows(rows.clone())?;
                 let len = sample.len_bytes();
-                samples += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count() as u64;
+                for (got, want) in got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want) {
+                    // Only samples of one number are rounded.
+                    let difference = (sample.number.value_of(got) - sample.number.value_of(want)).abs();
+                    if tolerance.allows(difference) {
+                        largest_difference = largest_difference.max(difference);
+                    } else {
+                        samples += 1;
+                    }
+                }
                 row = rows.end;
             }
             if samples > 0 {
                 let (field, input) = (name.clone(), array.path.clone());
-                unequal.push(Unequal { field, time: *time, input, samples });
+                comparison.unequal.push(Unequal { field, time: *time, input, samples });
+            } else if tolerance != Tolerance::Exact {
+                let field = name.clone();
+                comparison.rounded.push(Rounded { field, time: *time, compression, largest_difference });
             }
         }
     }
-    Ok(unequal)
+    Ok(comparison)
 }
 
 impl Compared for Dataset {
+    fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String) {
+        let field = self.header().field_index(&inputs.fields[field].0).map(|number| &self.header().fields[number]);
+        let name = field.and_then(|field| field.attribute("default_compression")).unwrap_or_default();
+        (Tolerance::of(Compression::from_name(name)), name.to_owned())
+    }
+
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String> {
         let (header, whole) = (self.header(), inputs.region(&(0..inputs.rows())));
         let (name, sample) = &inputs.fields[field];
@@ -112,6 +187,10 @@ impl Compared for Dataset {
 }
 
 impl Compared for Images {
+    fn tolerance(&self, _: usize, _: &Inputs) -> (Tolerance, String) {
+        (Tolerance::Exact, String::new())
+    }
+
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String> {
         let (name, sample) = &inputs.fields[field];
         let image = self.images.iter().find(|image| image.name() == name);

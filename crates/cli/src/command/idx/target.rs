@@ -9,6 +9,7 @@ use raddle_core::communicator::Communicator;
 use raddle_core::progress::Watch;
 use raddle_idx::bitmask::Bitmask;
 use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::compression::{Compression, NotACompression};
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
@@ -19,6 +20,7 @@ use raddle_idx::{
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Options about the output.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,8 +45,12 @@ pub struct TargetArgs {
     #[arg(long)]
     no_sync: bool,
 
-    /// How blocks or chunks are compressed [default: zip in IDX, zstd in OME-Zarr]
-    #[arg(short, long, value_name = "HOW", value_enum, help_heading = "Layout")]
+    /// How blocks or chunks are compressed: zip, lz4, zstd, zfp or none [default: zip in IDX, zstd in OME-Zarr]
+    ///
+    /// lz4 is larger and faster, only in IDX; zstd only in OME-Zarr, where zip is codec gzip. zfp, only in IDX, is for float32,
+    /// float64, int32 and int64 on two or three axes (other fields: zip): plain zfp keeps every bit, zfp:precision=N about N bits
+    /// of each number, zfp:accuracy=X floating-point numbers to within X.
+    #[arg(short, long, value_name = "HOW", help_heading = "Layout")]
     compress: Option<BlockCompression>,
 
     /// Order of samples in blocks [default: rows, which compress better and are read faster]
@@ -95,17 +101,26 @@ pub enum Format {
 }
 
 /// How blocks are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum BlockCompression {
-    /// Deflate; in OME-Zarr codec gzip
-    #[value(alias = "gzip")]
-    Zip,
-    /// LZ4: larger, faster (only in IDX)
-    Lz4,
-    /// Zstandard (only in OME-Zarr)
+    /// As IDX has it; deflate is codec gzip in OME-Zarr.
+    OfIdx(Compression),
+    /// Zstandard, only in OME-Zarr.
     Zstd,
-    /// Not at all
-    None,
+}
+
+impl FromStr for BlockCompression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "zstd" => Ok(Self::Zstd),
+            "gzip" => Ok(Self::OfIdx(Compression::Zip)),
+            _ => {
+                text.parse().map(Self::OfIdx).map_err(|error: NotACompression| format!("{error}, or zstd in OME-Zarr"))
+            }
+        }
+    }
 }
 
 /// Order of samples in blocks.
@@ -377,10 +392,11 @@ impl TargetArgs {
         }
         let compression = match self.compress {
             None | Some(BlockCompression::Zstd) => ChunkCompression::Zstd,
-            Some(BlockCompression::Zip) => ChunkCompression::Gzip,
-            Some(BlockCompression::None) => ChunkCompression::None,
-            Some(BlockCompression::Lz4) => {
-                return Err(Failure::usage("OME-Zarr is written with -c zstd, zip or none; Zarr has no codec lz4"));
+            Some(BlockCompression::OfIdx(Compression::Zip)) => ChunkCompression::Gzip,
+            Some(BlockCompression::OfIdx(Compression::None)) => ChunkCompression::None,
+            Some(BlockCompression::OfIdx(Compression::Lz4 | Compression::Zfp(_))) => {
+                let what = "OME-Zarr is written with -c zstd, zip or none; Zarr has no codec lz4 or zfp";
+                return Err(Failure::usage(what));
             }
         };
         let steps = match steps {
@@ -397,15 +413,14 @@ impl TargetArgs {
     /// The header of a dataset of `counts` samples per axis, x first.
     fn header(&self, counts: &[u64], fields: &[(String, SampleType)], has_steps: bool) -> Result<Header, Failure> {
         let compression = match self.compress {
-            None | Some(BlockCompression::Zip) => "zip",
-            Some(BlockCompression::Lz4) => "lz4",
-            Some(BlockCompression::None) => "",
+            None => Compression::Zip,
+            Some(BlockCompression::OfIdx(compression)) => compression,
             Some(BlockCompression::Zstd) => {
-                return Err(Failure::usage("IDX is written with -c zip, lz4 or none; its readers know no zstd"));
+                return Err(Failure::usage("IDX is written with -c zip, lz4, zfp or none; its readers know no zstd"));
             }
         };
         let layout = LayoutOptions {
-            compression: compression.to_owned(),
+            compression,
             order: if self.order == Some(BlockOrder::Hz) { Layout::Hz } else { Layout::RowMajor },
             bitmask: self.bitmask.clone(),
             bits_per_block: self.bits_per_block,

@@ -1,6 +1,6 @@
 //! `raddle idx verify`: is every block there, and are the samples those of the inputs?
 
-use super::compare::{Compared, Unequal, compare};
+use super::compare::{Compared, Comparison, compare};
 use super::inputs::ArrayArgs;
 use super::place::open;
 use crate::command::print;
@@ -27,6 +27,9 @@ pub struct VerifyArgs {
     input: PathBuf,
 
     /// The inputs it was made of, in their order; the options about them as for write
+    ///
+    /// Samples are compared bit by bit. Fields of zfp:accuracy=X may differ by X, those of zfp:precision=N by any finite number;
+    /// how much they do is told.
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     against: Vec<String>,
 
@@ -53,8 +56,9 @@ Exit code 0: whole and equal, 8: blocks are missing or damaged, or samples diffe
 pub struct Outcome {
     /// Blocks, by field and time step.
     pub checks: Vec<FieldCheck>,
-    /// Fields that differ from their inputs.
-    pub unequal: Vec<Unequal>,
+    /// How fields differ from their inputs.
+    #[serde(flatten)]
+    pub comparison: Comparison,
     /// Whether there were inputs to compare with.
     pub is_compared: bool,
 }
@@ -62,7 +66,9 @@ pub struct Outcome {
 impl Outcome {
     /// Whether nothing is wrong.
     pub fn is_good(&self) -> bool {
-        self.unequal.is_empty() && self.checks.iter().all(|check| check.bad.is_empty()) && !self.checks.is_empty()
+        self.comparison.unequal.is_empty()
+            && self.checks.iter().all(|check| check.bad.is_empty())
+            && !self.checks.is_empty()
     }
 }
 
@@ -85,8 +91,8 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         }
         let is_compared = !arguments.against.is_empty();
         let is_whole = checks.iter().all(|check| check.bad.is_empty());
-        let unequal = if is_whole { arguments.compare(&dataset, &readers)? } else { Vec::new() };
-        let outcome = Outcome { checks, unequal, is_compared };
+        let comparison = if is_whole { arguments.compare(&dataset, &readers)? } else { Comparison::default() };
+        let outcome = Outcome { checks, comparison, is_compared };
         arguments.tell(&outcome, outcome.is_good(), || idx::verified(&arguments.input, &outcome))
     })
 }
@@ -96,8 +102,9 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
 pub struct ZarrOutcome {
     /// Its images.
     pub checks: Vec<ImageCheck>,
-    /// Fields that differ from their inputs.
-    pub unequal: Vec<Unequal>,
+    /// How fields differ from their inputs.
+    #[serde(flatten)]
+    pub comparison: Comparison,
     /// Whether there were inputs to compare with.
     pub is_compared: bool,
 }
@@ -105,7 +112,7 @@ pub struct ZarrOutcome {
 impl ZarrOutcome {
     /// Whether nothing is wrong.
     pub fn is_good(&self) -> bool {
-        self.unequal.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
+        self.comparison.unequal.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
     }
 }
 
@@ -119,16 +126,16 @@ fn run_zarr(arguments: &VerifyArgs, watch: &Watch<'_>) -> Result<Exit, Failure> 
         checks.push(image.check(jobs, watch.cancel).map_err(failed)?);
     }
     let is_whole = checks.iter().all(|check| check.bad.is_empty());
-    let unequal = if is_whole { arguments.compare(&images, &readers)? } else { Vec::new() };
-    let outcome = ZarrOutcome { checks, unequal, is_compared: !arguments.against.is_empty() };
+    let comparison = if is_whole { arguments.compare(&images, &readers)? } else { Comparison::default() };
+    let outcome = ZarrOutcome { checks, comparison, is_compared: !arguments.against.is_empty() };
     arguments.tell(&outcome, outcome.is_good(), || zarr::verified(&arguments.input, &outcome))
 }
 
 impl VerifyArgs {
-    /// The fields that differ from the inputs that were named, if any were.
-    fn compare(&self, dataset: &dyn Compared, readers: &Readers<'_>) -> Result<Vec<Unequal>, Failure> {
+    /// How fields differ from the inputs that were named, if any were.
+    fn compare(&self, dataset: &dyn Compared, readers: &Readers<'_>) -> Result<Comparison, Failure> {
         if self.against.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Comparison::default());
         }
         let inputs = self.arrays.open(&self.against, &self.running.reader)?;
         compare(&self.input, dataset, &inputs, readers)

@@ -1,0 +1,399 @@
+//! zfp: bare streams of arrays of numbers, kept exactly or within what was asked for.
+//!
+//! A stream says nothing of itself: numbers, counts and mode stand elsewhere. Not for its headers, nor for the HDF5
+//! filter. Streams are those of libzfp with words of 64 bits. Invariants: what is encoded decodes to what the mode promises,
+//! or is not encoded; decoding fills the output from exactly the stored bytes, or fails.
+
+use crate::error::{CodecError, Result};
+use std::str::FromStr;
+use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldMut, ZfpScalar};
+
+/// Length of the words that streams consist of.
+const WORD_LEN_BYTES: usize = size_of::<u64>();
+
+/// What a stream keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ZfpMode {
+    /// Every bit.
+    Reversible,
+    /// So many bit planes, 1 to 64, of each group of four values along every axis. Groups with what is no finite number are not
+    /// encoded, nor integers so large that the transform would overflow.
+    Precision(u32),
+    /// Floating-point numbers to within this distance, finite and above 0.
+    Accuracy(f64),
+}
+
+impl ZfpMode {
+    fn config(self) -> ZfpConfig {
+        match self {
+            Self::Reversible => ZfpConfig::reversible(),
+            Self::Precision(planes) => ZfpConfig::fixed_precision(planes),
+            Self::Accuracy(tolerance) => ZfpConfig::fixed_accuracy(tolerance),
+        }
+    }
+}
+
+/// The text is not a mode of zfp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not reversible, precision=N with N from 1 to 64, or accuracy=X with X above 0")]
+pub struct NotAZfpMode;
+
+impl FromStr for ZfpMode {
+    type Err = NotAZfpMode;
+
+    /// `reversible`, `precision=16` or `accuracy=0.001`.
+    fn from_str(text: &str) -> Result<Self, NotAZfpMode> {
+        match text.split_once('=') {
+            None if text == "reversible" => Ok(Self::Reversible),
+            Some(("precision", planes)) => match planes.parse() {
+                Ok(planes @ 1..=zfp_rs::ZFP_MAX_PREC) => Ok(Self::Precision(planes)),
+                _ => Err(NotAZfpMode),
+            },
+            Some(("accuracy", tolerance)) => match tolerance.parse() {
+                Ok(tolerance) if f64::is_finite(tolerance) && tolerance > 0.0 => Ok(Self::Accuracy(tolerance)),
+                _ => Err(NotAZfpMode),
+            },
+            _ => Err(NotAZfpMode),
+        }
+    }
+}
+
+impl std::fmt::Display for ZfpMode {
+    /// As it is read; without an exponent.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Reversible => formatter.write_str("reversible"),
+            Self::Precision(planes) => write!(formatter, "precision={planes}"),
+            Self::Accuracy(tolerance) => write!(formatter, "accuracy={tolerance}"),
+        }
+    }
+}
+
+/// The numbers that zfp takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ZfpNumber {
+    /// Signed, 32 bits.
+    Int32,
+    /// Signed, 64 bits.
+    Int64,
+    /// IEEE 754, 32 bits.
+    Float32,
+    /// IEEE 754, 64 bits.
+    Float64,
+}
+
+impl ZfpNumber {
+    /// Length of one.
+    pub const fn len_bytes(self) -> usize {
+        match self {
+            Self::Int32 | Self::Float32 => 4,
+            Self::Int64 | Self::Float64 => 8,
+        }
+    }
+
+    /// Whether they are floating-point numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::Float32 | Self::Float64)
+    }
+}
+
+/// An array: its numbers, little-endian, and how many along each axis, x (the fastest) first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZfpArray {
+    /// What they are.
+    pub number: ZfpNumber,
+    /// At least 1 along each axis.
+    pub counts: [usize; 3],
+    /// Whether there is a third axis, even of length 1. Streams of two axes and of three are different.
+    pub has_z: bool,
+}
+
+impl ZfpArray {
+    /// Length of the whole.
+    pub fn len_bytes(&self) -> usize {
+        self.counts.iter().product::<usize>() * self.number.len_bytes()
+    }
+
+    /// As the library counts: 0 along an axis that is not there.
+    fn dims(&self) -> [usize; 3] {
+        let [x, y, z] = self.counts;
+        [x, y, if self.has_z { z } else { 0 }]
+    }
+}
+
+/// Encodes and decodes; one per thread. Holds at most three times the longest array.
+#[derive(Debug, Default)]
+pub struct Zfp {
+    words: Vec<u64>,
+    values: Vec<u64>,
+    again: Vec<u64>,
+}
+
+impl Zfp {
+    /// Appends the stream of `raw`, if it keeps what `mode` promises and is shorter; returns whether it is there.
+    ///
+    /// # Errors
+    /// If the bytes are not such an array.
+    pub fn append(&mut self, array: &ZfpArray, mode: ZfpMode, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        if raw.len() != array.len_bytes() || raw.is_empty() {
+            return Err(CodecError::Zfp { fault: "its array has another length" });
+        }
+        match array.number {
+            ZfpNumber::Int32 => self.append_as::<i32>(array, mode, raw, out),
+            ZfpNumber::Int64 => self.append_as::<i64>(array, mode, raw, out),
+            ZfpNumber::Float32 => self.append_as::<f32>(array, mode, raw, out),
+            ZfpNumber::Float64 => self.append_as::<f64>(array, mode, raw, out),
+        }
+    }
+
+    fn append_as<T: Value>(&mut self, array: &ZfpArray, mode: ZfpMode, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let config = mode.config();
+        let values = fill::<T>(&mut self.values, raw);
+        if mode != ZfpMode::Reversible && !values.iter().all(|value| value.can_be_rounded()) {
+            return Ok(false);
+        }
+        // Longer streams are not wanted: writing them stops with an error.
+        self.words.clear();
+        self.words.resize((raw.len() - 1) / WORD_LEN_BYTES, 0);
+        let field = ZfpField::new(values, array.dims()).map_err(refused)?;
+        let Ok(len_bytes) = ZfpBitStreamRefMut::from_words(&mut self.words).compress(&config, &field) else {
+            return Ok(false);
+        };
+        let words = &self.words[..len_bytes / WORD_LEN_BYTES];
+        if let ZfpMode::Accuracy(tolerance) = mode {
+            let again = fill::<T>(&mut self.again, raw);
+            decode::<T>(array, mode, words, again)?;
+            if !values.iter().zip(&*again).all(|(value, again)| value.distance(*again) <= tolerance) {
+                return Ok(false);
+            }
+        }
+        out.extend_from_slice(bytemuck::cast_slice(words));
+        Ok(true)
+    }
+
+    /// Decodes one stream, which must fill `raw`.
+    ///
+    /// # Errors
+    /// If the bytes are not a stream of such an array in this mode. `raw` then holds anything.
+    pub fn decode(&mut self, array: &ZfpArray, mode: ZfpMode, stored: &[u8], raw: &mut [u8]) -> Result<()> {
+        if raw.len() != array.len_bytes() || raw.is_empty() {
+            return Err(CodecError::Zfp { fault: "its array has another length" });
+        }
+        if !stored.len().is_multiple_of(WORD_LEN_BYTES) {
+            return Err(CodecError::Zfp { fault: "no whole words of 8 bytes" });
+        }
+        let words = fill::<u64>(&mut self.words, stored);
+        match array.number {
+            ZfpNumber::Int32 => decode_into::<i32>(array, mode, words, &mut self.values, raw),
+            ZfpNumber::Int64 => decode_into::<i64>(array, mode, words, &mut self.values, raw),
+            ZfpNumber::Float32 => decode_into::<f32>(array, mode, words, &mut self.values, raw),
+            ZfpNumber::Float64 => decode_into::<f64>(array, mode, words, &mut self.values, raw),
+        }
+    }
+}
+
+fn decode_into<T: Value>(
+    array: &ZfpArray,
+    mode: ZfpMode,
+    words: &[u64],
+    values: &mut Vec<u64>,
+    raw: &mut [u8],
+) -> Result<()> {
+    values.clear();
+    values.resize(raw.len().div_ceil(WORD_LEN_BYTES), 0);
+    let values = &mut bytemuck::cast_slice_mut::<u64, T>(values)[..raw.len() / size_of::<T>()];
+    decode(array, mode, words, values)?;
+    raw.copy_from_slice(bytemuck::cast_slice(values));
+    Ok(())
+}
+
+fn decode<T: Value>(array: &ZfpArray, mode: ZfpMode, words: &[u64], values: &mut [T]) -> Result<()> {
+    let mut field = ZfpFieldMut::new(values, array.dims()).map_err(refused)?;
+    let decoded = ZfpBitStreamRef::from_words(words).decompress(&mode.config(), &mut field);
+    match decoded {
+        Ok(len_bytes) if len_bytes == size_of_val(words) => Ok(()),
+        Ok(_) => Err(CodecError::Zfp { fault: "the array ends before its bytes do" }),
+        Err(_) => Err(CodecError::Zfp { fault: "its bytes end before the array does" }),
+    }
+}
+
+/// `bytes` as values, in reused memory that is aligned for them.
+fn fill<'m, T: bytemuck::Pod>(memory: &'m mut Vec<u64>, bytes: &[u8]) -> &'m mut [T] {
+    memory.clear();
+    memory.resize(bytes.len().div_ceil(WORD_LEN_BYTES), 0);
+    let of_bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(memory)[..bytes.len()];
+    of_bytes.copy_from_slice(bytes);
+    bytemuck::cast_slice_mut(of_bytes)
+}
+
+fn refused(_: zfp_rs::ZfpFieldError) -> CodecError {
+    CodecError::Zfp { fault: "its array has another length" }
+}
+
+/// A number of an array.
+trait Value: ZfpScalar {
+    /// Whether modes that round keep what it is: finite, and so small that the transform of its group does not overflow.
+    fn can_be_rounded(self) -> bool;
+
+    /// From another.
+    fn distance(self, other: Self) -> f64;
+}
+
+macro_rules! value {
+    ($($integer:ty),*; $($float:ty),*) => {
+        $(impl Value for $integer {
+            fn can_be_rounded(self) -> bool {
+                self.unsigned_abs() < 1 << (<$integer>::BITS - 2)
+            }
+
+            fn distance(self, other: Self) -> f64 {
+                self.abs_diff(other) as f64
+            }
+        })*
+        $(impl Value for $float {
+            fn can_be_rounded(self) -> bool {
+                self.is_finite()
+            }
+
+            fn distance(self, other: Self) -> f64 {
+                (f64::from(self) - f64::from(other)).abs()
+            }
+        })*
+    };
+}
+
+value!(i32, i64; f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shapes() -> impl Strategy<Value = ([usize; 3], bool)> {
+        prop_oneof![
+            ([1..20usize, 1..20usize], Just(false)).prop_map(|([x, y], has_z)| ([x, y, 1], has_z)),
+            ([1..9usize, 1..9usize, 1..9usize], Just(true)),
+        ]
+    }
+
+    fn encoded(array: &ZfpArray, mode: ZfpMode, raw: &[u8]) -> Option<Vec<u8>> {
+        let mut out = vec![7; 3];
+        let is_there = Zfp::default().append(array, mode, raw, &mut out).unwrap();
+        assert_eq!((out[..3].to_vec(), out.len() > 3), (vec![7; 3], is_there));
+        is_there.then(|| out.split_off(3))
+    }
+
+    fn decoded(array: &ZfpArray, mode: ZfpMode, stored: &[u8]) -> Result<Vec<u8>> {
+        let mut raw = vec![0xee; array.len_bytes()];
+        Zfp::default().decode(array, mode, stored, &mut raw).map(|()| raw)
+    }
+
+    fn smooth(counts: [usize; 3]) -> Vec<f64> {
+        let at = |x: usize, y: usize, z: usize| (x as f64 * 0.3).sin() * 40.0 + (y as f64 * 0.2).cos() + z as f64 / 7.0;
+        let [nx, ny, nz] = counts;
+        (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| at(x, y, z)))).collect()
+    }
+
+    #[test]
+    fn modes_are_texts() {
+        for text in ["reversible", "precision=1", "precision=64", "accuracy=0.001", "accuracy=12"] {
+            assert_eq!(text.parse::<ZfpMode>().unwrap().to_string(), text);
+        }
+        assert_eq!("accuracy=1e-7".parse::<ZfpMode>().unwrap().to_string(), "accuracy=0.0000001");
+        for text in
+            ["", "precision", "precision=0", "precision=65", "accuracy=0", "accuracy=-1", "accuracy=inf", "rate=8"]
+        {
+            assert_eq!(text.parse::<ZfpMode>(), Err(NotAZfpMode), "{text}");
+        }
+    }
+
+    /// Values of 2-D data, 4 x 4, are one group: the stream of libzfp 1.0.1 (`zfpy.compress_numpy`, without header).
+    #[test]
+    fn a_constant_is_a_word() {
+        let array = ZfpArray { number: ZfpNumber::Float64, counts: [4, 4, 1], has_z: false };
+        let zeros = [0; 128];
+        assert_eq!(encoded(&array, ZfpMode::Reversible, &zeros).unwrap(), [0; 8]);
+    }
+
+    #[test]
+    fn what_a_mode_cannot_keep_is_not_encoded() {
+        let array = ZfpArray { number: ZfpNumber::Float64, counts: [8, 8, 4], has_z: true };
+        let mut values = smooth(array.counts);
+        let modes = [ZfpMode::Precision(16), ZfpMode::Accuracy(1e-3)];
+        let bytes = |values: &[f64]| bytemuck::cast_slice(values).to_vec();
+        assert!(modes.iter().all(|mode| encoded(&array, *mode, &bytes(&values)).is_some()));
+        values[77] = f64::NAN;
+        assert!(modes.iter().all(|mode| encoded(&array, *mode, &bytes(&values)).is_none()));
+        let stored = encoded(&array, ZfpMode::Reversible, &bytes(&values)).unwrap();
+        assert_eq!(decoded(&array, ZfpMode::Reversible, &stored).unwrap(), bytes(&values));
+        // Finer than the numbers themselves are.
+        values[77] = 1e20;
+        assert!(encoded(&array, ZfpMode::Accuracy(1e-3), &bytes(&values)).is_none());
+        let array = ZfpArray { number: ZfpNumber::Int32, counts: [4, 4, 1], has_z: false };
+        let mut values: Vec<i32> = (0..16).collect();
+        assert!(encoded(&array, ZfpMode::Precision(8), bytemuck::cast_slice(&values)).is_some());
+        values[3] = i32::MIN;
+        assert!(encoded(&array, ZfpMode::Precision(8), bytemuck::cast_slice(&values)).is_none());
+    }
+
+    #[test]
+    fn damaged_streams_are_refused() {
+        let array = ZfpArray { number: ZfpNumber::Float64, counts: [16, 16, 16], has_z: true };
+        let mode = ZfpMode::Precision(20);
+        let stored = encoded(&array, mode, bytemuck::cast_slice(&smooth(array.counts))).unwrap();
+        assert!(decoded(&array, mode, &stored).is_ok());
+        for end in 0..stored.len() {
+            assert!(decoded(&array, mode, &stored[..end]).is_err(), "{end}");
+        }
+        assert!(decoded(&array, mode, &[&stored[..], &[0; 8]].concat()).is_err());
+        assert!(decoded(&array, ZfpMode::Precision(12), &stored).is_err());
+        assert!(decoded(&array, ZfpMode::Reversible, &stored).is_err());
+        let other = ZfpArray { counts: [16, 16, 8], ..array };
+        assert!(decoded(&other, mode, &stored).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_bit_comes_back((counts, has_z) in shapes(), number in 0..4usize, seed: u64, spread in 0..64u32) {
+            let number = [ZfpNumber::Int32, ZfpNumber::Int64, ZfpNumber::Float32, ZfpNumber::Float64][number];
+            let array = ZfpArray { number, counts, has_z };
+            let mut state = seed | 1;
+            let mut raw = Vec::new();
+            while raw.len() < array.len_bytes() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // From any bits to few that differ.
+                raw.extend_from_slice(&(state >> spread | seed << 40).to_le_bytes()[..number.len_bytes()]);
+            }
+            if let Some(stored) = encoded(&array, ZfpMode::Reversible, &raw) {
+                prop_assert!(stored.len() < raw.len());
+                prop_assert_eq!(decoded(&array, ZfpMode::Reversible, &stored).unwrap(), raw);
+            }
+        }
+
+        #[test]
+        fn accuracy_holds((counts, has_z) in shapes(), scale in -30..30i32, tolerance in -20..10i32) {
+            let array = ZfpArray { number: ZfpNumber::Float64, counts, has_z };
+            let values: Vec<f64> = smooth(counts).iter().map(|value| value * 2f64.powi(scale)).collect();
+            let tolerance = 1.7 * 2f64.powi(tolerance);
+            if let Some(stored) = encoded(&array, ZfpMode::Accuracy(tolerance), bytemuck::cast_slice(&values)) {
+                let again = decoded(&array, ZfpMode::Accuracy(tolerance), &stored).unwrap();
+                let (again, _) = again.as_chunks::<8>();
+                for (value, again) in values.iter().zip(again) {
+                    prop_assert!((value - f64::from_le_bytes(*again)).abs() <= tolerance);
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(
+            (counts, has_z) in shapes(),
+            words in proptest::collection::vec(any::<u64>(), 0..40),
+            mode in 0..3usize,
+            number in 0..4usize,
+        ) {
+            let number = [ZfpNumber::Int32, ZfpNumber::Int64, ZfpNumber::Float32, ZfpNumber::Float64][number];
+            let mode = [ZfpMode::Reversible, ZfpMode::Precision(9), ZfpMode::Accuracy(0.5)][mode];
+            let _ = decoded(&ZfpArray { number, counts, has_z }, mode, bytemuck::cast_slice(&words));
+        }
+    }
+}
