@@ -135,7 +135,7 @@ def write(
     step: int | None = None,
     communicator: Communicator | None = None,
     format: Literal["idx", "zarr"] | None = None,
-    compress: Literal["zip", "lz4", "zstd", "zfp", "none"] | str | None = None,
+    compress: str | None = None,
     order: Literal["rows", "hz"] | None = None,
     bitmask: str | None = None,
     bits_per_block: int | None = None,
@@ -179,9 +179,9 @@ def write(
     format
         Default: OME-Zarr if the path ends with ``.zarr``, else IDX.
     compress
-        Default: ``"zip"`` for IDX, ``"zstd"`` for OME-Zarr. In IDX also ``"lz4"``, ``"zfp"`` (every bit), ``"zfp:precision=16"``
-        (about so many bits of each number) and ``"zfp:accuracy=0.001"`` (floating-point numbers to within so much); fields that
-        zfp does not take have zip.
+        ``"zip"`` (default for IDX), ``"zstd"`` (default for OME-Zarr, only there) or ``"none"``. Only in IDX ``"lz4"``, ``"zfp"``
+        (every bit), ``"zfp:precision=16"`` (about so many bits of each number) and ``"zfp:accuracy=0.001"`` (floating-point
+        numbers to within so much); fields that zfp does not take have zip.
     order, bitmask, bits_per_block, blocks_per_file
         Layout of IDX, as the options of ``raddle idx write``.
     chunk, shard, levels, downsample, axes, spacing, unit
