@@ -29,6 +29,8 @@ TASKS = {
     "8 boxes of 30^3, 16 fields of float64": (30, 2, 16, "float64"),
     "8 boxes of 64^3, 1 field of float32": (64, 2, 1, "float32"),
     "8 boxes of 63^3, 1 field of float32": (63, 2, 1, "float32"),
+    "8 boxes of 128^3, 1 field of float32": (128, 2, 1, "float32"),
+    "8 boxes of 126^3, 1 field of float32": (126, 2, 1, "float32"),
     "256^3, 1 field of float32": (256, 1, 1, "float32"),
     "252^3, 1 field of float32": (252, 1, 1, "float32"),
 }
