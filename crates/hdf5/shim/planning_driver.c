@@ -26,7 +26,10 @@
  * Why each odd thing is so, by experiment with HDF5 2.2 (the letters are those of the notes on the prototype):
  *  a. While planning, get_eoa answers an address far beyond the file. libhdf5 extends a block that ends at the end
  *     of the allocated space by set_eoa, without calling alloc (H5FD__try_extend, also from the aggregators), which
- *     would run over claims. Nothing ever ends at the far address, so every extension is refused.
+ *     would run over claims. Nothing ever ends at the far address, so every extension is refused, but for what the
+ *     caller has announced: the growth of an object header that ends where metadata ends, if there is room
+ *     (extension_address). Refused, each further attribute of an object would take a block of its own, and
+ *     libhdf5 looks through all of them for the next one.
  *  b. The first metadata is allocated by H5Fcreate itself; the front region contains it because libhdf5 allocates
  *     nothing but through alloc and the caller's claims start at region_end whatever H5Fcreate took.
  *  c. Dropped raw writes do not advance eof, and truncate always sets the length: libhdf5 skips it where eof == eoa.
@@ -107,6 +110,7 @@ typedef struct raddle_plan {
     uint64_t end;        /* while creating and closing: end of the allocated space */
     uint64_t eof;        /* greatest end of a write that reached the file */
     uint64_t lost_next;
+    uint64_t growth_len_bytes; /* of the object header at hand, at most; 0: none may be extended */
     uint64_t claim_address; /* the claim announced; claim_len_bytes == 0: none */
     uint64_t claim_len_bytes;
     int claim_allocated; /* alloc has answered with it */
@@ -180,10 +184,38 @@ static haddr_t planning_alloc(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, hsize_t
     return address;
 }
 
+/* Where an object header that ends there may be extended. libhdf5 takes it for the end of all object headers, also of
+ * those that it reads: it must not lie before any. */
+static haddr_t extension_address(const raddle_plan *plan)
+{
+    if (plan->growth_len_bytes == 0 || is_lost(plan))
+        return FAR_ADDRESS;
+    if (plan->usage.tail_len_bytes > 0)
+        return plan->tail_next;
+    return plan->region_end - plan->front_next < plan->growth_len_bytes ? FAR_ADDRESS : plan->front_next;
+}
+
+/* libhdf5 has extended the object header that ended at extension_address, or has freed one there. */
+static void extend(raddle_plan *plan, haddr_t address)
+{
+    int is_tail = plan->usage.tail_len_bytes > 0;
+    uint64_t *next = is_tail ? &plan->tail_next : &plan->front_next;
+    if (address > (is_tail ? LOST_ADDRESS : plan->region_end)) {
+        fail(plan, REGION_FULL, 0, *next, address - *next);
+        return;
+    }
+    if (is_tail)
+        plan->usage.tail_len_bytes += address - *next;
+    if (plan->end == *next || plan->end < address)
+        plan->end = address;
+    *next = address;
+}
+
 static haddr_t planning_get_eoa(const H5FD_t *file, H5FD_mem_t type)
 {
     const raddle_plan *plan = plan_of(file);
-    (void)type;
+    if (plan->phase == PLANNING && type == H5FD_MEM_OHDR)
+        return extension_address(plan);
     if (plan->phase == PLANNING || is_lost(plan))
         return FAR_ADDRESS; /* (a) */
     return plan->end;
@@ -192,9 +224,10 @@ static haddr_t planning_get_eoa(const H5FD_t *file, H5FD_mem_t type)
 static herr_t planning_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t address)
 {
     raddle_plan *plan = plan_of(file);
-    (void)type;
+    if (plan->phase == PLANNING && type == H5FD_MEM_OHDR && extension_address(plan) != FAR_ADDRESS)
+        extend(plan, address);
     /* While closing, libhdf5 gives back free space at the end of the file, metadata only: never cut raw data. While
-     * planning nobody can extend (a); while creating only the (empty) user block is set. */
+     * creating only the (empty) user block is set. */
     if (plan->phase == CLOSING && address >= plan->usage.raw_end)
         plan->end = address;
     /* A file that is opened gets the end that its superblock tells. */
@@ -458,6 +491,12 @@ int raddle_plan_take_claim(raddle_plan *plan)
     plan->claim_len_bytes = 0;
     plan->claim_allocated = plan->claim_written = 0;
     return taken;
+}
+
+/* Until told otherwise, headers of objects may be extended where metadata ends, each time by no more than this. */
+void raddle_plan_expect_growth(raddle_plan *plan, uint64_t len_bytes)
+{
+    plan->growth_len_bytes = len_bytes;
 }
 
 /* All raw data lies below `raw_end` (or below the greatest end of a claim, if that is greater): metadata may go

@@ -3,7 +3,7 @@
 //! Invariant: what is predicted before chunks are known decides where metadata lie, never what they say.
 
 use super::growing::{Growing, Storage};
-use super::series::{Attribute, Series, class_of};
+use super::series::{Attribute, EncodedAttribute, Series, class_of};
 use super::store::{INDEX_LEN_BYTES, Plan};
 use crate::error::Result;
 use raddle_codec::Encoder;
@@ -24,8 +24,11 @@ pub(super) fn create(
     for group in &plan.groups {
         file.create_group(group.as_bytes(), order, CreationOrder::default())?;
     }
-    for (object, attribute) in last.iter().chain(&plan.attributes) {
-        attribute.with_spec(|spec| file.write_attribute(object.as_bytes(), spec))?;
+    let of_groups: Vec<_> = last.iter().chain(&plan.attributes).collect();
+    for of_group in of_groups.chunk_by(|(one, _), (other, _)| one == other) {
+        let encoded: Vec<EncodedAttribute<'_>> = of_group.iter().map(|(_, attribute)| attribute.encoded()).collect();
+        let specs: Vec<_> = encoded.iter().map(EncodedAttribute::spec).collect();
+        file.write_attributes(of_group[0].0.as_bytes(), &specs)?;
     }
     let mut datasets = 0;
     for ((series, growing), encoder) in plan.series.iter().zip(growing).zip(encoders) {
@@ -49,7 +52,7 @@ pub(super) fn create(
             }
         }
         for attribute in &series.attributes {
-            attribute.with_spec(|spec| dataset.write_attribute(spec))?;
+            dataset.write_attribute(&attribute.encoded().spec())?;
         }
     }
     Ok(datasets)

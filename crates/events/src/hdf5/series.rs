@@ -87,8 +87,8 @@ impl Attribute {
         Self::new(name, Value::Text(text.into()))
     }
 
-    /// Lends the attribute as the writer of files wants it.
-    pub fn with_spec<T>(&self, use_spec: impl FnOnce(&AttributeSpec<'_>) -> T) -> T {
+    /// What the writer of files borrows of it.
+    pub fn encoded(&self) -> EncodedAttribute<'_> {
         let strings = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
         let (class, dataspace) = match &self.value {
             Value::Text(_) => (strings(), Dataspace::Scalar),
@@ -99,31 +99,39 @@ impl Attribute {
             Value::Int32(_) => (integer(4, true), Dataspace::Scalar),
             Value::Uint64(_) => (integer(8, false), Dataspace::Scalar),
         };
-        let mut bytes = Vec::new();
+        let mut value = Vec::new();
         let mut push_text = |text: &String| {
-            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(text.as_bytes());
+            value.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            value.extend_from_slice(text.as_bytes());
         };
         match &self.value {
             Value::Text(text) => push_text(text),
             Value::Texts(texts) => texts.iter().for_each(push_text),
-            Value::Int32(number) => bytes.extend_from_slice(&number.to_le_bytes()),
-            Value::Uint64(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+            Value::Int32(number) => value.extend_from_slice(&number.to_le_bytes()),
+            Value::Uint64(number) => value.extend_from_slice(&number.to_le_bytes()),
         }
-        let datatype = TypeRef::Own(Arc::new(class));
-        let utf8 = !self.name.is_ascii();
-        use_spec(&AttributeSpec {
-            name: self.name.as_bytes(),
-            utf8,
-            datatype: &datatype,
-            dataspace: &dataspace,
-            value: &bytes,
-        })
+        EncodedAttribute { name: &self.name, datatype: TypeRef::Own(Arc::new(class)), dataspace, value }
     }
 
     /// Room that it takes among the metadata, at most.
     pub fn len_bytes(&self, compat: Compat) -> u64 {
-        self.with_spec(|spec| spec.message_len_bytes(compat))
+        self.encoded().spec().message_len_bytes(compat)
+    }
+}
+
+/// Parts of an attribute.
+pub(super) struct EncodedAttribute<'a> {
+    name: &'a str,
+    datatype: TypeRef,
+    dataspace: Dataspace,
+    value: Vec<u8>,
+}
+
+impl EncodedAttribute<'_> {
+    /// As the writer of files wants it.
+    pub fn spec(&self) -> AttributeSpec<'_> {
+        let Self { name, datatype, dataspace, value } = self;
+        AttributeSpec { name: name.as_bytes(), utf8: !name.is_ascii(), datatype, dataspace, value }
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::{OutputFile, TypeRef, dataspace, datatype, memory, not_writable, properties};
 use crate::error::Result;
-use crate::ffi::{Call, Library};
+use crate::ffi::{Call, Handle, Library};
 use crate::model::Dataspace;
 use hdf5_metno_sys::h5a::{H5Acreate2, H5Aget_type, H5Awrite};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Oopen;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
+
+/// What else a new attribute may bring to a header: when the object was changed, where many attributes are kept.
+const OTHER_GROWTH_LEN_BYTES: u64 = 256;
 
 /// An attribute to be written.
 #[derive(Debug, Clone, Copy)]
@@ -31,24 +34,43 @@ impl OutputFile {
     /// Large attributes (64 KiB or more) and many of them go to dense storage, which the formats before HDF5 1.8
     /// ([`super::Compat::Earliest`]) do not have: a large one then fails.
     pub fn write_attribute(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) -> Result<()> {
+        self.write_attributes(object, std::slice::from_ref(attribute))
+    }
+
+    /// Writes attributes of the object at `object`, in this order, as [`OutputFile::write_attribute`] does.
+    ///
+    /// All are made before values are written: values outside the object's header that came between them would cut the
+    /// header into many pieces, each of which libhdf5 looks through for every further attribute.
+    pub fn write_attributes(&mut self, object: &[u8], attributes: &[AttributeSpec<'_>]) -> Result<()> {
         let _library = Library::lock();
-        self.require(self.ledger.attribute_room(object, attribute))?;
+        self.require(self.ledger.attributes_room(object, attributes))?;
         let path = self.shared_path();
         let call = Call::of_object(&path, object);
         let result = call.c_string("H5Oopen", object).and_then(|name| {
             // SAFETY: valid handle and name, lock held; the object is ours.
             let handle = unsafe { call.handle("H5Oopen", H5Oopen(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }?;
-            self.attach(call, handle.id(), attribute)
+            self.attach(call, handle.id(), attributes)
         });
         self.settle(result)?;
-        self.ledger.attached(object, attribute);
+        self.ledger.attached(object, attributes);
         Ok(())
     }
 
-    /// Writes an attribute of an open object. The caller holds the lock.
-    pub(super) fn attach(&self, call: Call<'_>, object: hid_t, attribute: &AttributeSpec<'_>) -> Result<()> {
-        let described = [call.object, b"@", attribute.name].concat();
-        let call = Call::of_object(call.path, &described);
+    /// Writes attributes of an open object. The caller holds the lock.
+    pub(super) fn attach(&self, call: Call<'_>, object: hid_t, attributes: &[AttributeSpec<'_>]) -> Result<()> {
+        let described = |attribute: &AttributeSpec<'_>| [call.object, b"@", attribute.name].concat();
+        let mut made = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            made.push(self.make(Call::of_object(call.path, &described(attribute)), object, attribute)?);
+        }
+        for (attribute, (handle, image)) in attributes.iter().zip(&made) {
+            fill(Call::of_object(call.path, &described(attribute)), handle, image, attribute)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an attribute, and the value that is to be written to it.
+    fn make(&self, call: Call<'_>, object: hid_t, attribute: &AttributeSpec<'_>) -> Result<(Handle, memory::Image)> {
         let class = attribute.datatype.class();
         let count =
             attribute.dataspace.element_count().ok_or_else(|| not_writable(call, "its extent overflows".into()))?;
@@ -66,24 +88,30 @@ impl OutputFile {
         let space = dataspace::build(call, attribute.dataspace)?;
         let creation = properties::attribute_creation(call, attribute.utf8)?;
         let name = call.c_string("H5Acreate2", attribute.name)?;
-        // SAFETY: valid handles and name, lock held; the attribute is ours.
-        let handle = unsafe {
-            let id = H5Acreate2(object, name.as_ptr(), datatype.id(), space.id(), creation.id(), H5P_DEFAULT);
-            call.handle("H5Acreate2", id)
-        }?;
-        if count > 0 {
-            // As for datasets: fixed types in the attribute's own, file-local ones in memory form.
-            let datatype = if class.is_file_local() {
-                datatype::build(call, class)?
-            } else {
-                // SAFETY: valid handle, lock held; the identifier is ours.
-                unsafe { call.handle("H5Aget_type", H5Aget_type(handle.id())) }?
-            };
-            // SAFETY: as above; the image has `count` elements in the memory form of the type, and libhdf5 copies
-            // what they point to.
-            let status = unsafe { H5Awrite(handle.id(), datatype.id(), image.bytes().as_ptr().cast()) };
-            call.status("H5Awrite", status)?;
-        }
-        Ok(())
+        let growth_len_bytes = attribute.message_len_bytes(self.compat()).saturating_add(OTHER_GROWTH_LEN_BYTES);
+        let handle = self.growing(growth_len_bytes, || {
+            let (name, datatype, space) = (name.as_ptr(), datatype.id(), space.id());
+            // SAFETY: valid handles and name, lock held; the attribute is ours.
+            unsafe { call.handle("H5Acreate2", H5Acreate2(object, name, datatype, space, creation.id(), H5P_DEFAULT)) }
+        })?;
+        Ok((handle, image))
     }
+}
+
+/// Writes the value of an attribute. The caller holds the lock.
+fn fill(call: Call<'_>, made: &Handle, image: &memory::Image, attribute: &AttributeSpec<'_>) -> Result<()> {
+    if attribute.dataspace.element_count() == Some(0) {
+        return Ok(());
+    }
+    // As for datasets: fixed types in the attribute's own, file-local ones in memory form.
+    let class = attribute.datatype.class();
+    let datatype = if class.is_file_local() {
+        datatype::build(call, class)?
+    } else {
+        // SAFETY: a valid handle, lock held; the type is ours.
+        unsafe { call.handle("H5Aget_type", H5Aget_type(made.id())) }?
+    };
+    // SAFETY: as above; the image has all elements in the memory form of the type, and libhdf5 copies what they point to.
+    let status = unsafe { H5Awrite(made.id(), datatype.id(), image.bytes().as_ptr().cast()) };
+    call.status("H5Awrite", status).map(drop)
 }

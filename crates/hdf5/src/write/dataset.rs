@@ -347,11 +347,12 @@ impl OutputDataset<'_> {
     /// Writes an attribute of this dataset; cheaper than by path.
     pub fn write_attribute(&mut self, attribute: &AttributeSpec<'_>) -> Result<()> {
         let _library = Library::lock();
-        self.file.require(self.file.ledger.attribute_room(&self.path, attribute))?;
+        let attributes = std::slice::from_ref(attribute);
+        self.file.require(self.file.ledger.attributes_room(&self.path, attributes))?;
         let call = Call::of_object(self.file.path(), &self.path);
-        let result = self.file.attach(call, self.handle.id(), attribute);
+        let result = self.file.attach(call, self.handle.id(), attributes);
         self.file.settle(result)?;
-        self.file.ledger.attached(&self.path, attribute);
+        self.file.ledger.attached(&self.path, attributes);
         Ok(())
     }
 

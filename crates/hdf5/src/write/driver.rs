@@ -57,6 +57,7 @@ unsafe extern "C" {
     fn raddle_plan_begin(plan: *mut RawPlan);
     fn raddle_plan_claim(plan: *mut RawPlan, address: u64, len_bytes: u64);
     fn raddle_plan_take_claim(plan: *mut RawPlan) -> c_int;
+    fn raddle_plan_expect_growth(plan: *mut RawPlan, len_bytes: u64);
     fn raddle_plan_open_tail(plan: *mut RawPlan, raw_end: u64);
     fn raddle_plan_begin_close(plan: *mut RawPlan);
     fn raddle_plan_abandon(plan: *mut RawPlan);
@@ -160,6 +161,17 @@ impl Plan {
     pub fn take_claim(&mut self) -> bool {
         // SAFETY: as above.
         unsafe { raddle_plan_take_claim(self.raw.as_ptr()) != 0 }
+    }
+
+    /// While `write` runs, headers of objects that end where metadata ends may be extended, each time by no more than
+    /// `len_bytes`; else libhdf5 makes a new block for each message.
+    pub fn growing<T>(&self, len_bytes: u64, write: impl FnOnce() -> T) -> T {
+        // SAFETY: as above.
+        unsafe { raddle_plan_expect_growth(self.raw.as_ptr(), len_bytes) };
+        let result = write();
+        // SAFETY: as above.
+        unsafe { raddle_plan_expect_growth(self.raw.as_ptr(), 0) };
+        result
     }
 
     /// All raw data lies below `raw_end`: metadata may go behind it.

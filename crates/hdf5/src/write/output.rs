@@ -403,6 +403,14 @@ impl OutputFile {
         self.plan.as_mut().ok_or_else(|| call.error("H5Fopen"))
     }
 
+    /// Runs `write`, by which the header of one object grows by no more than `len_bytes`.
+    pub(super) fn growing<T>(&self, len_bytes: u64, write: impl FnOnce() -> T) -> T {
+        match &self.plan {
+            Some(plan) => plan.growing(len_bytes, write),
+            None => write(),
+        }
+    }
+
     pub(super) fn compat(&self) -> Compat {
         self.compat
     }

@@ -158,6 +158,48 @@ fn attributes_few_many_and_large_are_kept() {
     );
 }
 
+/// Attributes of `/g`, texts of variable length whose values lie elsewhere; metadata in front and behind it.
+fn attributes_of_texts(count: u32, metadata_region_len_bytes: u64) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let options = OutputOptions { compat: Compat::Earliest, metadata_region_len_bytes, ..OutputOptions::default() };
+    let mut out = OutputFile::create(&path, &options).unwrap();
+    out.create_group(b"/g", UNORDERED, UNORDERED).unwrap();
+    out.set_raw_end(out.raw_start() + 1_000_000);
+    let datatype = TypeRef::Own(Arc::new(TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 }));
+    let texts: Vec<(Vec<u8>, Vec<u8>)> = (0..count)
+        .map(|index| (format!("a{index:06}").into_bytes(), counted(format!("{index:07}").as_bytes())))
+        .collect();
+    let of_text =
+        |(name, value)| AttributeSpec { name, utf8: false, datatype: &datatype, dataspace: &Dataspace::Scalar, value };
+    let specs: Vec<AttributeSpec<'_>> = texts.iter().map(|(name, value)| of_text((name, value))).collect();
+    out.write_attributes(b"/g", &specs).unwrap();
+    out.create_group(b"/g/behind", UNORDERED, UNORDERED).unwrap();
+    let written = out.finish().unwrap();
+    let tree = Tree::read(&path);
+    assert_eq!(tree.object(b"/g").attributes.len(), count as usize);
+    for (name, value) in &texts {
+        assert_eq!(&tree.attribute_value(b"/g", name), value);
+    }
+    assert!(tree.group(b"/g/behind").links.is_empty());
+    written.metadata_len_bytes + written.tail_len_bytes
+}
+
+/// Where each attribute lies in a block of the header of its own, libhdf5 takes a hundred times as long for thousands of
+/// them as where the header grows; the messages that lead to the blocks are what can be seen of it.
+#[test]
+fn a_header_grows_with_its_attributes() {
+    // Four parts of the message and its own header; the value is 7 bytes and a prefix of 16 in a heap of 4 KiB.
+    let (message, value) = (8 + 8 + 8 + 24 + 8 + 16, 8 + 16 + 4);
+    for metadata_region_len_bytes in [4096, 100_000, 10 << 20] {
+        let few = attributes_of_texts(500, metadata_region_len_bytes);
+        let many = attributes_of_texts(2500, metadata_region_len_bytes);
+        let each = (many - few) as f64 / 2000.0;
+        println!("{metadata_region_len_bytes}: {each}");
+        assert!(each < f64::from(message + value), "{each} bytes for an attribute");
+    }
+}
+
 #[test]
 fn references_and_variable_length_values_are_found_again() {
     let string = Arc::new(TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 });

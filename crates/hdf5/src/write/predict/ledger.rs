@@ -36,6 +36,17 @@ struct Contents {
     indexed: bool,
 }
 
+impl Contents {
+    /// An attribute whose message has this length is added.
+    fn attach(&mut self, message_len_bytes: u64) {
+        self.count += 1;
+        self.largest_len_bytes = self.largest_len_bytes.max(message_len_bytes.min(MAX_MESSAGE_LEN_BYTES));
+        // Values that do not fit into a heap block get their address at once.
+        let in_heap = if message_len_bytes > 4096 { 32 } else { message_len_bytes };
+        self.len_bytes = self.len_bytes.saturating_add(in_heap);
+    }
+}
+
 fn key(path: &[u8]) -> u64 {
     // Fixed keys: the same run must take the same decisions.
     let mut hasher = DefaultHasher::new();
@@ -130,9 +141,19 @@ impl Ledger {
         }
     }
 
-    pub fn attribute_room(&self, object: &[u8], attribute: &AttributeSpec<'_>) -> u64 {
-        let message = attribute.message_len_bytes(self.compat);
-        let contents = self.objects.get(&key(object)).copied().unwrap_or_default();
+    /// Attributes that are added to an object one after the other.
+    pub fn attributes_room(&self, object: &[u8], attributes: &[AttributeSpec<'_>]) -> u64 {
+        let mut contents = self.objects.get(&key(object)).copied().unwrap_or_default();
+        let mut room = 0u64;
+        for attribute in attributes {
+            let message = attribute.message_len_bytes(self.compat);
+            room = room.saturating_add(self.attribute_room(contents, message));
+            contents.attach(message);
+        }
+        room
+    }
+
+    fn attribute_room(&self, contents: Contents, message: u64) -> u64 {
         let Contents { count, largest_len_bytes, tracked, .. } = contents;
         let header = message_room(message).saturating_add(largest_len_bytes);
         if self.compat == Compat::Earliest && !tracked {
@@ -143,14 +164,13 @@ impl Ledger {
         header.saturating_add(dense)
     }
 
-    pub fn attached(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) {
-        let message = attribute.message_len_bytes(self.compat);
+    /// Attributes were added to an object.
+    pub fn attached(&mut self, object: &[u8], attributes: &[AttributeSpec<'_>]) {
         let contents = self.objects.entry(key(object)).or_default();
         let before = hidden_of_attributes(*contents);
-        contents.count += 1;
-        contents.largest_len_bytes = contents.largest_len_bytes.max(message.min(MAX_MESSAGE_LEN_BYTES));
-        // Values that do not fit into a heap block get their address at once.
-        contents.len_bytes = contents.len_bytes.saturating_add(if message > 4096 { 32 } else { message });
+        for attribute in attributes {
+            contents.attach(attribute.message_len_bytes(self.compat));
+        }
         let after = hidden_of_attributes(*contents);
         if self.compat != Compat::Earliest || contents.tracked {
             self.hidden_len_bytes = self.hidden_len_bytes.saturating_add(after - before);
