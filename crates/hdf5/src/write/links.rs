@@ -1,9 +1,11 @@
-//! Links of an output that are not made with an object: soft, external, further hard ones, user-defined.
+//! Links of an output: those by which objects are made, soft and external ones, further hard ones, user-defined.
 
 use super::output::OutputFile;
+use super::properties;
 use crate::error::Result;
 use crate::ffi::{Call, Library};
 use hdf5_metno_sys::h5::herr_t;
+use hdf5_metno_sys::h5g::H5Gopen2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5l::*;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -133,6 +135,38 @@ impl OutputFile {
             };
             call.status("H5Lcreate_ud", status).map(drop)
         })
+    }
+
+    /// Runs `create` with the parent group of `link`, the last part of its path and a link creation list.
+    pub(super) fn linked<T>(
+        &mut self,
+        link: NewLink<'_>,
+        target_len: usize,
+        create: impl FnOnce(&mut Self, Call<'_>, i64, &[u8], i64) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.shared_path();
+        let call = Call::of_object(&path, link.path);
+        let (parent_path, name) = link.split();
+        if self.parent.as_ref().is_none_or(|(path, _)| path != parent_path) {
+            let parent_name = call.c_string("H5Gopen2", if parent_path.is_empty() { b"/" } else { parent_path })?;
+            let id = self.id(call)?;
+            // SAFETY: valid handle and name, lock held; the group is ours.
+            let group = unsafe { call.handle("H5Gopen2", H5Gopen2(id, parent_name.as_ptr(), H5P_DEFAULT)) }?;
+            self.parent = Some((parent_path.to_vec(), group));
+        }
+        let Some(parent) = self.parent.as_ref().map(|(_, group)| group.id()) else {
+            return Err(call.error("H5Gopen2"));
+        };
+        let link_list = properties::link_creation(call, link.utf8)?;
+        let created = create(self, call, parent, name, link_list.id())?;
+        self.ledger.linked(parent_path, (name.len() + target_len) as u64);
+        Ok(created)
+    }
+
+    /// What a new link may take in its group; `target_len` is that of the text it leads to.
+    pub(super) fn link_room(&self, link: NewLink<'_>, target_len: usize) -> u64 {
+        let (parent, name) = link.split();
+        self.ledger.link_room(parent, (name.len() + target_len) as u64)
     }
 
     fn link(

@@ -22,6 +22,7 @@ mod filters;
 mod links;
 mod mappings;
 mod memory;
+mod objects;
 mod output;
 mod overlay;
 mod predict;

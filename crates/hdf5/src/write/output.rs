@@ -1,30 +1,19 @@
-//! The output file: creation, groups, committed datatypes, the end.
+//! The output file: its life from creation to the end, and the room for its metadata.
 
 use super::driver::Plan;
 use super::filters::StandIns;
 use super::links::LinkClasses;
 use super::predict::{self, Ledger};
-use super::{NewLink, TypeRef, datatype, not_writable, properties};
+use super::properties;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
-use crate::model::{CreationOrder, TypeClass};
-use hdf5_metno_sys::h5::herr_t;
+use crate::model::CreationOrder;
 use hdf5_metno_sys::h5f::{H5F_ACC_EXCL, H5Fclose, H5Fcreate};
-use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gopen2};
-use hdf5_metno_sys::h5i::{H5Iinc_ref, hid_t};
-use hdf5_metno_sys::h5o::H5Olink;
-use hdf5_metno_sys::h5p::H5P_DEFAULT;
-use hdf5_metno_sys::h5t::{H5Tcommit_anon, H5Tcommit2, H5Topen2};
 use std::collections::HashMap;
-use std::ffi::c_char;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-
-unsafe extern "C" {
-    fn raddle_set_comment(file: hid_t, object: *const c_char, comment: *const c_char) -> herr_t;
-}
 
 /// The oldest HDF5 that is to read the output: the low bound of `H5Pset_libver_bounds`.
 ///
@@ -97,7 +86,7 @@ pub struct OutputFile {
     /// Bytes left and bytes allowed when the running operation began: tests compare with what it took.
     bound: Option<(u64, u64)>,
     /// The group of the last created object: datasets come group by group.
-    parent: Option<(Vec<u8>, Handle)>,
+    pub(super) parent: Option<(Vec<u8>, Handle)>,
     /// `None` once closed.
     pub(super) id: Option<Handle>,
     plan: Option<Plan>,
@@ -105,7 +94,7 @@ pub struct OutputFile {
     pub(super) stand_ins: StandIns,
     pub(super) link_classes: LinkClasses,
     /// Committed datatypes that have no name yet, by the path that they will have.
-    unnamed_types: HashMap<Vec<u8>, Handle>,
+    pub(super) unnamed_types: HashMap<Vec<u8>, Handle>,
     file: File,
 }
 
@@ -237,108 +226,6 @@ impl OutputFile {
         }
     }
 
-    /// Creates a group; its parent must exist.
-    pub fn create_group<'a>(
-        &mut self,
-        link: impl Into<NewLink<'a>>,
-        link_order: CreationOrder,
-        attribute_order: CreationOrder,
-    ) -> Result<()> {
-        let link = link.into();
-        let _library = Library::lock();
-        self.require(self.ledger.group_room().saturating_add(self.link_room(link, 0)))?;
-        let result = self.linked(link, 0, |file, call, parent, name, link_list| {
-            let creation = properties::group_creation(call, link_order, attribute_order)?;
-            let name = call.c_string("H5Gcreate2", name)?;
-            // SAFETY: valid handles and name, lock held; the group is ours.
-            let group = unsafe {
-                let id = H5Gcreate2(parent, name.as_ptr(), link_list, creation.id(), H5P_DEFAULT);
-                call.handle("H5Gcreate2", id)
-            };
-            // The next objects are likely to be made in it.
-            file.parent = Some((link.path.to_vec(), group?));
-            file.ledger.grouped(link.path, link_order);
-            file.ledger.made(link.path, attribute_order);
-            Ok(())
-        });
-        self.settle(result)
-    }
-
-    /// Commits a datatype that [`OutputFile::commit_datatype`] will name later: objects that come before its name in the
-    /// order of creation can already refer to it by that path.
-    pub fn commit_datatype_ahead(
-        &mut self,
-        path: &[u8],
-        class: &TypeClass,
-        attribute_order: CreationOrder,
-    ) -> Result<()> {
-        let _library = Library::lock();
-        self.require(self.ledger.datatype_room(class))?;
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
-        if datatype::changes_when_committed(class) {
-            return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
-        }
-        let creation = properties::datatype_creation(call, attribute_order)?;
-        let datatype = datatype::build(call, class)?;
-        let file = self.id(call)?;
-        // SAFETY: valid handles, lock held.
-        let status = unsafe { H5Tcommit_anon(file, datatype.id(), creation.id(), H5P_DEFAULT) };
-        let committed = call.status("H5Tcommit_anon", status).map(drop);
-        self.settle(committed)?;
-        self.ledger.made(path, attribute_order);
-        self.unnamed_types.insert(path.to_vec(), datatype);
-        Ok(())
-    }
-
-    /// Commits a datatype under a name; its parent must exist.
-    pub fn commit_datatype<'a>(
-        &mut self,
-        link: impl Into<NewLink<'a>>,
-        class: &TypeClass,
-        attribute_order: CreationOrder,
-    ) -> Result<()> {
-        let link = link.into();
-        let _library = Library::lock();
-        self.require(self.ledger.datatype_room(class).saturating_add(self.link_room(link, 0)))?;
-        let result = self.linked(link, 0, |file, call, parent, name, link_list| {
-            if let Some(unnamed) = file.unnamed_types.get(link.path) {
-                let name = call.c_string("H5Olink", name)?;
-                // SAFETY: valid handles and name, lock held.
-                let status = unsafe { H5Olink(unnamed.id(), parent, name.as_ptr(), link_list, H5P_DEFAULT) };
-                call.status("H5Olink", status)?;
-                file.unnamed_types.remove(link.path);
-                return Ok(());
-            }
-            if datatype::changes_when_committed(class) {
-                return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
-            }
-            let creation = properties::datatype_creation(call, attribute_order)?;
-            let datatype = datatype::build(call, class)?;
-            let name = call.c_string("H5Tcommit2", name)?;
-            // SAFETY: valid handles and name, lock held.
-            let status =
-                unsafe { H5Tcommit2(parent, name.as_ptr(), datatype.id(), link_list, creation.id(), H5P_DEFAULT) };
-            call.status("H5Tcommit2", status)?;
-            file.ledger.made(link.path, attribute_order);
-            Ok(())
-        });
-        self.settle(result)
-    }
-
-    /// Sets the comment of an object.
-    pub fn set_comment(&mut self, object: &[u8], comment: &[u8]) -> Result<()> {
-        let _library = Library::lock();
-        self.require(self.ledger.comment_room(comment.len() as u64))?;
-        let call = Call::of_object(&self.path, object);
-        let (name, text) = (call.c_string("H5Oset_comment", object)?, call.c_string("H5Oset_comment", comment)?);
-        let id = self.id(call)?;
-        // SAFETY: valid handle and strings, lock held.
-        let status = unsafe { raddle_set_comment(id, name.as_ptr(), text.as_ptr()) };
-        let result = call.status("H5Oset_comment_by_name", status).map(drop);
-        self.settle(result)
-    }
-
     /// Writes the rest of the metadata and closes the file. Raw data may be written before or after, by whoever
     /// claimed its place; the length is set here.
     pub fn finish(mut self) -> Result<WrittenFile> {
@@ -443,12 +330,6 @@ impl OutputFile {
         self.plan.as_ref().map_or(0, Plan::front_left_bytes)
     }
 
-    /// What a new link may take in its group; `target_len` is that of the text it leads to.
-    pub(super) fn link_room(&self, link: NewLink<'_>, target_len: usize) -> u64 {
-        let (parent, name) = link.split();
-        self.ledger.link_room(parent, (name.len() + target_len) as u64)
-    }
-
     /// The result of calls, or the failure that the driver hid from them.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Some(plan) = &self.plan {
@@ -461,52 +342,6 @@ impl OutputFile {
             }
         }
         result
-    }
-
-    /// Runs `create` with the parent group of `link`, the last part of its path and a link creation list.
-    pub(super) fn linked<T>(
-        &mut self,
-        link: NewLink<'_>,
-        target_len: usize,
-        create: impl FnOnce(&mut Self, Call<'_>, i64, &[u8], i64) -> Result<T>,
-    ) -> Result<T> {
-        let path = self.shared_path();
-        let call = Call::of_object(&path, link.path);
-        let (parent_path, name) = link.split();
-        if self.parent.as_ref().is_none_or(|(path, _)| path != parent_path) {
-            let parent_name = call.c_string("H5Gopen2", if parent_path.is_empty() { b"/" } else { parent_path })?;
-            let id = self.id(call)?;
-            // SAFETY: valid handle and name, lock held; the group is ours.
-            let group = unsafe { call.handle("H5Gopen2", H5Gopen2(id, parent_name.as_ptr(), H5P_DEFAULT)) }?;
-            self.parent = Some((parent_path.to_vec(), group));
-        }
-        let Some(parent) = self.parent.as_ref().map(|(_, group)| group.id()) else {
-            return Err(call.error("H5Gopen2"));
-        };
-        let link_list = properties::link_creation(call, link.utf8)?;
-        let created = create(self, call, parent, name, link_list.id())?;
-        self.ledger.linked(parent_path, (name.len() + target_len) as u64);
-        Ok(created)
-    }
-
-    /// A handle of the type, built or opened.
-    pub(super) fn datatype(&self, call: Call<'_>, datatype: &TypeRef) -> Result<Handle> {
-        match datatype {
-            TypeRef::Own(class) => datatype::build(call, class),
-            TypeRef::Committed { path, .. } if self.unnamed_types.contains_key(path) => {
-                let id = self.unnamed_types[path].id();
-                // SAFETY: a valid handle, lock held; the second reference to it is ours.
-                unsafe {
-                    call.status("H5Iinc_ref", H5Iinc_ref(id))?;
-                    call.handle("H5Iinc_ref", id)
-                }
-            }
-            TypeRef::Committed { path, .. } => {
-                let name = call.c_string("H5Topen2", path)?;
-                // SAFETY: valid handle and name, lock held; the identifier is ours.
-                unsafe { call.handle("H5Topen2", H5Topen2(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }
-            }
-        }
     }
 }
 
