@@ -5,6 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+from conftest import GOES_ON, Ranks, command_of, kill, wait_for_records
 
 
 @pytest.fixture
@@ -47,3 +48,40 @@ def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
     assert not (tmp_path / "all.h5").exists()
     _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview=look", "--io", "collective", "-q", expect=2)
     assert err.count("error:") == 1 and "--preview is of values that raddle moves" in err
+
+
+@pytest.fixture(scope="module")
+def tall(tmp_path_factory):
+    """Inputs whose merge takes long enough to be killed on the way."""
+    folder = tmp_path_factory.mktemp("tall")
+    for seed in range(4):
+        with h5py.File(folder / f"run{seed}.h5", "w") as file:
+            data = np.random.default_rng(seed).integers(0, 1 << 16, (1500, 64, 64)).astype(np.int32)
+            file.create_dataset("cube", data=data, chunks=(16, 64, 64), maxshape=(None, 64, 64))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def right(tall, tmp_path_factory):
+    """The output of one process, and its preview."""
+    folder = tmp_path_factory.mktemp("right")
+    code, out, err = Ranks(folder, 0, preview_of(tall, folder / "out.h5")).end()
+    assert code == 0, out + err
+    return files_of(folder)
+
+
+def preview_of(inputs, output):
+    return [*command_of(inputs, output), "--preview", "--preview-samples", 30_000]
+
+
+@pytest.mark.parametrize("size", [0, 2, 3])
+def test_after_a_killed_rank_others_complete_the_preview(tmp_path, tall, right, size):
+    command = preview_of(tall, tmp_path / "out.h5")
+    started = Ranks(tmp_path, 3, command)
+    assert wait_for_records(tmp_path, started)
+    assert kill(started.ranks()[1])
+    code, out, err = started.end()
+    assert code != 0 and not (tmp_path / "out.h5").exists() and not (tmp_path / "out.preview").exists(), out + err
+    code, out, err = Ranks(tmp_path, size, command).end()
+    assert code == 0 and GOES_ON in err, out + err
+    assert files_of(tmp_path) == right
