@@ -1,10 +1,10 @@
 """Measures events: reading ROOT files against uproot, and writing products against a loop in h5py and against streams.
 
-Reading: flat and jagged columns of a tree, each program on one core. Writing: the same blobs of 10,000 events x 21 products,
-by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100 events, with their lengths; the
-same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and 1,000 products in batches of 100
-events. The same in batches and as a stream with one codec. Every run is a process of its own, programs take turns, and nothing
-counts before what they read or wrote was compared.
+Reading: flat and jagged columns of a tree, and their baskets decompressed, each program on one core. Writing: the same blobs of
+10,000 events x 21 products, by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100
+events, with their lengths; the same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and
+1,000 products in batches of 100 events. The same in batches and as a stream with one codec. Every run is a process of its own,
+programs take turns, memory is touched before each read, and nothing counts before what they read or wrote was compared.
 Needs the package optimised:
 
     make bench-events BENCH_EVENTS='--rounds 7 --out FOLDER'
@@ -27,6 +27,8 @@ CODECS = ("zstd", "lz4", "zlib")
 BATCH = 100
 # The level of deflate, behind shuffle, of both writers.
 GZIP = 4
+# Touched before each read: more than any program needs.
+TOUCHED_LEN_BYTES = 1 << 30
 
 
 def main():
@@ -51,8 +53,8 @@ def tasks(folder, environment, only):
     planned = []
     for codec in CODECS:
         make = ("uproot", codec, folder / f"{codec}.root")
-        for columns in ("flat", "jagged"):
-            planned.append((f"read {columns} columns, {codec}", make, ("uproot", *(f"raddle, {number}" for number in threads))))
+        for what in ("flat columns", "jagged columns", "flat baskets", "jagged baskets"):
+            planned.append((f"read {what}, {codec}", make, ("uproot", *(f"raddle, {number}" for number in threads))))
     for products, events in ((21, 10_000), (1000, 1000)):
         make = ("stream", f"{products}x{events}", folder / f"{products}.pds")
         task = f"write {events:,} events of {products:,} products"
@@ -88,7 +90,9 @@ def measure(task, path, programs, rounds, environment, folder):
         sys.exit(f"{task}: the programs differ: {digests}")
     runs = {program: [] for program in programs}
     for turn in range(rounds):
-        for program in programs[turn % len(programs) :] + programs[: turn % len(programs)]:
+        # Every program comes first, and behind every other.
+        order = programs[turn % len(programs) :] + programs[: turn % len(programs)]
+        for program in order if turn % 2 else reversed(order):
             runs[program].append(run(kind, program, path, output, environment))
             print(f"{task}: {program}: {runs[program][-1]['elapsed_s']:.3f} s", flush=True)
     return {"runs": runs}
@@ -158,29 +162,55 @@ def read(task, program, path, checks):
     import awkward as ak
     import numpy as np
 
-    kind = task.split()[1]
+    kind, form = task.split()[1:3]
+    are_baskets = form == "baskets,"
     names = [f"{kind}{number}" for number in range(10)]
+    touch_memory()
     if program == "uproot":
         import uproot
 
         start_s = time.perf_counter()
         with uproot.open(path) as file:
-            array = file["Events"].arrays(names)
+            tree = file["Events"]
+            read = {name: baskets_of(tree[name]) for name in names} if are_baskets else tree.arrays(names)
     else:
         import raddle.events
 
         start_s = time.perf_counter()
-        array = raddle.events.open(path, tree="Events", jobs=int(program.split()[1])).arrays(names)
+        events = raddle.events.open(path, tree="Events", jobs=int(program.split()[1]))
+        read = events.baskets(names) if are_baskets else events.arrays(names)
     elapsed_s = time.perf_counter() - start_s
-    told = {"elapsed_s": elapsed_s, "len_bytes": array.nbytes}
-    if checks:
-        digest = hashlib.blake2b()
-        for name in names:
-            column = array[name]
-            digest.update(np.ascontiguousarray(ak.to_numpy(ak.flatten(column, axis=None))).tobytes())
-            digest.update(np.ascontiguousarray(ak.to_numpy(ak.num(column)) if column.ndim > 1 else [len(column)]).tobytes())
-        told["digest"] = digest.hexdigest()
-    return told
+    digest = hashlib.blake2b()
+    len_bytes = 0 if are_baskets else read.nbytes
+    for name in names:
+        if are_baskets:
+            arrays = [getattr(basket, member) for basket in read[name] for member in members_of(basket)]
+            len_bytes += sum(array.nbytes for array in arrays)
+        elif checks:
+            counts = ak.to_numpy(ak.num(read[name])) if read[name].ndim > 1 else [len(read[name])]
+            arrays = [ak.to_numpy(ak.flatten(read[name], axis=None)), counts]
+        for array in arrays if checks else ():
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return {"elapsed_s": elapsed_s, "len_bytes": len_bytes, "digest": digest.hexdigest()}
+
+
+def touch_memory():
+    """Writes to memory and gives it back. Hosts of virtual machines take back what was freed a while ago, in large pieces: without
+    this, programs that ask for large pages pay for what the one before them freed."""
+    import numpy as np
+
+    np.ones(TOUCHED_LEN_BYTES, np.uint8)
+
+
+def baskets_of(branch):
+    """The baskets of a branch, decompressed."""
+    return [branch.basket(number) for number in range(branch.num_baskets)]
+
+
+def members_of(basket):
+    """Names of a basket's bytes, and of their offsets if it has some, as uproot and raddle call them."""
+    offsets = "offsets" if hasattr(basket, "offsets") else "byte_offsets"
+    return ["data"] if getattr(basket, offsets) is None else ["data", offsets]
 
 
 def write(program, codec, source, output, checks):

@@ -10,6 +10,7 @@ __version__: str
 
 _Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
 _Stage = tuple[str, int, int, int | None, bool]
+_BasketPlace = tuple[tuple[int, int], tuple[int, int], tuple[int, int] | None]
 _Progress = Callable[[list[_Stage], list[tuple[str, str]]], object]
 
 def main(arguments: Sequence[str]) -> int: ...
@@ -59,6 +60,9 @@ class Events:
         tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]] | None,
         list[list[npt.NDArray[np.uint64] | npt.NDArray[np.uint8]]],
     ]: ...
+    def baskets(
+        self, products: Sequence[int], entries: tuple[int, int], arguments: Sequence[str]
+    ) -> list[list[tuple[list[_BasketPlace], npt.NDArray[np.uint8], npt.NDArray[np.uint32]]]]: ...
 
 @final
 class File:

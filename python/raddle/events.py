@@ -24,7 +24,7 @@ from raddle._reports import Fields, _Report, size
 from raddle._runs import Inputs, Path, _command_line, _paths, _run
 from raddle.errors import ObjectNotFoundError, UsageError
 
-__all__ = ["Events", "EventsInspection", "EventsReport", "Product", "convert", "inspect", "merge", "open", "write"]
+__all__ = ["Basket", "Events", "EventsInspection", "EventsReport", "Product", "convert", "inspect", "merge", "open", "write"]
 
 Layout = Literal["columns", "product", "event", "batch", "pds"]
 
@@ -40,6 +40,20 @@ class Product(NamedTuple):
     """As awkward-array writes types: ``var * float32``; ``bytes[root]`` for objects that are not decoded."""
     class_name: str
     """Name of its C++ class, as the file states it; empty if it does not."""
+
+
+class Basket(NamedTuple):
+    """The values of a branch in some events, as a file stores them together, decompressed."""
+
+    start: int
+    """Its first event."""
+    stop: int
+    """The event behind its last."""
+    data: npt.NDArray[np.uint8]
+    """Bytes of all its events, without anything between; numbers are big-endian. Shape ``(bytes,)``."""
+    offsets: npt.NDArray[np.int32] | None
+    """Where in `data` each event's bytes begin, and where the last end, shape ``(stop - start + 1,)``; None if all events have
+    equally many."""
 
 
 class EventsReport(_Report):
@@ -223,6 +237,40 @@ class Events(Mapping[str, Any]):
         for at in range(first, end, each):
             yield self.arrays(names, at, min(at + each, end), library)
 
+    def baskets(
+        self, names: str | Iterable[str] | None = None, start: int | None = None, stop: int | None = None
+    ) -> dict[str, list[Basket]]:
+        """Read baskets of branches and decompress them, in one parallel pass: for decoders of your own.
+
+        Parameters
+        ----------
+        names, start, stop
+            As in `arrays`; baskets come whole, from that with the first event to that with the last.
+
+        Returns
+        -------
+        dict
+            For each product its baskets, in the order of events.
+
+        Raises
+        ------
+        raddle.errors.ObjectNotFoundError
+            If there is no such product (also a ``KeyError``).
+        raddle.errors.InputError
+            If this is no tree (TTree) of a ROOT file, or it is damaged.
+
+        Examples
+        --------
+        >>> for basket in events.baskets("x")["x"]:  # doctest: +SKIP
+        ...     values = basket.data.view(">f4")
+        """
+        numbers = self._chosen(names)
+        runs_of_products = self._source.baskets(numbers, self._range(start, stop), self._running)
+        return {
+            self._products[number].name: [basket for run in runs for basket in _baskets_of(*run)]
+            for number, runs in zip(numbers, runs_of_products, strict=True)
+        }
+
     def ids(self, start: int | None = None, stop: int | None = None) -> npt.NDArray[Any] | None:
         """Run, subrun and event of each event, or None if the file does not know them.
 
@@ -275,6 +323,14 @@ class Events(Mapping[str, Any]):
         except ValueError as error:
             raise UsageError(f"product {name!r} ({array.type.content}) is no numpy array; leave out library='np'") from error
         return converted
+
+
+def _baskets_of(
+    places: list[_core._BasketPlace], data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.uint32]
+) -> Iterator[Basket]:
+    signed = offsets.view(np.int32)
+    for entries, of_bytes, of_offsets in places:
+        yield Basket(*entries, data[slice(*of_bytes)], None if of_offsets is None else signed[slice(*of_offsets)])
 
 
 def open(

@@ -26,6 +26,15 @@ macro_rules! numbers {
     };
 }
 
+/// Room for `len_bytes` in `out` from `from` on: what is there is to be overwritten, and only what is new is cleared.
+pub(crate) fn room(out: &mut Vec<u8>, from: usize, len_bytes: usize) -> &mut [u8] {
+    let end = from + len_bytes;
+    if out.len() < end {
+        out.resize(end, 0);
+    }
+    &mut out[from..end]
+}
+
 impl<'b> Bytes<'b> {
     /// A position at the start of `bytes`; `structure` names them in faults.
     pub(crate) fn new(bytes: &'b [u8], address: u64, structure: &'static str) -> Self {

@@ -117,6 +117,12 @@ pub enum EventsError {
         /// Entries that there are.
         len_entries: u64,
     },
+    /// Baskets of something that is no tree.
+    #[error("{place}: it stores no baskets; trees (TTree) of ROOT files do")]
+    NoBaskets {
+        /// The source.
+        place: Box<Place>,
+    },
     /// A product of a form that the sink cannot write.
     #[error("product {product} ({form}) cannot be written as {layout}: {needed}")]
     Form {

@@ -3,10 +3,12 @@
 //! Invariant: products are found by their names; a source that lacks one, or has it in another form, is refused with its
 //! name and never shifts the others.
 
+use crate::baskets::Baskets;
 use crate::block::Block;
 use crate::error::{EventsError, Place, Result};
 use crate::schema::Schema;
 use crate::source::{Reader, Source, check_entries, check_products};
+use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 
 /// Sources behind each other.
@@ -127,6 +129,31 @@ impl Source for Joined {
 
     fn check_unchanged(&self) -> Result<()> {
         self.parts.iter().try_for_each(|part| part.source.check_unchanged())
+    }
+
+    fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
+        check_products(&self.place(), &[product], &self.schema)?;
+        let (mut ends, mut start) = (Vec::new(), 0);
+        for part in &self.parts {
+            ends.extend(part.source.basket_ends(part.products[product])?.into_iter().map(|end| start + end));
+            start = part.end;
+        }
+        Ok(ends)
+    }
+
+    fn read_baskets(&self, product: usize, baskets: Range<usize>, cancel: &CancelToken) -> Result<Baskets> {
+        check_products(&self.place(), &[product], &self.schema)?;
+        let (mut read, mut first, mut start) = (Baskets::default(), 0, 0);
+        for part in &self.parts {
+            let number = part.products[product];
+            let end = first + part.source.basket_ends(number)?.len();
+            let of_part = baskets.start.clamp(first, end) - first..baskets.end.clamp(first, end) - first;
+            if !of_part.is_empty() {
+                read.append(part.source.read_baskets(number, of_part, cancel)?, start);
+            }
+            (first, start) = (end, part.end);
+        }
+        Ok(read)
     }
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {

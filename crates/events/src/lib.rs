@@ -10,7 +10,7 @@
 //! - [`generated`]: events made here, and events of another source repeated from memory. [`held`]: columns in memory.
 //! - [`decoded`], [`serialized`] and [`joined`]: another source's blobs as columns, or serialised otherwise; several
 //!   sources as one. [`readable`]: what of a damaged source is left.
-//! - [`open`]: a file of whatever format. [`collect`]: entries read into memory.
+//! - [`open`]: a file of whatever format. [`collect`]: entries read into memory; [`baskets`]: what stores them, decompressed.
 //! - [`sinks`]: nothing, a text, columns in memory, a comparison with another source. [`awkward`]: how awkward-array names
 //!   columns.
 //!
@@ -20,6 +20,7 @@
 
 pub mod among;
 pub mod awkward;
+pub mod baskets;
 pub mod block;
 mod bytes;
 pub mod collect;
@@ -45,6 +46,7 @@ pub mod sinks;
 pub mod source;
 
 pub use among::convert_among;
+pub use baskets::{Basket, Baskets, collect_baskets};
 pub use block::{Block, Buffer, Column};
 pub use collect::collect;
 pub use convert::{ConvertOptions, Converted, convert};

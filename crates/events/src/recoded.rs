@@ -2,10 +2,12 @@
 //!
 //! Invariant: a column that is not made anew is passed on as it is.
 
+use crate::baskets::Baskets;
 use crate::block::{Block, Column};
 use crate::error::{Fault, Place, Result};
 use crate::schema::{Product, Schema};
 use crate::source::{Reader, Source};
+use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 
 /// Makes a column of another one.
@@ -68,6 +70,15 @@ impl<R: Recode> Source for Recoded<R> {
 
     fn check_unchanged(&self) -> Result<()> {
         self.inner.check_unchanged()
+    }
+
+    /// As they are stored, not recoded.
+    fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
+        self.inner.basket_ends(product)
+    }
+
+    fn read_baskets(&self, product: usize, baskets: Range<usize>, cancel: &CancelToken) -> Result<Baskets> {
+        self.inner.read_baskets(product, baskets, cancel)
     }
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {

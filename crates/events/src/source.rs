@@ -3,9 +3,11 @@
 //! Invariants of every source: any range of entries can be read at any time, by any number of readers at once, with the
 //! same result; reading a range in parts gives the same as reading it whole.
 
+use crate::baskets::Baskets;
 use crate::block::Block;
 use crate::error::{EventsError, Place, Result};
 use crate::schema::Schema;
+use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -50,6 +52,22 @@ pub trait Source: Send + Sync {
     /// Whether reading a product costs nothing for those beside it, so that products may be shared among threads.
     fn reads_products_alone(&self) -> bool {
         false
+    }
+
+    /// Where the entries of each basket end that a product is stored in.
+    ///
+    /// # Errors
+    /// This source stores no baskets.
+    fn basket_ends(&self, _product: usize) -> Result<Vec<u64>> {
+        Err(EventsError::NoBaskets { place: self.place().into() })
+    }
+
+    /// Some of the baskets of a product, which are among those that [`Source::basket_ends`] tells.
+    ///
+    /// # Errors
+    /// As there, and as reading them.
+    fn read_baskets(&self, _product: usize, _baskets: Range<usize>, _cancel: &CancelToken) -> Result<Baskets> {
+        Err(EventsError::NoBaskets { place: self.place().into() })
     }
 
     /// A reader of the products with these numbers, for one thread.

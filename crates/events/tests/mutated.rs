@@ -5,6 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
+use raddle_core::cancel::CancelToken;
 use raddle_events::generated::TestProducts;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
 use raddle_events::root::{PackedTree, RootFile, RootOptions, TreeSource};
@@ -77,6 +78,21 @@ fn read_all(source: &dyn Source) {
                 block.check(&source.schema().select(&[product])).unwrap();
             }
             start = end;
+        }
+        read_baskets(source, product);
+    }
+}
+
+/// Reads a few baskets, where there are any: each is where it says.
+fn read_baskets(source: &dyn Source, product: usize) {
+    let Ok(ends) = source.basket_ends(product) else { return };
+    let Ok(read) = source.read_baskets(product, 0..ends.len().min(20), &CancelToken::new()) else { return };
+    for (basket, end) in read.baskets.iter().zip(ends) {
+        assert_eq!(basket.entries.end, end);
+        let bytes = &read.bytes[basket.bytes.clone()];
+        if let Some(offsets) = basket.offsets.clone().map(|offsets| &read.offsets[offsets]) {
+            assert_eq!(offsets.len() as u64, basket.entries.end - basket.entries.start + 1);
+            assert!(offsets.is_sorted() && offsets.last() == Some(&(bytes.len() as u32)));
         }
     }
 }

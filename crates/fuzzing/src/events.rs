@@ -19,6 +19,9 @@ const UNITS_LEN_BYTES: [u64; 2] = [300, 1 << 20];
 /// No more events are read of what claims to have many.
 const MOST_ENTRIES: u64 = 10_000;
 
+/// Likewise of the baskets of a branch.
+const MOST_BASKETS: usize = 50;
+
 /// The bytes are a ROOT file.
 pub(crate) fn tree(bytes: &[u8]) {
     if let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) {
@@ -40,6 +43,28 @@ pub(crate) fn tree(bytes: &[u8]) {
             let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
             if let Ok(tree) = TreeSource::open(file, &name.path, RootOptions { raw }) {
                 read(&tree);
+                if raw {
+                    read_baskets(&tree);
+                }
+            }
+        }
+    }
+}
+
+/// Reads each basket of products that are bytes of entries: it holds those of its entries.
+fn read_baskets(tree: &TreeSource) {
+    for product in 0..tree.schema().products.len() {
+        let ends = tree.basket_ends(product).expect("a tree has baskets");
+        let Ok(mut reader) = tree.reader(&[product]) else { return };
+        for number in 0..ends.len().min(MOST_BASKETS) {
+            let Ok(read) = tree.read_baskets(product, number..number + 1, &CancelToken::new()) else { continue };
+            let [basket] = read.baskets.as_slice() else { panic!("one basket was asked for") };
+            assert_eq!((basket.entries.end, &basket.bytes), (ends[number], &(0..read.bytes.len())));
+            let block = reader.read(basket.entries.clone()).expect("the entries of a basket that can be read");
+            let (ends, bytes) = block.columns[0].as_bytes().expect("bytes of entries");
+            assert_eq!(bytes, read.bytes);
+            if basket.offsets.is_some() {
+                assert!(ends.iter().copied().eq(read.offsets.iter().map(|&offset| u64::from(offset))));
             }
         }
     }

@@ -24,7 +24,7 @@ use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
-use raddle_events::{Block, Buffer, Column, EventId, Held, Schema, Source, collect};
+use raddle_events::{Basket, Baskets, Block, Buffer, Column, EventId, Held, Schema, Source, collect, collect_baskets};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -113,6 +113,12 @@ enum Array<'py> {
 /// Runs, subruns and events.
 type Ids<'py> = (Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u64>>);
 
+/// A basket among others: its entries, bytes, and offsets unless all its entries have one length.
+type BasketPlace = ((u64, u64), (usize, usize), Option<(usize, usize)>);
+
+/// Baskets that follow each other, and bytes and offsets of all.
+type BasketRun<'py> = (Vec<BasketPlace>, Bound<'py, numpy::PyArray1<u8>>, Bound<'py, numpy::PyArray1<u32>>);
+
 #[pymethods]
 impl Events {
     #[new]
@@ -159,6 +165,33 @@ impl Events {
         let columns = block.columns.into_iter().map(|column| column.buffers.into_iter().map(array).collect());
         Ok((ids, columns.collect()))
     }
+
+    /// The baskets of each of some products that hold any of some entries.
+    fn baskets<'py>(
+        &self,
+        py: Python<'py>,
+        products: Vec<usize>,
+        entries: (u64, u64),
+        arguments: Vec<OsString>,
+    ) -> PyResult<Vec<Vec<BasketRun<'py>>>> {
+        let of_products = watched(py, None, |watch| {
+            let ReadLine { running } = parse(&arguments)?;
+            let entries = Range { start: entries.0, end: entries.1 };
+            let options = convert_options(&running, default_jobs());
+            collect_baskets(self.source.as_ref(), &products, entries, &options, watch.observer, watch.cancel)
+                .map_err(|error| Failure::of_events(&error, None))
+        })?;
+        Ok(of_products.into_iter().map(|runs| runs.into_iter().map(|run| run_of(py, run)).collect()).collect())
+    }
+}
+
+/// What Python takes for baskets.
+fn run_of(py: Python<'_>, Baskets { baskets, bytes, offsets }: Baskets) -> BasketRun<'_> {
+    let pair = |range: Range<usize>| (range.start, range.end);
+    let places = baskets
+        .into_iter()
+        .map(|Basket { entries, bytes, offsets }| ((entries.start, entries.end), pair(bytes), offsets.map(pair)));
+    (places.collect(), bytes.into_pyarray(py), offsets.into_pyarray(py))
 }
 
 /// An array of a column to be written.

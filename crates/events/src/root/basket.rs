@@ -5,7 +5,7 @@
 use super::file::decode_payload;
 use super::key::Key;
 use super::tree::{BasketPlace, StoredBasket};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, room};
 use crate::error::Fault;
 use crate::input::InputFile;
 use raddle_codec::DecodeState;
@@ -17,11 +17,16 @@ const STRUCTURE: &str = "basket";
 pub(super) struct Basket {
     /// Entries one after the other, and what ROOT put behind them.
     payload: Vec<u8>,
+    opener: BasketOpener,
+}
+
+/// Decodes baskets, one after the other, and knows where the entries of the last are.
+#[derive(Debug, Default)]
+pub(super) struct BasketOpener {
     stored: Vec<u8>,
     ends: Ends,
     /// Room for offsets, kept from the last basket.
     spare: Vec<u32>,
-    entries: usize,
 }
 
 /// Where entries end.
@@ -72,38 +77,57 @@ pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
     Front::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
 }
 
-impl Basket {
-    /// Reads and decodes a basket.
-    pub(super) fn open(&mut self, file: &InputFile, place: &BasketPlace, state: &mut DecodeState) -> Result<(), Fault> {
+impl BasketOpener {
+    /// Reads and decodes a basket: its entries, and what ROOT put behind them, overwrite what is in `out` from `from` on, which
+    /// grows where it is too short. Returns the length of the entries.
+    pub(super) fn open(
+        &mut self,
+        file: &InputFile,
+        place: &BasketPlace,
+        state: &mut DecodeState,
+        out: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<usize, Fault> {
         if let Ends::Offsets(offsets) = std::mem::take(&mut self.ends) {
             self.spare = offsets;
         }
-        let front = match &place.stored {
-            StoredBasket::Alone { address, len_bytes } => self.open_alone(file, *address, *len_bytes, state)?,
-            StoredBasket::Embedded(bytes) => self.open_embedded(bytes)?,
+        let (front, data_len_bytes) = match &place.stored {
+            StoredBasket::Alone { address, len_bytes } => {
+                file.read_into(*address, *len_bytes, STRUCTURE, &mut self.stored)?;
+                self.open_alone(*address, state, out, from)?
+            }
+            StoredBasket::Embedded(bytes) => self.open_embedded(bytes, out, from)?,
         };
-        self.entries = front.entries;
         let expected = place.end - place.start;
-        if self.entries as u64 != expected {
-            let what = format!("it has {} entries, {expected} are expected", self.entries);
+        if front.entries as u64 != expected {
+            let what = format!("it has {} entries, {expected} are expected", front.entries);
             return Err(Fault::Damaged { address: front.key.address, structure: STRUCTURE, what });
         }
-        Ok(())
+        Ok(data_len_bytes)
     }
 
+    /// Where entries of the basket that was read last begin and the last ends, counted from the first, unless all have one
+    /// length.
+    pub(super) fn offsets(&self) -> Option<&[u32]> {
+        match &self.ends {
+            Ends::Offsets(offsets) => Some(offsets),
+            _ => None,
+        }
+    }
+
+    /// A basket by itself, whose stored bytes were read.
     fn open_alone(
         &mut self,
-        file: &InputFile,
         address: u64,
-        len_bytes: u64,
         state: &mut DecodeState,
-    ) -> Result<Front, Fault> {
-        file.read_into(address, len_bytes, STRUCTURE, &mut self.stored)?;
+        out: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<(Front, usize), Fault> {
         let mut bytes = Bytes::new(&self.stored, address, STRUCTURE);
         let front = Front::read(&mut bytes)?;
-        decode_payload(&self.stored, address, &front.key, state, &mut self.payload)?;
+        decode_payload(&self.stored, address, &front.key, state, out, from)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
-        let Some(behind) = self.payload.get(data_len_bytes..) else {
+        let Some(behind) = out[from..from + front.key.object_len_bytes].get(data_len_bytes..) else {
             return Err(bytes.damaged("the entries end behind the payload"));
         };
         self.ends = match behind.is_empty() {
@@ -118,11 +142,11 @@ impl Basket {
                 offsets(&mut behind, &front, data_len_bytes, std::mem::take(&mut self.spare))?
             }
         };
-        Ok(front)
+        Ok((front, data_len_bytes))
     }
 
     /// A basket in the tree's metadata: offsets, then as many bytes as a basket by itself would have uncompressed.
-    fn open_embedded(&mut self, stored: &[u8]) -> Result<Front, Fault> {
+    fn open_embedded(&mut self, stored: &[u8], out: &mut Vec<u8>, from: usize) -> Result<(Front, usize), Fault> {
         let mut bytes = Bytes::new(stored, 0, "embedded basket");
         let front = Front::read(&mut bytes)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
@@ -142,14 +166,20 @@ impl Basket {
             _ => fixed(&bytes, data_len_bytes, front.entries)?,
         };
         bytes.take(usize::from(front.key.key_len_bytes))?;
-        self.payload.clear();
-        self.payload.extend_from_slice(bytes.take(data_len_bytes)?);
-        Ok(front)
+        room(out, from, data_len_bytes).copy_from_slice(bytes.take(data_len_bytes)?);
+        Ok((front, data_len_bytes))
+    }
+}
+
+impl Basket {
+    /// Reads and decodes a basket.
+    pub(super) fn open(&mut self, file: &InputFile, place: &BasketPlace, state: &mut DecodeState) -> Result<(), Fault> {
+        self.opener.open(file, place, state, &mut self.payload, 0).map(|_| ())
     }
 
     /// Length of every entry, if it is one.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
-        match self.ends {
+        match self.opener.ends {
             Ends::Fixed { len_bytes } => Some(len_bytes),
             _ => None,
         }
@@ -157,9 +187,25 @@ impl Basket {
 
     /// Where entries begin and the last ends, unless all have one length. The range must lie among the basket's entries.
     pub(super) fn offsets(&self, range: std::ops::Range<usize>) -> Option<&[u32]> {
-        match &self.ends {
-            Ends::Offsets(offsets) => Some(&offsets[range.start..=range.end]),
-            _ => None,
+        self.opener.offsets().map(|offsets| &offsets[range.start..=range.end])
+    }
+
+    /// Appends to offsets that end with some end where each entry ends behind it, in values of `1 << shift` bytes. Parts of values
+    /// are not counted. The range must lie among the basket's entries.
+    pub(super) fn push_ends(&self, range: std::ops::Range<usize>, shift: u32, offsets: &mut Vec<u64>) {
+        let last = offsets.last().copied().unwrap_or(0);
+        match &self.opener.ends {
+            // A shift instead of a division: several entries at a time.
+            Ends::Offsets(starts) => {
+                let starts = &starts[range.start..=range.end];
+                let first = starts[0];
+                offsets.extend(starts[1..].iter().map(|start| last.wrapping_add(u64::from((start - first) >> shift))));
+            }
+            Ends::Fixed { len_bytes } => {
+                let each = (len_bytes >> shift) as u64;
+                offsets.extend((1..=range.len() as u64).map(|entry| last + entry * each));
+            }
+            Ends::None => {}
         }
     }
 
@@ -170,7 +216,7 @@ impl Basket {
 
     /// Where an entry begins; of the one behind the last, where that ends.
     pub(super) fn start_of(&self, number: usize) -> usize {
-        match &self.ends {
+        match &self.opener.ends {
             Ends::None => 0,
             Ends::Fixed { len_bytes } => number * len_bytes,
             Ends::Offsets(offsets) => offsets[number] as usize,

@@ -5,7 +5,7 @@
 //! is allocated before the blocks' headers say that they make the whole of it.
 
 use super::xz;
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, room};
 use crate::error::Fault;
 use raddle_codec::{BareCodec, DecodeState};
 
@@ -36,13 +36,15 @@ fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<Block<'b>, Fault> {
     Ok(Block { letters, stored, decoded_len_bytes, address })
 }
 
-/// Decodes `stored`, which lies at `address`, to a payload of `len_bytes`, which replaces what is in `out`.
+/// Decodes `stored`, which lies at `address`, to a payload of `len_bytes`, which overwrites what is in `out` from `from` on;
+/// `out` grows where it is too short.
 pub(super) fn decode(
     stored: &[u8],
     address: u64,
     len_bytes: usize,
     state: &mut DecodeState,
     out: &mut Vec<u8>,
+    from: usize,
 ) -> Result<(), Fault> {
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
     let mut sum_len_bytes = 0;
@@ -57,10 +59,8 @@ pub(super) fn decode(
     if sum_len_bytes != len_bytes {
         return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} are expected")));
     }
-    // Not emptied first: what is there is overwritten, and only what is new must be cleared.
-    out.resize(len_bytes, 0);
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
-    let mut rest = out.as_mut_slice();
+    let mut rest = room(out, from, len_bytes);
     while !rest.is_empty() {
         let block = next_block(&mut bytes)?;
         // The sum of all is the length of the payload.

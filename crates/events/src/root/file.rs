@@ -5,7 +5,7 @@
 use super::compression;
 use super::key::Key;
 use super::streamer::StreamerInfos;
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, room};
 use crate::error::{EventsError, Fault, Place, Result};
 use crate::input::InputFile;
 use raddle_codec::DecodeState;
@@ -169,7 +169,7 @@ impl RootFile {
         let key = Key::read(&mut key_bytes)?;
         let mut payload = Vec::new();
         let mut state = DecodeState::default();
-        decode_payload(&bytes, address, &key, &mut state, &mut payload)?;
+        decode_payload(&bytes, address, &key, &mut state, &mut payload, 0)?;
         StreamerInfos::read(&payload, u64::from(key.key_len_bytes))
     }
 
@@ -236,18 +236,20 @@ impl RootFile {
     pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, Fault> {
         let stored = self.file.read(key.address, key.len_bytes, "object")?;
         let mut payload = Vec::new();
-        decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload)?;
+        decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
         Ok(payload)
     }
 }
 
-/// Decodes what stands behind `key` in `stored`, which begins with the key and lies at `address`.
+/// Decodes what stands behind `key` in `stored`, which begins with the key and lies at `address`; it overwrites what is in `out`
+/// from `from` on, which grows where it is too short.
 pub(super) fn decode_payload(
     stored: &[u8],
     address: u64,
     key: &Key,
     state: &mut DecodeState,
     out: &mut Vec<u8>,
+    from: usize,
 ) -> Result<(), Fault> {
     let mut bytes = Bytes::new(stored, address, "payload");
     let stored_len_bytes = key.stored_len_bytes().ok_or_else(|| bytes.damaged("a key longer than its object"))?;
@@ -255,9 +257,8 @@ pub(super) fn decode_payload(
     let payload_address = bytes.address();
     let stored = bytes.take(usize::try_from(stored_len_bytes).unwrap_or(usize::MAX))?;
     if key.object_len_bytes <= stored.len() {
-        out.clear();
-        out.extend_from_slice(&stored[..key.object_len_bytes]);
+        room(out, from, key.object_len_bytes).copy_from_slice(&stored[..key.object_len_bytes]);
         return Ok(());
     }
-    compression::decode(stored, payload_address, key.object_len_bytes, state, out)
+    compression::decode(stored, payload_address, key.object_len_bytes, state, out, from)
 }

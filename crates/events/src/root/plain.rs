@@ -81,23 +81,13 @@ impl<'item> PlainLists<'item> {
     fn read_bare(&self, basket: &Basket, range: Range<usize>, buffers: &mut [Buffer]) -> Result<(), (usize, Fault)> {
         let len_bytes = self.number.len_bytes();
         let Buffer::Offsets(offsets) = &mut buffers[self.offsets] else { return Ok(()) };
-        let last = offsets.last().copied().unwrap_or(0);
-        let has_parts = match basket.offsets(range.clone()) {
-            Some(starts) => {
-                // Loops without a way out, and shifts instead of divisions: several entries at a time.
-                let (first, shift) = (starts[0], len_bytes.trailing_zeros());
-                let all_lengths = starts.iter().fold(0, |all, start| all | start.wrapping_sub(first));
-                let values = |start: &u32| last.wrapping_add(u64::from(start.wrapping_sub(first) >> shift));
-                offsets.extend(starts[1..].iter().map(values));
-                !(all_lengths as usize).is_multiple_of(len_bytes)
-            }
-            None => {
-                let entry_len_bytes = basket.fixed_len_bytes().unwrap_or(0);
-                let each = (entry_len_bytes / len_bytes) as u64;
-                offsets.extend((1..=range.len() as u64).map(|entry| last + entry * each));
-                !entry_len_bytes.is_multiple_of(len_bytes)
-            }
+        basket.push_ends(range.clone(), len_bytes.trailing_zeros(), offsets);
+        let all_lengths = match basket.offsets(range.clone()) {
+            // A loop without a way out: several entries at a time.
+            Some(starts) => starts.iter().fold(0, |all, start| all | start.wrapping_sub(starts[0])) as usize,
+            None => basket.fixed_len_bytes().unwrap_or(0),
         };
+        let has_parts = !all_lengths.is_multiple_of(len_bytes);
         if has_parts
             && let Some(number) = range.clone().find(|&number| !basket.len_of(number).is_multiple_of(len_bytes))
         {

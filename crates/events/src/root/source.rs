@@ -1,18 +1,20 @@
 //! A tree as a source: a product for each branch that has baskets.
 
-use super::basket::Basket;
+use super::basket::{self, BasketOpener};
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::layout::{self, Item, Unknown};
 use super::plain::PlainLists;
-use super::tree::{Branch, Tree};
+use super::tree::{BasketPlace, Branch, StoredBasket, Tree};
 use super::walk;
+use crate::baskets::{Basket, Baskets};
 use crate::block::{Block, Buffer, Column};
 use crate::bytes::Bytes;
 use crate::error::{Fault, Place, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_codec::DecodeState;
+use raddle_core::cancel::CancelToken;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -103,6 +105,27 @@ impl TreeSource {
         &self.tree.branches[self.plans[product].branch]
     }
 
+    /// Makes room for the baskets of `places`, of which the first was read, as if the others were like it.
+    fn make_room(&self, places: &[BasketPlace], read: &mut Baskets) {
+        let stored = |place: &BasketPlace| match &place.stored {
+            StoredBasket::Alone { len_bytes, .. } => *len_bytes,
+            StoredBasket::Embedded(bytes) => bytes.len() as u64,
+        };
+        let all: u64 = places.iter().map(stored).fold(0, u64::saturating_add);
+        // A bit more: they are not quite like it.
+        let factor = 1.02 * all as f64 / stored(&places[0]).max(1) as f64;
+        let most_len_bytes = self.file.input().len_bytes().saturating_mul(MOST_EXPANSION) as f64;
+        let mut bytes = Vec::new();
+        // New room, not more of the old: large pages are not moved.
+        if bytes.try_reserve_exact((factor * read.bytes.len() as f64).min(most_len_bytes) as usize).is_ok() {
+            bytes.extend_from_slice(&read.bytes);
+            read.bytes = bytes;
+        }
+        // A hint: what it is too short for grows later.
+        let offsets = (factor * read.offsets.len() as f64).min(most_len_bytes / size_of::<u32>() as f64);
+        let _ = read.offsets.try_reserve_exact(offsets as usize);
+    }
+
     /// Decoded length of an entry of all products, in the mean.
     fn entry_len_bytes(&self) -> u64 {
         let total: u64 = (0..self.plans.len()).fold(0, |sum, product| {
@@ -157,18 +180,49 @@ impl Source for TreeSource {
         self.file.input().check_unchanged()
     }
 
+    fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
+        check_products(&self.place(), &[product], &self.schema)?;
+        Ok(self.branch_of(product).baskets.iter().map(|basket| basket.end).collect())
+    }
+
+    fn read_baskets(&self, product: usize, baskets: Range<usize>, cancel: &CancelToken) -> Result<Baskets> {
+        check_products(&self.place(), &[product], &self.schema)?;
+        let branch = self.branch_of(product);
+        let (mut opener, mut state) = (BasketOpener::default(), DecodeState::default());
+        let mut read = Baskets::default();
+        let places = branch.baskets.get(baskets).unwrap_or_default();
+        let mut end = 0;
+        for place in places {
+            cancel.check()?;
+            let (entries, start) = (place.start..place.end, end);
+            let at = |fault: Fault| fault.at(&self.place().branch(&branch.path).entries(entries.clone()));
+            end += opener.open(self.file.input(), place, &mut state, &mut read.bytes, start).map_err(at)?;
+            let offsets = opener.offsets().map(|more| {
+                let start = read.offsets.len();
+                read.offsets.extend_from_slice(more);
+                start..read.offsets.len()
+            });
+            if read.baskets.is_empty() && places.len() > 1 {
+                self.make_room(places, &mut read);
+            }
+            read.baskets.push(Basket { entries, bytes: start..end, offsets });
+        }
+        read.bytes.truncate(end);
+        Ok(read)
+    }
+
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| BranchReader {
             branch: self.branch_of(product),
             item: self.plans[product].item.as_ref(),
-            basket: Basket::default(),
+            basket: basket::Basket::default(),
             open: None,
         });
         let of_ids = self.ids.iter().flat_map(IdBranches::parts).map(|(branch, item)| BranchReader {
             branch: &self.tree.branches[branch],
             item: Some(item),
-            basket: Basket::default(),
+            basket: basket::Basket::default(),
             open: None,
         });
         let schema = self.schema.select(products);
@@ -179,6 +233,9 @@ impl Source for TreeSource {
 
 /// How many times the target a range may have to end where a basket does.
 const MOST_BEYOND_TARGET: u64 = 8;
+
+/// How many times as long as the file its baskets may be for all of them to get room at once: what deflate can make of it.
+const MOST_EXPANSION: u64 = 1032;
 
 struct TreeReader<'source> {
     source: &'source TreeSource,
@@ -223,7 +280,7 @@ struct BranchReader<'source> {
     branch: &'source Branch,
     /// None for bytes.
     item: Option<&'source Item>,
-    basket: Basket,
+    basket: basket::Basket,
     open: Option<usize>,
 }
 
@@ -260,7 +317,7 @@ impl BranchReader<'_> {
 
 /// Appends entries of an open basket to a column. An error comes with the number of the entry in the basket.
 fn push_entries(
-    basket: &Basket,
+    basket: &basket::Basket,
     range: Range<usize>,
     item: Option<&Item>,
     buffers: &mut [Buffer],
@@ -270,11 +327,10 @@ fn push_entries(
         let address = basket.start_of(range.start) as u64;
         Bytes::new(basket.entries(range), address, STRUCTURE)
     };
-    let lengths = range.clone().map(|entry| basket.len_of(entry) as u64);
     match item {
         None => {
-            if let [offsets, Buffer::Values(values)] = buffers {
-                walk::push_lists(offsets, lengths);
+            if let [Buffer::Offsets(offsets), Buffer::Values(values)] = buffers {
+                basket.push_ends(range.clone(), 0, offsets);
                 values.extend_from_slice(basket.entries(range));
             }
             Ok(())

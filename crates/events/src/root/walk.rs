@@ -252,11 +252,6 @@ pub(super) fn push_offset(buffer: &mut Buffer, values: u64) {
     }
 }
 
-/// Appends offsets of lists whose lengths are known.
-pub(super) fn push_lists(buffer: &mut Buffer, lengths: impl Iterator<Item = u64>) {
-    lengths.for_each(|values| push_offset(buffer, values));
-}
-
 /// Appends big-endian numbers as little-endian ones.
 pub(super) fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
     /// A multiple of every number's length, and so short that what was copied is still in the nearest cache when it is

@@ -39,7 +39,7 @@ const CHECKSUM_LEN_BYTES: usize = 8;
 pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
     let stored = file.input().read(key.address, key.len_bytes, "anchor of an RNTuple")?;
     let mut payload = Vec::new();
-    decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload)?;
+    decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
     let mut bytes = Bytes::new(&payload, 0, "anchor of an RNTuple");
     // Byte count and version of the class, as before every object.
     let (_count, _version) = (bytes.be_u32()?, bytes.be_u16()?);
@@ -77,7 +77,7 @@ pub(super) fn read_envelope(
         whole = stored;
     } else {
         let len_bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
-        compression::decode(&stored, place.address, len_bytes, &mut DecodeState::default(), &mut whole)?;
+        compression::decode(&stored, place.address, len_bytes, &mut DecodeState::default(), &mut whole, 0)?;
     }
     let mut bytes = Bytes::new(&whole, place.address, STRUCTURE);
     let Some(end) = whole.len().checked_sub(CHECKSUM_LEN_BYTES) else {

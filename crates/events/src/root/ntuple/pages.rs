@@ -52,7 +52,8 @@ pub(super) fn decode(
     if stored.len() == len_bytes {
         std::mem::swap(stored, decoded);
     } else {
-        compression::decode(stored, address, len_bytes, state, decoded)?;
+        compression::decode(stored, address, len_bytes, state, decoded, 0)?;
+        decoded.truncate(len_bytes);
     }
     out.clear();
     match kind {

@@ -1,0 +1,114 @@
+//! Baskets as they are stored, decompressed: for decoders of one's own, which need neither columns nor an offset for each entry.
+//!
+//! Not for what the bytes mean. Invariant: nothing is copied or turned round but what decompressing does; the result does not
+//! depend on threads.
+
+use crate::convert::ConvertOptions;
+use crate::error::Result;
+use crate::source::{Source, check_entries, check_products};
+use raddle_core::cancel::CancelToken;
+use raddle_core::parallel;
+use raddle_core::progress::{Event, Observer, Stage};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Baskets of one product that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Baskets {
+    /// In the order of their entries.
+    pub baskets: Vec<Basket>,
+    /// Bytes of all entries, without anything between.
+    pub bytes: Vec<u8>,
+    /// Offsets of entries, of baskets whose entries are not all of one length.
+    pub offsets: Vec<u32>,
+}
+
+/// Where a basket is among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basket {
+    /// Entries of the source.
+    pub entries: Range<u64>,
+    /// In [`Baskets::bytes`].
+    pub bytes: Range<usize>,
+    /// In [`Baskets::offsets`]: where in the basket's bytes each entry begins, and where the last ends. `None` if all have one
+    /// length.
+    pub offsets: Option<Range<usize>>,
+}
+
+impl Baskets {
+    /// Puts others behind these, whose source begins at entry `start` of the whole.
+    pub(crate) fn append(&mut self, later: Self, start: u64) {
+        let (bytes, offsets) = (self.bytes.len(), self.offsets.len());
+        let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
+        self.baskets.extend(later.baskets.into_iter().map(|basket| Basket {
+            entries: basket.entries.start + start..basket.entries.end + start,
+            bytes: moved(basket.bytes, bytes),
+            offsets: basket.offsets.map(|range| moved(range, offsets)),
+        }));
+        match bytes == 0 && offsets == 0 {
+            true => (self.bytes, self.offsets) = (later.bytes, later.offsets),
+            false => {
+                self.bytes.extend_from_slice(&later.bytes);
+                self.offsets.extend_from_slice(&later.offsets);
+            }
+        }
+    }
+}
+
+/// Reads the baskets of `products` that hold any of `entries`, with the threads of `options`; of each product one or several
+/// runs that follow each other.
+///
+/// # Errors
+/// The source stores no baskets; as reading them; cancellation.
+pub fn collect_baskets(
+    source: &dyn Source,
+    products: &[usize],
+    entries: Range<u64>,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<Vec<Vec<Baskets>>> {
+    check_entries(&source.place(), &entries, source.len_entries())?;
+    check_products(&source.place(), products, source.schema())?;
+    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    let runs_each = options.jobs.get().div_ceil(products.len().max(1));
+    let mut runs = Vec::new();
+    for (at, &product) in products.iter().enumerate() {
+        let wanted = among(&source.basket_ends(product)?, &entries);
+        let run_len = wanted.len().div_ceil(runs_each).max(1);
+        let starts = wanted.clone().step_by(run_len);
+        runs.extend(starts.map(|start| (at, start..(start + run_len).min(wanted.end))));
+    }
+    let read: Vec<Mutex<Baskets>> = runs.iter().map(|_| Mutex::default()).collect();
+    let numbers: Vec<usize> = (0..runs.len()).collect();
+    parallel::for_each(
+        &numbers,
+        options.jobs.get(),
+        cancel,
+        || (),
+        |(), &number| -> Result<()> {
+            let (at, run) = &runs[number];
+            let baskets = source.read_baskets(products[*at], run.clone(), cancel)?;
+            let bytes = baskets.bytes.len() as u64;
+            observer.event(&Event::Advanced { stage: Stage::Read, bytes, items: 0 });
+            *read[number].lock().unwrap_or_else(PoisonError::into_inner) = baskets;
+            Ok(())
+        },
+    )?;
+    source.check_unchanged()?;
+    let mut of_products = vec![Vec::new(); products.len()];
+    for ((at, _), baskets) in runs.iter().zip(read) {
+        of_products[*at].push(baskets.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+    Ok(of_products)
+}
+
+/// Which baskets hold any of some entries, given where each ends.
+fn among(ends: &[u64], entries: &Range<u64>) -> Range<usize> {
+    if entries.is_empty() {
+        return 0..0;
+    }
+    let first = ends.partition_point(|&end| end <= entries.start);
+    let last = ends.partition_point(|&end| end < entries.end);
+    first..(last + 1).min(ends.len())
+}
