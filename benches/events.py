@@ -1,6 +1,6 @@
 """Measures events: reading ROOT files against uproot, and writing products against a loop in h5py and against streams.
 
-Reading: flat and jagged columns of a tree, and their baskets decompressed, each program on one core. Writing: the same blobs of
+Reading: flat and jagged columns of a tree, and their baskets decompressed, raddle on one core and on all. Writing: the same blobs of
 10,000 events x 21 products, by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100
 events, with their lengths; the same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and
 1,000 products in batches of 100 events. The same in batches and as a stream with one codec. Every run is a process of its own,

@@ -47,10 +47,45 @@ pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
+/// What `step` makes of each of `jobs`, in their order, on up to `threads` threads, each with a state of its own.
+///
+/// # Errors
+/// As [`for_each`].
+pub fn map<J: Sync, S, T: Send, E: From<CoreError> + Send>(
+    jobs: &[J],
+    threads: usize,
+    cancel: &CancelToken,
+    state: impl Fn() -> S + Sync,
+    step: impl Fn(&mut S, &J) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let made = Mutex::new(Vec::with_capacity(jobs.len()));
+    let numbered: Vec<(usize, &J)> = jobs.iter().enumerate().collect();
+    for_each(&numbered, threads, cancel, state, |state, &(number, job)| -> Result<(), E> {
+        let result = step(state, job)?;
+        made.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        Ok(())
+    })?;
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|(number, _)| *number);
+    Ok(made.into_iter().map(|(_, result)| result).collect())
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs() {
+        let jobs: Vec<u64> = (0..1000).collect();
+        for threads in [1, 3] {
+            let square = |_: &mut (), job: &u64| Ok::<_, CoreError>(job * job);
+            let squares = map(&jobs, threads, &CancelToken::new(), || (), square).unwrap();
+            assert!(squares.into_iter().eq(jobs.iter().map(|job| job * job)));
+            let fail = |_: &mut (), job: &u64| if *job == 5 { Err(CoreError::Cancelled) } else { Ok(*job) };
+            assert!(map(&jobs, threads, &CancelToken::new(), || (), fail).is_err());
+        }
+    }
 
     #[test]
     fn every_job_is_done_once_and_an_error_ends_the_list() {

@@ -10,7 +10,6 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Observer, Stage};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Baskets of one product that follow each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,26 +78,17 @@ pub fn collect_baskets(
         let starts = wanted.clone().step_by(run_len);
         runs.extend(starts.map(|start| (at, start..(start + run_len).min(wanted.end))));
     }
-    let read: Vec<Mutex<Baskets>> = runs.iter().map(|_| Mutex::default()).collect();
-    let numbers: Vec<usize> = (0..runs.len()).collect();
-    parallel::for_each(
-        &numbers,
-        options.jobs.get(),
-        cancel,
-        || (),
-        |(), &number| -> Result<()> {
-            let (at, run) = &runs[number];
-            let baskets = source.read_baskets(products[*at], run.clone(), cancel)?;
-            let bytes = baskets.bytes.len() as u64;
-            observer.event(&Event::Advanced { stage: Stage::Read, bytes, items: 0 });
-            *read[number].lock().unwrap_or_else(PoisonError::into_inner) = baskets;
-            Ok(())
-        },
-    )?;
+    let read_one = |(): &mut (), (at, run): &(usize, Range<usize>)| -> Result<Baskets> {
+        let baskets = source.read_baskets(products[*at], run.clone(), cancel)?;
+        let bytes = baskets.bytes.len() as u64;
+        observer.event(&Event::Advanced { stage: Stage::Read, bytes, items: 0 });
+        Ok(baskets)
+    };
+    let read = parallel::map(&runs, options.jobs.get(), cancel, || (), read_one)?;
     source.check_unchanged()?;
     let mut of_products = vec![Vec::new(); products.len()];
-    for ((at, _), baskets) in runs.iter().zip(read) {
-        of_products[*at].push(baskets.into_inner().unwrap_or_else(PoisonError::into_inner));
+    for ((at, _), baskets) in runs.into_iter().zip(read) {
+        of_products[at].push(baskets);
     }
     Ok(of_products)
 }

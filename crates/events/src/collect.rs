@@ -12,7 +12,6 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Observer, Stage};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Reads `products` of `entries` with the threads of `options`. Ids are left out if not `with_ids`, where that saves
 /// something.
@@ -37,30 +36,18 @@ pub fn collect(
         return convert(source, sink, &options, observer, cancel).map(|(_, block)| block);
     }
     observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
-    let columns: Vec<Mutex<Block>> = products.iter().map(|_| Mutex::default()).collect();
     let read = |product: &[usize], with_ids| {
         read_whole(source, product, entries.clone(), with_ids, options.unit_len_bytes, observer, cancel)
     };
-    let numbers: Vec<usize> = (0..products.len()).collect();
-    parallel::for_each(
-        &numbers,
-        options.jobs.get(),
-        cancel,
-        || (),
-        |(), &number| -> Result<()> {
-            let column = read(&products[number..=number], false)?;
-            *columns[number].lock().unwrap_or_else(PoisonError::into_inner) = column;
-            Ok(())
-        },
-    )?;
+    let one = |(): &mut (), product: &usize| read(&[*product], false);
+    let columns = parallel::map(products, options.jobs.get(), cancel, || (), one)?;
     source.check_unchanged()?;
     let mut block = Block::new(&source.schema().select(&[]), entries.start);
     if with_ids {
         block = read(&[], true)?;
     }
     block.entries = entries.clone();
-    let columns = columns.into_iter().map(|block| block.into_inner().unwrap_or_else(PoisonError::into_inner).columns);
-    block.columns = columns.flatten().collect();
+    block.columns = columns.into_iter().flat_map(|block| block.columns).collect();
     Ok(block)
 }
 

@@ -9,7 +9,6 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Which of some products can be read, and why others cannot.
 #[derive(Debug, Default)]
@@ -32,26 +31,19 @@ pub fn readable(
     jobs: NonZeroUsize,
     cancel: &CancelToken,
 ) -> Result<Readable> {
-    let bad = Mutex::new(Vec::new());
-    let jobs_at: Vec<usize> = (0..products.len()).collect();
-    parallel::for_each(
-        &jobs_at,
-        jobs.get(),
-        cancel,
-        || (),
-        |(), &at| -> Result<()> {
-            if let Err(error) = read_to_end(source, products[at], entries.clone(), unit_len_bytes, cancel) {
-                bad.lock().unwrap_or_else(PoisonError::into_inner).push((at, error));
-            }
-            Ok(())
-        },
-    )?;
+    let read_one = |(): &mut (), &product: &usize| -> Result<Option<EventsError>> {
+        Ok(read_to_end(source, product, entries.clone(), unit_len_bytes, cancel).err())
+    };
+    let outcomes = parallel::map(products, jobs.get(), cancel, || (), read_one)?;
     cancel.check()?;
-    let mut bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
-    bad.sort_by_key(|(at, _)| *at);
-    let is_bad = |at: usize| bad.iter().any(|(bad, _)| *bad == at);
-    let good = products.iter().enumerate().filter(|(at, _)| !is_bad(*at)).map(|(_, &product)| product).collect();
-    Ok(Readable { products: good, bad: bad.into_iter().map(|(at, error)| (products[at], error)).collect() })
+    let mut readable = Readable::default();
+    for (&product, outcome) in products.iter().zip(outcomes) {
+        match outcome {
+            None => readable.products.push(product),
+            Some(error) => readable.bad.push((product, error)),
+        }
+    }
+    Ok(readable)
 }
 
 fn read_to_end(

@@ -16,7 +16,6 @@ use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// Files in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,23 +152,19 @@ fn first_values(
 ) -> Result<Vec<FirstValues>> {
     let started = std::time::Instant::now();
     watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: None });
-    let slots: Vec<Mutex<Option<FirstValues>>> = inputs.iter().map(|_| Mutex::new(None)).collect();
-    let places: Vec<usize> = (0..inputs.len()).collect();
-    parallel::for_each(
-        &places,
+    let values = parallel::map(
+        inputs,
         options.jobs,
         watch.cancel,
         || InputReader::new(options),
-        |reader, &place| {
-            let values = of_file(&inputs[place], datasets, reader);
+        |reader, input| {
+            let values = of_file(input, datasets, reader);
             watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes: 0, items: 1 });
-            *slots[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
-            Ok::<_, MergeError>(())
+            Ok::<_, MergeError>(values)
         },
     )?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
-    let values = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    values.collect::<Option<_>>().ok_or(MergeError::Cancelled)
+    Ok(values)
 }
 
 /// The first value of each dataset of one input.

@@ -24,7 +24,9 @@ use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
-use raddle_events::{Basket, Baskets, Block, Buffer, Column, EventId, Held, Schema, Source, collect, collect_baskets};
+use raddle_events::{
+    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, collect, collect_baskets,
+};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -145,13 +147,9 @@ impl Events {
         entries: (u64, u64),
         arguments: Vec<OsString>,
     ) -> PyResult<(Option<Ids<'py>>, Vec<Vec<Array<'py>>>)> {
-        let block = watched(py, None, |watch| {
-            let ReadLine { running } = parse(&arguments)?;
-            let entries = Range { start: entries.0, end: entries.1 };
-            let (source, options) = (self.source.as_ref(), convert_options(&running, default_jobs()));
-            let with_ids = products.is_empty();
-            collect(source, &products, entries, with_ids, &options, watch.observer, watch.cancel)
-                .map_err(|error| Failure::of_events(&error, None))
+        let with_ids = products.is_empty();
+        let block = self.reading(py, &arguments, |source, options, watch| {
+            collect(source, &products, entries.0..entries.1, with_ids, options, watch.observer, watch.cancel)
         })?;
         let ids = (!block.ids.is_empty()).then(|| {
             let of = |id: fn(&EventId) -> u32| block.ids.iter().map(id).collect::<Vec<_>>().into_pyarray(py);
@@ -174,14 +172,26 @@ impl Events {
         entries: (u64, u64),
         arguments: Vec<OsString>,
     ) -> PyResult<Vec<Vec<BasketRun<'py>>>> {
-        let of_products = watched(py, None, |watch| {
-            let ReadLine { running } = parse(&arguments)?;
-            let entries = Range { start: entries.0, end: entries.1 };
-            let options = convert_options(&running, default_jobs());
-            collect_baskets(self.source.as_ref(), &products, entries, &options, watch.observer, watch.cancel)
-                .map_err(|error| Failure::of_events(&error, None))
+        let of_products = self.reading(py, &arguments, |source, options, watch| {
+            collect_baskets(source, &products, entries.0..entries.1, options, watch.observer, watch.cancel)
         })?;
         Ok(of_products.into_iter().map(|runs| runs.into_iter().map(|run| run_of(py, run)).collect()).collect())
+    }
+}
+
+impl Events {
+    /// Reads with the options of a line of arguments.
+    fn reading<T: Send>(
+        &self,
+        py: Python<'_>,
+        arguments: &[OsString],
+        read: impl FnOnce(&dyn Source, &ConvertOptions, &Watch<'_>) -> raddle_events::Result<T> + Send,
+    ) -> PyResult<T> {
+        watched(py, None, |watch| {
+            let ReadLine { running } = parse(arguments)?;
+            read(self.source.as_ref(), &convert_options(&running, default_jobs()), watch)
+                .map_err(|error| Failure::of_events(&error, None))
+        })
     }
 }
 
