@@ -120,6 +120,26 @@ def test_a_stream_comes_back_through_every_layout(stream, tmp_path):
                 assert back.read_bytes() == stream.read_bytes()
 
 
+@pytest.mark.parametrize(
+    "layout", [["event"], *(["batch", "--batch", "5", "--choice", choice] for choice in ("events", "batch", "both"))], ids=" ".join
+)
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd:3"])
+def test_what_the_framework_compresses_is_merged_as_it_is(stream, tmp_path, layout, codec):
+    for name, entries in [("a.h5", "0..10"), ("b.h5", "5..8")]:
+        raddle("convert", stream, "-o", tmp_path / name, "--layout", *layout, "--compat", "cce", "--codec", codec, "--entries", entries)
+    raddle("merge", tmp_path / "a.h5", tmp_path / "b.h5", "-o", tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5") as file, h5py.File(tmp_path / "a.h5") as a, h5py.File(tmp_path / "b.h5") as b:
+        assert list(file["Lumi"]) == list(a["Lumi"])
+        assert dict(file["Lumi"].attrs) == dict(a["Lumi"].attrs)
+        for name in file["Lumi"]:
+            assert np.array_equal(file["Lumi"][name], np.concatenate([a["Lumi"][name], b["Lumi"][name]])), name
+    raddle("convert", tmp_path / "all.h5", "-o", tmp_path / "back.pds", "--layout", "pds", "--codec", "none")
+    one = stream.read_bytes()
+    head = one.index(struct.pack("<5I", 0, 1, 1, 0, 1))
+    record = (len(one) - head) // 10
+    assert (tmp_path / "back.pds").read_bytes() == one + one[head + 5 * record : head + 8 * record]
+
+
 def test_streams_are_merged_as_they_are(stream, tmp_path):
     output = tmp_path / "both.pds"
     raddle("merge", stream, stream, "-o", output, "--duplicates", "keep")

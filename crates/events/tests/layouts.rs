@@ -6,9 +6,11 @@ mod ranks;
 mod support;
 
 use raddle_codec::Effort;
-use raddle_core::communicator::Communicator;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_events::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
-use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
+use raddle_events::hdf5::{
+    CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout, StoredEvents,
+};
 use raddle_events::open::{OpenOptions, open};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
@@ -161,6 +163,97 @@ fn products_of_packed_streams_become_columns() {
         assert_eq!(decoded.schema(), columns.schema());
         let (_folder, path) = round_trip(&decoded, Layout::Columns, &chunks_of(128));
         check(&path, &columns);
+    }
+}
+
+/// Files of `parts` events, in batches of `events`, joined as they are stored; `None` where that cannot be.
+fn stored(folder: &Path, parts: &[u64], layout: Layout, hdf5: &Hdf5Options) -> Option<StoredEvents> {
+    let file = |(number, &entries): (usize, &u64)| {
+        let path = folder.join(format!("part{number}.h5"));
+        let hdf5 = Hdf5Options { replace: true, ..hdf5.clone() };
+        write(&TestProducts::new(entries, Some(Serialization::Root)), &path, layout, &hdf5, 1);
+        Hdf5Source::open(&path).unwrap()
+    };
+    StoredEvents::join(parts.iter().enumerate().map(file).collect()).unwrap().ok()
+}
+
+#[test]
+fn what_the_framework_packs_is_joined_as_it_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    for layout in [Layout::Event, batch(1), batch(4)] {
+        for codec in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)] {
+            for choice in CompressionChoice::ALL {
+                let hdf5 = framework(codec, choice);
+                // Batches that are whole, so that those of LZ4 can be told apart.
+                let stored = stored(folder.path(), &[8, 0, 4, 7], layout, &hdf5).unwrap();
+                let copy = |name: &str, ranks: &dyn Communicator, jobs: usize, unit_len_bytes: u64| {
+                    let path = folder.path().join(name);
+                    let hdf5 = Hdf5Options { replace: true, ..chunks_of(512) };
+                    let sink = Hdf5Sink::begin_stored_among(&path, &stored, &hdf5, ranks).unwrap();
+                    let units = ConvertOptions { unit_len_bytes, ..options(jobs) };
+                    let (converted, summary) = run(stored.source(), sink, &units).unwrap();
+                    assert_eq!((converted.entries, summary.events), (19, 19));
+                    std::fs::read(&path).unwrap()
+                };
+                let bytes = copy("one.h5", &SingleProcess, 1, 1 << 20);
+                assert!(copy("three.h5", &SingleProcess, 3, 100) == bytes, "{layout:?} {codec:?} {choice:?}");
+                let parts: Vec<Box<dyn Source>> = [8, 0, 4, 7]
+                    .map(|entries| Box::new(TestProducts::new(entries, Some(Serialization::Root))) as Box<dyn Source>)
+                    .into();
+                let path = folder.path().join("one.h5");
+                check(&path, &Joined::new(parts).unwrap());
+                let expected = match layout {
+                    Layout::Event => {
+                        FileLayout::FrameworkEvent(CceOptions { codec, choice: CompressionChoice::Events })
+                    }
+                    _ => FileLayout::FrameworkBatch(CceOptions { codec, choice }),
+                };
+                assert_eq!(Hdf5Source::open(&path).unwrap().layout(), expected);
+                for ranks in [2, 3] {
+                    let other = folder.path().join("among.h5");
+                    let hdf5 = Hdf5Options { replace: true, ..chunks_of(512) };
+                    let begin = |ranks: &dyn Communicator| Hdf5Sink::begin_stored_among(&other, &stored, &hdf5, ranks);
+                    let units = ConvertOptions { unit_len_bytes: 100, round_len_bytes: 400, ..options(1) };
+                    for written in run_among(ranks, stored.source(), begin, &units) {
+                        written.unwrap();
+                    }
+                    assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} {codec:?} {choice:?} {ranks} ranks");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn files_that_cannot_be_joined_as_stored_are_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let join = |parts: &[u64], layout, hdf5: &Hdf5Options| stored(folder.path(), parts, layout, hdf5).is_some();
+    for choice in [CompressionChoice::Batch, CompressionChoice::Both] {
+        // Nobody could tell where the batches of the second begin.
+        assert!(!join(&[7, 8], batch(4), &framework(PdsCodec::Lz4, choice)));
+        assert!(!join(&[4, 7], batch(7), &framework(PdsCodec::Lz4, choice)));
+        assert!(join(&[7, 4], batch(7), &framework(PdsCodec::Lz4, choice)));
+        assert!(join(&[7, 8], batch(4), &framework(PdsCodec::Zstd(1), choice)));
+    }
+    assert!(!join(&[7, 8], batch(4), &chunks_of(512)));
+    assert!(!join(&[7, 8], Layout::Product, &framework(PdsCodec::None, CompressionChoice::None)));
+    let like = |name: &str, codec, choice, source: &dyn Source| {
+        let path = folder.path().join(name);
+        write(source, &path, batch(5), &framework(codec, choice), 1);
+        path
+    };
+    let source = TestProducts::new(5, Some(Serialization::Root));
+    let (events, both) = (CompressionChoice::Events, CompressionChoice::Both);
+    let first = like("first", PdsCodec::Zstd(1), events, &source);
+    let others = [
+        (like("level", PdsCodec::Zstd(3), events, &source), true),
+        (like("codec", PdsCodec::Lz4, events, &source), false),
+        (like("choice", PdsCodec::Zstd(1), both, &source), false),
+        (like("products", PdsCodec::Zstd(1), events, &random(5)), false),
+    ];
+    for (other, is_joined) in others {
+        let files = [&first, &other].map(|path| Hdf5Source::open(path).unwrap()).into();
+        assert_eq!(StoredEvents::join(files).unwrap().is_ok(), is_joined, "{}", other.display());
     }
 }
 

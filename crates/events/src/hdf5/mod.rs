@@ -30,9 +30,11 @@ mod series;
 mod shared;
 mod source;
 mod store;
+mod stored;
 
 pub use source::{FileLayout, Hdf5Source};
 pub use store::{Hdf5Sink, Hdf5Summary};
+pub use stored::StoredEvents;
 
 use crate::pds::PdsCodec;
 use raddle_codec::Effort;

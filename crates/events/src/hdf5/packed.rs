@@ -46,9 +46,17 @@ struct Packing {
 
 impl Packed {
     pub fn new(path: &Path, schema: &Schema, options: CceOptions, batch: Option<NonZeroU64>) -> Result<Self> {
+        let plan = Self::plan_of(schema, options, batch.is_some())?;
+        // Without a batch, events are what is compressed.
+        let choice = if batch.is_some() { options.choice } else { CompressionChoice::Events };
+        Ok(Self { plan, packing: Packing { path: path.to_path_buf(), codec: options.codec, choice, batch } })
+    }
+
+    /// The plan of a file of events, or of batches.
+    pub fn plan_of(schema: &Schema, options: CceOptions, is_batched: bool) -> Result<Plan> {
         let mut first = None;
         let mut attributes = vec![(LUMI, Attribute::new(COMPRESSION_LEVEL, Value::Int32(level(options.codec))))];
-        if batch.is_some() {
+        if is_batched {
             let number = Value::Int32(options.choice.number());
             attributes.push((LUMI, Attribute::new(COMPRESSION_CHOICE, number)));
         }
@@ -74,10 +82,7 @@ impl Packed {
             Series::values(path_of(PRODUCTS), Number::Int8),
             Series::values(path_of(OFFSETS), Number::Int32),
         ];
-        let plan = Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes, series };
-        // Without a batch, events are what is compressed.
-        let choice = if batch.is_some() { options.choice } else { CompressionChoice::Events };
-        Ok(Self { plan, packing: Packing { path: path.to_path_buf(), codec: options.codec, choice, batch } })
+        Ok(Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes, series })
     }
 }
 

@@ -147,8 +147,60 @@ impl PackedSource {
 
     /// Length of all products in memory.
     pub fn len_bytes(&self) -> u64 {
-        let events = self.events.len().saturating_sub(1) as u64;
-        self.decoded_len_bytes.saturating_add(events.saturating_mul(8 * self.count as u64))
+        self.decoded_len_bytes.saturating_add(self.len_entries().saturating_mul(8 * self.count as u64))
+    }
+
+    /// How events are compressed.
+    pub fn options(&self) -> CceOptions {
+        self.options
+    }
+
+    /// Whether it is the batch layout.
+    pub fn is_batched(&self) -> bool {
+        self.numbers > self.count + 1
+    }
+
+    /// Whether what is stored of an event means what it does in `other`, if both have the same products.
+    pub fn is_packed_as(&self, other: &Self) -> bool {
+        let codec = |source: &Self| std::mem::discriminant(&source.options.codec);
+        let packing = |source: &Self| (source.numbers, source.options.choice, codec(source));
+        packing(self) == packing(other)
+    }
+
+    /// Number of events.
+    pub fn len_entries(&self) -> u64 {
+        self.events.len().saturating_sub(1) as u64
+    }
+
+    /// Numbers of an event among the offsets.
+    pub fn numbers(&self) -> usize {
+        self.numbers
+    }
+
+    /// The first event of each batch that is compressed as a whole.
+    pub fn batch_starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.batches.iter().map(|batch| batch.first_event)
+    }
+
+    /// Where the bytes begin that are stored for an event, and those of the one before end; all bytes of a batch that is
+    /// compressed as a whole are its first event's.
+    pub fn stored_address(&self, event: u64) -> u64 {
+        if self.batches.is_empty() {
+            return self.events[event as usize];
+        }
+        let next = self.batches.partition_point(|batch| batch.first_event < event);
+        self.batches.get(next).map_or(self.products.len, |batch| batch.address)
+    }
+
+    /// Stored bytes of products.
+    pub fn read_stored(&self, file: &EventsFile, reader: &mut DatasetReader, bytes: Range<u64>) -> Result<Vec<u8>> {
+        file.read(reader, &self.products, bytes)
+    }
+
+    /// The numbers of some events, little-endian: those that were found right when the file was opened.
+    pub fn read_numbers(&self, file: &EventsFile, reader: &mut DatasetReader, entries: Range<u64>) -> Result<Vec<u8>> {
+        let width = self.numbers as u64;
+        file.read(reader, &self.offsets, entries.start * width..entries.end * width)
     }
 
     /// A reader for one thread.
@@ -306,13 +358,12 @@ impl PackedReader<'_> {
     ) -> Result<Vec<Column>> {
         let source = self.source;
         let mut columns: Vec<Column> = products.iter().map(|_| Column::new(&Form::Blob(Serialization::Root))).collect();
-        let width = source.numbers as u64;
-        let numbers = file.read(datasets, &source.offsets, entries.start * width..entries.end * width)?;
+        let numbers = source.read_numbers(file, datasets, entries.clone())?;
         let numbers: Vec<i32> = words(&numbers).map(i32::from_le_bytes).collect();
         // Where it is one run, all at once.
         let is_whole = source.batches.is_empty();
         let (first, last) = (source.events[entries.start as usize], source.events[entries.end as usize]);
-        let stored = if is_whole { file.read(datasets, &source.products, first..last)? } else { Vec::new() };
+        let stored = if is_whole { source.read_stored(file, datasets, first..last)? } else { Vec::new() };
         for (entry, numbers) in entries.clone().zip(numbers.chunks_exact(source.numbers)) {
             let number = entry as usize;
             // Checked when the file was opened; the file may have changed.

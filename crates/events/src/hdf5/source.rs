@@ -105,12 +105,24 @@ impl Hdf5Source {
         self.layout
     }
 
+    /// Its packed events, if it is in one of the framework's layouts of these.
+    pub(super) fn packed(&self) -> Option<&PackedSource> {
+        match &self.content {
+            Content::Packed(packed) => Some(packed),
+            _ => None,
+        }
+    }
+
+    /// The parts of a file that has packed events.
+    pub(super) fn into_packed(self) -> Option<(EventsFile, Ids, PackedSource)> {
+        match self.content {
+            Content::Packed(packed) => Some((self.file, self.ids, packed)),
+            _ => None,
+        }
+    }
+
     fn arrays(&self, products: &[usize]) -> Vec<&Array> {
-        let mut arrays: Vec<&Array> = match &self.ids {
-            Ids::None => Vec::new(),
-            Ids::Arrays(arrays) => arrays.iter().collect(),
-            Ids::Framework { events, .. } => vec![events.as_ref()],
-        };
+        let mut arrays = self.ids.arrays();
         match &self.content {
             Content::Columns(columns) => arrays.extend(products.iter().flat_map(|&product| &columns[product])),
             Content::Products(all) => {
@@ -151,7 +163,21 @@ impl Ids {
         }
     }
 
-    fn read(&self, file: &EventsFile, reader: &mut DatasetReader, entries: Range<u64>) -> Result<Vec<EventId>> {
+    /// The arrays that are read.
+    pub(super) fn arrays(&self) -> Vec<&Array> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Arrays(arrays) => arrays.iter().collect(),
+            Self::Framework { events, .. } => vec![events.as_ref()],
+        }
+    }
+
+    pub(super) fn read(
+        &self,
+        file: &EventsFile,
+        reader: &mut DatasetReader,
+        entries: Range<u64>,
+    ) -> Result<Vec<EventId>> {
         match self {
             Self::None => Ok(Vec::new()),
             Self::Arrays(arrays) => {
@@ -210,10 +236,7 @@ impl Source for Hdf5Source {
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.arrays(products).into_iter());
-        let packed = match &self.content {
-            Content::Packed(packed) => Some(packed.reader()),
-            _ => None,
-        };
+        let packed = self.packed().map(PackedSource::reader);
         let schema = self.schema.select(products);
         Ok(Box::new(Hdf5Reader { source: self, products: products.to_vec(), schema, datasets, packed, with_ids: true }))
     }

@@ -8,6 +8,7 @@ use super::growing::{Growing, Storage, StoredChunk};
 use super::objects::{self, link_order, predicted_metadata};
 use super::series::{Arranged, Attribute, Piece, Series};
 use super::shared::Shares;
+use super::stored::StoredEvents;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::block::Block;
 use crate::error::{EventsError, Place, Result, Shape};
@@ -125,7 +126,8 @@ impl Hdf5Sink {
     /// # Errors
     /// Products that the layout cannot hold, or a file that cannot be made.
     pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
-        Self::on(path, schema, layout, options, || Output::begin(path, options.replace))
+        let arrangement = arrangement(path, schema, layout, options)?;
+        Self::on(schema, arrangement, options, || Output::begin(path, options.replace))
     }
 
     /// Collective. Begins it for ranks that write it together.
@@ -139,25 +141,30 @@ impl Hdf5Sink {
         options: &Hdf5Options,
         ranks: &dyn Communicator,
     ) -> Result<Self> {
-        Self::on(path, schema, layout, options, || Output::begin_among(path, options.replace, ranks))
+        let arrangement = arrangement(path, schema, layout, options)?;
+        Self::on(schema, arrangement, options, || Output::begin_among(path, options.replace, ranks))
+    }
+
+    /// Collective. Begins the file `path` for what is stored in other files, [`StoredEvents::source`].
+    ///
+    /// # Errors
+    /// A file that cannot be made.
+    pub fn begin_stored_among(
+        path: &Path,
+        stored: &StoredEvents,
+        options: &Hdf5Options,
+        ranks: &dyn Communicator,
+    ) -> Result<Self> {
+        let begin = || Output::begin_among(path, options.replace, ranks);
+        Self::on(stored.source().schema(), stored.arrangement(), options, begin)
     }
 
     fn on(
-        path: &Path,
         schema: &Schema,
-        layout: Layout,
+        arrangement: Box<dyn Arrangement>,
         options: &Hdf5Options,
         begin: impl FnOnce() -> Result<Output>,
     ) -> Result<Self> {
-        let arrangement: Box<dyn Arrangement> = match (layout, options.cce) {
-            (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
-            (Layout::Product, None) => Box::new(product::Products::new(schema)?),
-            (Layout::Product, Some(_)) => Box::new(product::Products::as_the_framework(schema)?),
-            (Layout::Event, None) => Box::new(event::Events::new(schema, None)?),
-            (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events))?),
-            (Layout::Event, Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, None)?),
-            (Layout::Batch(events), Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, Some(events))?),
-        };
         let plan = arrangement.plan();
         let compress = if plan.is_extensible { None } else { options.compress };
         let chunk_len_bytes = options.chunk_len_bytes.map_or_else(
@@ -250,6 +257,19 @@ impl Hdf5Sink {
             metadata_s: 0.0,
         }
     }
+}
+
+/// How the products of a schema are put into the datasets of a layout.
+fn arrangement(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Box<dyn Arrangement>> {
+    Ok(match (layout, options.cce) {
+        (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
+        (Layout::Product, None) => Box::new(product::Products::new(schema)?),
+        (Layout::Product, Some(_)) => Box::new(product::Products::as_the_framework(schema)?),
+        (Layout::Event, None) => Box::new(event::Events::new(schema, None)?),
+        (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events))?),
+        (Layout::Event, Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, None)?),
+        (Layout::Batch(events), Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, Some(events))?),
+    })
 }
 
 /// A chunk before it is encoded.

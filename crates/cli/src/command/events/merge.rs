@@ -1,10 +1,10 @@
 //! `raddle events merge`: files of one layout, one behind the other.
 
-use super::output::{Written, check_output, convert_options, open_all, write};
+use super::output::{Written, check_output, convert_options, joined, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs, SelectionArgs};
+use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
@@ -13,10 +13,10 @@ use crate::render::events;
 use crate::team::{Team, agreed};
 use crate::watching::Watching;
 use raddle_core::communicator::Communicator;
-use raddle_events::Converted;
-use raddle_events::hdf5::{CompressionChoice, FileLayout};
+use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsCodec, PdsSource};
+use raddle_events::{ConvertOptions, Converted, EventsError, Source, convert_among};
 use raddle_merge::options::Watch;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,8 @@ pub struct MergeArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle events merge job*.pds -o all.pds      records are copied as they are stored
-  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are filled anew
+  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are filled anew, but
+                                               what HEP-CCE's form compresses is copied as it is stored
 
 Every input must have the same products. ROOT files are not written: convert them.";
 
@@ -88,26 +89,24 @@ impl MergeArgs {
     ) -> Result<Option<Written>, Failure> {
         let Self { output, force, running, .. } = self;
         let failed = |error| Failure::of_events(&error, Some(output));
-        let opened = check_output(output, inputs, *force)
-            .and_then(|()| open(&inputs[0], &OpenOptions { tree: None, raw: true }).map_err(failed));
+        let opened = check_output(output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
+        let merging = Merging { output, force: *force, watch, ranks, convert: convert_options(running, cores) };
         match agreed(ranks, "open the inputs", opened)? {
             // Copying is as fast as the disk is: one rank does it.
-            Opened::Pds(_) => {
+            Inputs::Streams(streams) => {
                 let copied = match ranks.rank() {
-                    0 => merge_streams(inputs, output, *force, watch).map(Some),
+                    0 => merging.copy_streams(&streams).map(Some),
                     _ => Ok(None),
                 };
                 agreed(ranks, "copy the streams", copied)
             }
-            Opened::Hdf5(file) => {
-                let layout = layout_of(file.layout(), file.as_ref(), self);
-                drop(file);
-                let selection = SelectionArgs { tree: None, products: Vec::new(), raw: true };
-                let source = open_all(inputs, &selection, &layout).map_err(failed);
-                let source = agreed(ranks, "open the inputs", source)?;
-                write(source.as_ref(), output, *force, &layout, convert_options(running, cores), watch, ranks).map(Some)
+            Inputs::Stored(stored) => merging.copy_stored(&stored, self.chunk).map(Some),
+            Inputs::Hdf5(layout, sources) => {
+                let layout = layout_of(layout, sources[0].len_entries(), self);
+                let source = agreed(ranks, "join the inputs", joined(sources).map_err(failed))?;
+                write(source.as_ref(), output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
-            Opened::Tree(_) | Opened::Packed(_) | Opened::Ntuple(_) => {
+            Inputs::Root => {
                 let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
                 Err(Failure::new(Exit::InputRefused, &what)
                     .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))
@@ -116,28 +115,106 @@ impl MergeArgs {
     }
 }
 
-fn merge_streams(inputs: &[PathBuf], output: &Path, force: bool, watch: &Watch<'_>) -> Result<Written, Failure> {
-    let failed = |error| Failure::of_events(&error, Some(output));
-    let started = std::time::Instant::now();
-    let streams = inputs.iter().map(|path| PdsSource::open(path)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let products = streams.first().map_or(0, |stream| raddle_events::Source::schema(stream).products.len() as u64);
-    let summary = raddle_events::pds::merge(&streams, output, force, watch.observer, watch.cancel).map_err(failed)?;
-    let elapsed_s = started.elapsed().as_secs_f64();
-    Ok(Written {
-        output: output.to_path_buf(),
-        layout: "pds",
-        events: summary.events,
-        products,
-        len_bytes: summary.len_bytes,
-        datasets: None,
-        chunks: None,
-        left_out: Vec::new(),
-        converted: Converted { entries: summary.events, elapsed_s, commit_s: elapsed_s, ..Converted::default() },
-    })
+/// What there is to merge, by how it is done.
+enum Inputs {
+    /// Records are copied.
+    Streams(Vec<PdsSource>),
+    /// What is stored of events is copied.
+    Stored(Box<StoredEvents>),
+    /// Chunks are filled anew, in the layout of the first.
+    Hdf5(FileLayout, Vec<Box<dyn Source>>),
+    /// Not at all.
+    Root,
+}
+
+impl Inputs {
+    fn open(paths: &[PathBuf]) -> Result<Self, EventsError> {
+        let options = OpenOptions { tree: None, raw: true };
+        let layout = match open(&paths[0], &options)? {
+            Opened::Pds(_) => {
+                return Ok(Self::Streams(paths.iter().map(|path| PdsSource::open(path)).collect::<Result<_, _>>()?));
+            }
+            Opened::Hdf5(file) => file.layout(),
+            Opened::Tree(_) | Opened::Packed(_) | Opened::Ntuple(_) => return Ok(Self::Root),
+        };
+        let (mut files, mut others): (Vec<Hdf5Source>, Vec<Box<dyn Source>>) = (Vec::new(), Vec::new());
+        for path in paths {
+            match open(path, &options)? {
+                Opened::Hdf5(file) if others.is_empty() => files.push(*file),
+                other => others.push(other.into_source()),
+            }
+        }
+        if others.is_empty() {
+            match StoredEvents::join(files)? {
+                Ok(stored) => return Ok(Self::Stored(Box::new(stored))),
+                Err(given_back) => files = given_back,
+            }
+        }
+        let files = files.into_iter().map(|file| Box::new(file) as Box<dyn Source>);
+        Ok(Self::Hdf5(layout, files.chain(others).collect()))
+    }
+}
+
+/// What all ways to merge are told.
+struct Merging<'m> {
+    output: &'m Path,
+    force: bool,
+    watch: &'m Watch<'m>,
+    ranks: &'m dyn Communicator,
+    convert: ConvertOptions,
+}
+
+impl Merging<'_> {
+    fn copy_streams(&self, streams: &[PdsSource]) -> Result<Written, Failure> {
+        let Self { output, force, watch, .. } = self;
+        let started = std::time::Instant::now();
+        let summary = raddle_events::pds::merge(streams, output, *force, watch.observer, watch.cancel)
+            .map_err(|error| Failure::of_events(&error, Some(output)))?;
+        let elapsed_s = started.elapsed().as_secs_f64();
+        Ok(Written {
+            output: output.to_path_buf(),
+            layout: "pds",
+            events: summary.events,
+            products: streams.first().map_or(0, |stream| stream.schema().products.len() as u64),
+            len_bytes: summary.len_bytes,
+            datasets: None,
+            chunks: None,
+            left_out: Vec::new(),
+            converted: Converted { entries: summary.events, elapsed_s, commit_s: elapsed_s, ..Converted::default() },
+        })
+    }
+
+    /// Collective.
+    fn copy_stored(&self, stored: &StoredEvents, chunk: Option<Size>) -> Result<Written, Failure> {
+        let Self { output, force, watch, ranks, convert } = self;
+        let failed = |error| Failure::of_events(&error, Some(output));
+        let source = stored.source();
+        let hdf5 = Hdf5Options {
+            chunk_len_bytes: chunk.and_then(|size| NonZeroU64::new(size.0)),
+            expected_len_bytes: source.unit_len_bytes(0..source.len_entries()),
+            replace: *force,
+            ..Hdf5Options::default()
+        };
+        let sink = Hdf5Sink::begin_stored_among(output, stored, &hdf5, *ranks).map_err(failed)?;
+        let (mut converted, summary) =
+            convert_among(source, sink, convert, watch.observer, watch.cancel, *ranks).map_err(failed)?;
+        converted.metadata_s = summary.metadata_s;
+        Ok(Written {
+            output: output.to_path_buf(),
+            layout: stored.layout_name(),
+            events: summary.events,
+            products: stored.len_products() as u64,
+            len_bytes: summary.len_bytes,
+            datasets: Some(summary.datasets),
+            chunks: Some(summary.chunks),
+            left_out: Vec::new(),
+            converted,
+        })
+    }
 }
 
 /// The options that write as a file is written.
-fn layout_of(layout: FileLayout, source: &dyn raddle_events::Source, arguments: &MergeArgs) -> EventLayoutArgs {
+fn layout_of(layout: FileLayout, entries: u64, arguments: &MergeArgs) -> EventLayoutArgs {
     let mut options = EventLayoutArgs {
         layout: EventLayout::Columns,
         batch: Batch::Events(NonZeroU64::MIN),
@@ -149,7 +226,6 @@ fn layout_of(layout: FileLayout, source: &dyn raddle_events::Source, arguments: 
         serialize: None,
         profile: None,
     };
-    let entries = source.len_entries();
     // Batches as long as those of the first file are in the mean, all but its last.
     let batch_of =
         |batches: u64| Batch::Events(NonZeroU64::new(entries.div_ceil(batches.max(1))).unwrap_or(NonZeroU64::MIN));

@@ -59,11 +59,7 @@ pub fn open_all(
     let is_columns = layout.layout == EventLayout::Columns;
     let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
-    let mut sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
-    let source = match sources.len() {
-        1 => sources.remove(0),
-        _ => Box::new(Joined::new(sources)?),
-    };
+    let source = joined(inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?)?;
     if is_columns {
         return Ok(if selection.raw { source } else { Box::new(Decoded::new(source)) });
     }
@@ -80,6 +76,14 @@ pub fn open_all(
     Ok(match wanted {
         Some(wanted) => Box::new(Serialized::new(source, wanted)),
         None => source,
+    })
+}
+
+/// Sources as one.
+pub fn joined(mut sources: Vec<Box<dyn Source>>) -> Result<Box<dyn Source>, EventsError> {
+    Ok(match sources.len() {
+        1 => sources.remove(0),
+        _ => Box::new(Joined::new(sources)?),
     })
 }
 

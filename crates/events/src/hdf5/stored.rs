@@ -1,0 +1,230 @@
+//! Files of the framework's event and batch layouts behind each other, as they are stored: nothing is decompressed.
+//!
+//! An event's part of a file is what is stored for it; the bytes of a batch that is compressed as a whole are its first event's.
+//! So such files are sources like others, whose products are what each of their datasets holds of an event. Invariant: each
+//! dataset that is written has the values of the files' datasets behind each other.
+
+use super::Layout;
+use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
+use super::file::EventsFile;
+use super::lumi::first_event;
+use super::packed::Packed;
+use super::packed_source::PackedSource;
+use super::series::{Arranged, Attribute, Piece};
+use super::source::{Hdf5Source, Ids};
+use super::store::{Arrange, Arrangement, Plan};
+use crate::block::{Block, Buffer, Column};
+use crate::error::{Place, Result};
+use crate::joined::Joined;
+use crate::pds::PdsCodec;
+use crate::schema::{Form, Number, Product, Schema, Serialization};
+use crate::source::{EventId, Reader, Source, check_entries, check_products};
+use raddle_hdf5::read::DatasetReader;
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+/// The datasets, in the order of the layouts' plan.
+const DATASETS: [&str; 3] = [EVENT_IDS, PRODUCTS, OFFSETS];
+
+/// Several files as what they store.
+pub struct StoredEvents {
+    whole: Joined,
+    layout: Layout,
+    plan: Plan,
+    products: usize,
+}
+
+impl StoredEvents {
+    /// The files behind each other; or the files themselves where they cannot be put so as they are:
+    /// where one is of another layout, codec or choice, has other products or another order of these, or where nobody could
+    /// tell the batches of the whole apart.
+    ///
+    /// # Errors
+    /// Products that the layout cannot hold.
+    pub fn join(files: Vec<Hdf5Source>) -> Result<Result<Self, Vec<Hdf5Source>>> {
+        let packed: Vec<&PackedSource> = files.iter().filter_map(Hdf5Source::packed).collect();
+        let Some((first, others)) = packed.split_first() else { return Ok(Err(files)) };
+        let are_alike = packed.len() == files.len()
+            && others.iter().all(|other| other.is_packed_as(first))
+            && files.iter().all(|file| file.schema() == files[0].schema());
+        if !are_alike || !batches_can_be_told(&packed) {
+            return Ok(Err(files));
+        }
+        let plan = Packed::plan_of(files[0].schema(), first.options(), first.is_batched())?;
+        let layout = if first.is_batched() { Layout::Batch(NonZeroU64::MIN) } else { Layout::Event };
+        let products = files[0].schema().products.len();
+        let parts = files.into_iter().filter_map(Hdf5Source::into_packed);
+        let parts = parts.map(|(file, ids, packed)| Box::new(StoredFile::new(file, ids, packed)) as Box<dyn Source>);
+        Ok(Ok(Self { whole: Joined::new(parts.collect())?, layout, plan, products }))
+    }
+
+    /// What is stored of each event.
+    pub fn source(&self) -> &dyn Source {
+        &self.whole
+    }
+
+    /// Number of the events' products.
+    pub fn len_products(&self) -> usize {
+        self.products
+    }
+
+    /// Name of the files' layout.
+    pub fn layout_name(&self) -> &'static str {
+        self.layout.name()
+    }
+
+    /// How what is stored is put into datasets.
+    pub(super) fn arrangement(&self) -> Box<dyn Arrangement> {
+        Box::new(AsStored { plan: self.plan.clone() })
+    }
+}
+
+/// Whether a reader of all files behind each other would find their batches: LZ4 does not say where one ends, so each but the
+/// last must have as many events.
+fn batches_can_be_told(files: &[&PackedSource]) -> bool {
+    if files.iter().all(|file| file.options().codec != PdsCodec::Lz4) {
+        return true;
+    }
+    let (mut starts, mut end) = (Vec::new(), 0);
+    for file in files {
+        starts.extend(file.batch_starts().map(|start| end + start));
+        end += file.len_entries();
+    }
+    starts.push(end);
+    let lengths: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some((last, others)) = lengths.split_last() else { return true };
+    others.iter().all(|len| *len == others[0] && last <= len)
+}
+
+/// One file as what it stores.
+struct StoredFile {
+    file: EventsFile,
+    ids: Ids,
+    packed: PackedSource,
+    schema: Schema,
+}
+
+impl StoredFile {
+    fn new(file: EventsFile, ids: Ids, packed: PackedSource) -> Self {
+        let number = || Form::Number(Number::Int32);
+        let forms = [
+            number(),
+            Form::Blob(Serialization::Root),
+            Form::Regular { length: packed.numbers() as u64, content: Box::new(number()) },
+        ];
+        let product = |(name, form): (&str, Form)| Product { name: name.to_owned(), class: String::new(), form };
+        let products = DATASETS.into_iter().zip(forms).map(product).collect();
+        Self { file, ids, packed, schema: Schema { products } }
+    }
+}
+
+impl Source for StoredFile {
+    fn place(&self) -> Place {
+        self.file.place()
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn len_entries(&self) -> u64 {
+        self.packed.len_entries()
+    }
+
+    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
+        // The greatest number of events that are no longer than the target, between one that is not and one that is.
+        let (mut fits, mut exceeds) = (0, self.len_entries().saturating_sub(start) + 1);
+        while exceeds - fits > 1 {
+            let entries = fits.midpoint(exceeds);
+            match self.unit_len_bytes(start..start + entries) <= target_len_bytes {
+                true => fits = entries,
+                false => exceeds = entries,
+            }
+        }
+        start.saturating_add(fits.max(1)).min(self.len_entries())
+    }
+
+    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+        let address = |event| self.packed.stored_address(event);
+        let beside = size_of::<EventId>() + size_of::<u64>() + size_of::<i32>() * (1 + self.packed.numbers());
+        let count = entries.end - entries.start;
+        (address(entries.end) - address(entries.start)).saturating_add(count.saturating_mul(beside as u64))
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.file.check_unchanged()
+    }
+
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+        check_products(&self.place(), products, &self.schema)?;
+        let datasets = self.file.reader(self.ids.arrays().into_iter().chain(self.packed.arrays()));
+        Ok(Box::new(StoredReader { source: self, products: products.to_vec(), datasets }))
+    }
+}
+
+struct StoredReader<'source> {
+    source: &'source StoredFile,
+    products: Vec<usize>,
+    datasets: DatasetReader,
+}
+
+impl Reader for StoredReader<'_> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+        let StoredFile { file, ids, packed, .. } = self.source;
+        check_entries(&file.place(), &entries, packed.len_entries())?;
+        let ids = ids.read(file, &mut self.datasets, entries.clone())?;
+        let mut columns = Vec::with_capacity(self.products.len());
+        for product in &self.products {
+            let buffers = match DATASETS[*product] {
+                // All that there is of a number, as it was read.
+                EVENT_IDS => {
+                    vec![Buffer::Values(ids.iter().flat_map(|id| (id.event as u32).to_le_bytes()).collect())]
+                }
+                OFFSETS => vec![Buffer::Values(packed.read_numbers(file, &mut self.datasets, entries.clone())?)],
+                _ => {
+                    let mut offsets: Vec<u64> =
+                        (entries.start..=entries.end).map(|event| packed.stored_address(event)).collect();
+                    let (start, end) = (offsets[0], offsets[offsets.len() - 1]);
+                    offsets.iter_mut().for_each(|offset| *offset -= start);
+                    let bytes = packed.read_stored(file, &mut self.datasets, start..end)?;
+                    vec![Buffer::Offsets(offsets), Buffer::Values(bytes)]
+                }
+            };
+            columns.push(Column { buffers });
+        }
+        Ok(Block { entries, ids, columns })
+    }
+}
+
+/// Puts what is stored of events into the datasets that it is from.
+struct AsStored {
+    plan: Plan,
+}
+
+impl Arrangement for AsStored {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+        Ok(Box::new(StoredArranger))
+    }
+
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+        first_event(first)
+    }
+}
+
+struct StoredArranger;
+
+impl Arrange for StoredArranger {
+    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+        let entries = block.len_entries();
+        let values = |buffer| match buffer {
+            Buffer::Values(bytes) => Some(Piece::Values(bytes)),
+            Buffer::Offsets(_) => None,
+        };
+        let pieces = block.columns.into_iter().map(|column| column.buffers.into_iter().find_map(values));
+        Ok(Arranged { pieces: pieces.flatten().collect(), entries })
+    }
+}
