@@ -1,5 +1,6 @@
 """Layouts of events in HDF5 as h5py and awkward-array see them: values, and the framework's form to the letter."""
 
+import json
 import os
 import struct
 import subprocess
@@ -146,6 +147,21 @@ def test_streams_are_merged_as_they_are(stream, tmp_path):
     one = stream.read_bytes()
     head = one.index(struct.pack("<5I", 0, 1, 1, 0, 1))
     assert output.read_bytes() == one + one[head:]
+
+
+def test_more_files_are_joined_than_may_be_open(stream, tmp_path):
+    """Of each format, with 64 descriptors for 100 files."""
+    raddle("convert", stream, "-o", tmp_path / "one.h5", "--layout", "event")
+    for number in range(100):
+        (tmp_path / f"part{number}.pds").symlink_to(stream)
+        (tmp_path / f"part{number}.h5").symlink_to(tmp_path / "one.h5")
+    script = 'ulimit -S -n 64; exec "$0" "$@"'
+    for command, ending in [("merge", "pds"), ("merge", "h5"), ("convert", "pds")]:
+        output = tmp_path / f"{command}-{ending}"
+        inputs = [tmp_path / f"part{number}.{ending}" for number in range(100)]
+        arguments = ["events", command, *inputs, "-o", output, "--duplicates", "keep", "-q"]
+        subprocess.run(["sh", "-c", script, RADDLE, *map(str, arguments)], check=True, timeout=300)
+        assert json.loads(raddle("inspect", output, "--json"))["events"] == 1000
 
 
 def test_blobs_of_collections_become_columns(stream, tmp_path):

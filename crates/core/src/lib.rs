@@ -20,6 +20,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod flusher;
+pub mod handle;
 pub mod journal;
 pub mod lattice;
 pub mod memory;

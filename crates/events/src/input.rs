@@ -4,9 +4,7 @@
 //! allocated or read beyond the length that the file had when it was opened.
 
 use crate::error::{EventsError, Fault, Result};
-use raddle_hdf5::source::FileIdentity;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use raddle_core::handle::{FileIdentity, Handle};
 use std::path::{Path, PathBuf};
 
 /// An open input file.
@@ -15,13 +13,11 @@ pub(crate) struct InputFile {
     path: PathBuf,
     content: Content,
     len_bytes: u64,
-    /// Of a file, when it was opened.
-    identity: Option<FileIdentity>,
 }
 
 #[derive(Debug)]
 enum Content {
-    File(File),
+    File(Handle),
     Memory(Vec<u8>),
 }
 
@@ -29,20 +25,15 @@ impl InputFile {
     /// Opens a regular file; others are refused.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let io = |source| EventsError::Io { path: path.to_path_buf(), operation: "open", source };
-        // A FIFO would block in open: look first.
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
-        }
-        let file = File::open(path).map_err(io)?;
-        let identity = FileIdentity::of(&file.metadata().map_err(io)?);
-        let len_bytes = identity.len_bytes;
-        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes, identity: Some(identity) })
+        let file = Handle::open(path).map_err(io)?;
+        let len_bytes = file.identity().len_bytes;
+        Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
     }
 
     /// Takes bytes for a file. `path` is what messages call it.
     pub(crate) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Self {
         let len_bytes = bytes.len() as u64;
-        Self { path: path.to_path_buf(), len_bytes, content: Content::Memory(bytes), identity: None }
+        Self { path: path.to_path_buf(), len_bytes, content: Content::Memory(bytes) }
     }
 
     /// Path as given.
@@ -57,9 +48,9 @@ impl InputFile {
 
     /// Fails if there is no longer the file that was opened.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
-        let Some(identity) = self.identity else { return Ok(()) };
+        let Content::File(file) = &self.content else { return Ok(()) };
         match std::fs::metadata(&self.path) {
-            Ok(now) if identity.is_unchanged(&FileIdentity::of(&now)) => Ok(()),
+            Ok(now) if file.identity().is_unchanged(&FileIdentity::of(&now)) => Ok(()),
             Ok(_) => Err(EventsError::Changed { path: self.path.clone() }),
             Err(source) => Err(EventsError::Io { path: self.path.clone(), operation: "look at it again", source }),
         }

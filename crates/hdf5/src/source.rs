@@ -6,107 +6,60 @@
 use crate::error::{Hdf5Error, Result};
 use crate::ranges::Ranges;
 use foldhash::HashMap;
-use serde::{Deserialize, Serialize};
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use raddle_core::handle::{FileIdentity, Handle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What identifies a file's content well enough to notice that it changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FileIdentity {
-    /// Device number.
-    pub device: u64,
-    /// Inode number.
-    pub inode: u64,
-    /// Length.
-    pub len_bytes: u64,
-    /// Modification time, nanoseconds since the epoch.
-    pub modified_ns: i128,
-}
-
-impl FileIdentity {
-    /// Identity from file metadata.
-    pub fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            len_bytes: metadata.len(),
-            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
-        }
-    }
-
-    /// Whether two looks at one path saw the same file. Machines that share a file system number its device each in
-    /// their own way.
-    pub fn is_unchanged(&self, later: &Self) -> bool {
-        (self.inode, self.len_bytes, self.modified_ns) == (later.inode, later.len_bytes, later.modified_ns)
-    }
-}
-
 /// An open input file.
 #[derive(Debug)]
-pub struct InputFile {
-    path: PathBuf,
-    file: File,
-    identity: FileIdentity,
-}
+pub struct InputFile(Handle);
 
 impl InputFile {
     /// Opens `path` for reading; a folder or special file is refused.
     pub fn open(path: &Path) -> Result<Self> {
-        let io = |operation: &str| {
-            let (path, operation) = (path.to_path_buf(), operation.to_owned());
-            move |source| Hdf5Error::Io { path, operation, source }
-        };
-        // A FIFO would block in open: look first.
-        let metadata = std::fs::metadata(path).map_err(io("open"))?;
-        if !metadata.is_file() {
-            return Err(io("open")(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
-        }
-        let file = File::open(path).map_err(io("open"))?;
-        let identity = FileIdentity::of(&file.metadata().map_err(io("stat"))?);
-        Ok(Self { path: path.to_path_buf(), file, identity })
+        let io = |source| Hdf5Error::Io { path: path.to_path_buf(), operation: "open".to_owned(), source };
+        Handle::open(path).map(Self).map_err(io)
     }
 
     /// Path as given to [`InputFile::open`].
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Length in bytes at the time of opening.
     pub fn len_bytes(&self) -> u64 {
-        self.identity.len_bytes
+        self.0.identity().len_bytes
     }
 
     /// Identity at the time of opening.
     pub fn identity(&self) -> FileIdentity {
-        self.identity
+        self.0.identity()
     }
 
     /// Fails if the file on disk is no longer the one that was opened.
     pub fn check_unchanged(&self) -> Result<()> {
-        let io = |source| Hdf5Error::Io { path: self.path.clone(), operation: "stat".to_owned(), source };
-        let now = FileIdentity::of(&std::fs::metadata(&self.path).map_err(io)?);
+        let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "stat".to_owned(), source };
+        let (opened, now) = (self.identity(), FileIdentity::of(&std::fs::metadata(self.path()).map_err(io)?));
         match now {
-            now if now == self.identity => Ok(()),
-            now if now.len_bytes != self.identity.len_bytes => Err(self.changed("its size")),
-            now if now.inode != self.identity.inode => Err(self.changed("it was replaced")),
+            now if now == opened => Ok(()),
+            now if now.len_bytes != opened.len_bytes => Err(self.changed("its size")),
+            now if now.inode != opened.inode => Err(self.changed("it was replaced")),
             _ => Err(self.changed("its modification time")),
         }
     }
 
     fn changed(&self, what: &'static str) -> Hdf5Error {
-        Hdf5Error::Changed { path: self.path.clone(), what }
+        Hdf5Error::Changed { path: self.path().to_path_buf(), what }
     }
 
     /// Fills `out` from absolute `offset`. `what` names the structure in errors.
     pub fn read_exact_at(&self, offset: u64, out: &mut [u8], what: &str) -> Result<()> {
         self.check_range(offset, out.len() as u64, what)?;
-        match self.file.read_exact_at(out, offset) {
+        match self.0.read_exact_at(out, offset) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.changed("its size")),
             Err(source) => Err(Hdf5Error::Io {
-                path: self.path.clone(),
+                path: self.path().to_path_buf(),
                 operation: format!("read {} bytes at {offset} ({what})", out.len()),
                 source,
             }),
@@ -118,7 +71,7 @@ impl InputFile {
         let end = offset.saturating_add(len_bytes);
         if end > self.len_bytes() || offset.checked_add(len_bytes).is_none() {
             return Err(Hdf5Error::Truncated {
-                path: self.path.clone(),
+                path: self.path().to_path_buf(),
                 what: what.to_owned(),
                 end,
                 file_len_bytes: self.len_bytes(),

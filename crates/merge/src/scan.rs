@@ -18,6 +18,7 @@ use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::fragment;
+use raddle_core::handle::FileIdentity;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::form::{DatasetForm, FormedDataset};
@@ -27,7 +28,7 @@ use raddle_hdf5::model::{
 };
 use raddle_hdf5::native::{Encoding, Forms};
 use raddle_hdf5::read::check_listed;
-use raddle_hdf5::source::{FileIdentity, InputFile, MetadataView, ViewBuffers};
+use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
 use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};

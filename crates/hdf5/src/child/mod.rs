@@ -24,9 +24,10 @@ pub use serve::serve;
 
 use crate::error::{Hdf5Error, Result};
 use crate::model::{FileTree, Link, LinkTarget, Object, ObjectKind};
-use crate::source::{FileIdentity, InputFile};
+use crate::source::InputFile;
 use process::{Death, Process};
 use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
+use raddle_core::handle::FileIdentity;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,8 @@ use super::{ChunkRecord, Encoding, MAX_RANK, btree1, btree2, extensible_array, f
 use crate::error::{Hdf5Error, Result};
 use crate::model::{ChunkIndex, Dataset};
 use crate::native::checksum::lookup3;
-use crate::source::{FileIdentity, InputFile, MetadataView};
+use crate::source::{InputFile, MetadataView};
+use raddle_core::handle::FileIdentity;
 use std::ops::{ControlFlow, Range};
 
 /// What is called for each chunk; it may end the walk.

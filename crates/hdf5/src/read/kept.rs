@@ -2,7 +2,7 @@
 //!
 //! Invariant: the kept bytes stay within the limit, but for one chunk that alone exceeds it.
 
-use crate::source::FileIdentity;
+use raddle_core::handle::FileIdentity;
 use std::collections::{HashMap, VecDeque};
 
 /// What a kept chunk is known by: the file, the dataset's index and the chunk's address.

@@ -22,9 +22,9 @@ use crate::links::Link;
 use crate::options::MergeOptions;
 use crate::schema::{ColumnIndex, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
+use raddle_core::handle::FileIdentity;
 use raddle_core::plan::Plan;
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::source::FileIdentity;
 use std::path::PathBuf;
 
 /// An input of the plan.

@@ -11,11 +11,11 @@ use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
 use crate::schema::{ColumnFact, Role};
 use raddle_codec::Filter;
+use raddle_core::handle::FileIdentity;
 use raddle_hdf5::model::{
     BitRange, ByteOrder, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::source::FileIdentity;
 use std::sync::Arc;
 
 /// What is known of many files of one kind. Sizes are those of all files together.
