@@ -28,6 +28,9 @@ __all__ = ["Basket", "Events", "EventsInspection", "EventsReport", "Product", "c
 
 Layout = Literal["columns", "product", "event", "batch", "pds"]
 
+Differing = Literal["refuse", "leave-out", "fill"]
+"""What becomes of products that not all files have in one form."""
+
 ID = np.dtype([("run", "u4"), ("lumi", "u4"), ("event", "u8")])
 """The type of ids: run, subrun (or luminosity block) and event."""
 
@@ -67,7 +70,7 @@ class EventsReport(_Report):
     products: int
     len_bytes: int
     left_out: list[Fields]
-    """Products that could not be read (``skip_bad=True``): ``product``, ``reason``."""
+    """Products that could not be read (``skip_bad=True``) or not all inputs have (``differing="leave-out"``): ``product``, ``reason``."""
     elapsed_s: float
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -118,10 +121,11 @@ class Events(Mapping[str, Any]):
         paths: Sequence[str],
         tree: str | None,
         raw: bool,
+        differing: Differing,
         jobs: int | None,
         memory: int | str | None,
     ) -> None:
-        options = {"tree": tree, "raw": raw}
+        options = {"tree": tree, "raw": raw, "differing": differing}
         self._source = _core.Events(paths, _command_line([], options)[:-1])
         self._running = _command_line([], {"jobs": jobs, "memory": memory})[:-1]
         self._paths = list(paths)
@@ -338,10 +342,11 @@ def open(
     *,
     tree: str | None = None,
     raw: bool = False,
+    differing: Differing = "refuse",
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> Events:
-    """Open a file of events of any format, or several that have the same products.
+    """Open a file of events of any format, or several behind each other.
 
     Parameters
     ----------
@@ -351,6 +356,9 @@ def open(
         Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
     raw
         Products as the bytes that are stored, not as columns.
+    differing
+        What becomes of products that not all files have in one form: ``"refuse"`` (the first is named in an error),
+        ``"leave-out"``, or ``"fill"``: events of files without them get zeros and empty lists.
     jobs
         Threads. Default: the cores that this process may use.
     memory
@@ -364,14 +372,14 @@ def open(
     Raises
     ------
     raddle.errors.InputError
-        If a file is not there, of no known format, or damaged, or lacks a product of the first.
+        If a file is not there, of no known format, or damaged, or lacks a product of the first and ``differing`` does not help.
 
     Examples
     --------
     >>> events = raddle.events.open("run1.root")  # doctest: +SKIP
     >>> muons = events.arrays("Muon_*")  # doctest: +SKIP
     """
-    return Events(_paths(paths), tree, raw, jobs, memory)
+    return Events(_paths(paths), tree, raw, differing, jobs, memory)
 
 
 def write(
@@ -482,7 +490,8 @@ def convert(
     progress
         As in `raddle.merge`.
     options
-        Other options of ``raddle events convert``, with ``_`` for ``-``: ``batch=100``, ``compat="cce"``, ``skip_bad=True``.
+        Other options of ``raddle events convert``, with ``_`` for ``-``: ``batch=100``, ``compat="cce"``, ``skip_bad=True``,
+        ``differing="fill"``.
 
     Returns
     -------

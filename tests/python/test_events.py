@@ -77,6 +77,32 @@ def test_ranges_are_those_of_slices(tree, range_):
     assert len(events.ids(start, stop)) == len(whole[start:stop])
 
 
+def test_files_whose_products_differ(tmp_path):
+    """As the trigger bits of two years do."""
+    common = {"pt": ak.Array([[1.5, 2.5], []]), "met": np.array([3.0, 4.0])}
+    paths = [tmp_path / "one.root", tmp_path / "two.root"]
+    write_root(paths[0], common | {"HLT_A": np.array([True, True]), "jets": ak.Array([[1], [2, 3]])}, False)
+    write_root(paths[1], common | {"HLT_B": np.array([True, False])}, False)
+    with pytest.raises(raddle.errors.InputError, match="two.root.*HLT_A"):
+        raddle.events.open(paths)
+    assert "HLT_A" not in raddle.events.open(paths, differing="leave-out")
+    filled = raddle.events.open(paths, differing="fill").arrays()
+    assert ak.to_list(filled["HLT_A"]) == [True, True, False, False]
+    assert ak.to_list(filled["HLT_B"]) == [False, False, True, False]
+    assert ak.to_list(filled["jets"]) == [[1], [2, 3], [], []]
+    assert ak.to_list(filled["pt"]) == 2 * [[1.5, 2.5], []]
+
+    output = tmp_path / "out.h5"
+    report = raddle.events.convert(paths, output, products=["met", "pt"], progress=False)
+    assert report.products == 2 and not report.left_out
+    with pytest.warns(UserWarning, match="is left out"):
+        report = raddle.events.convert(paths, output, force=True, differing="leave-out", progress=False)
+    left_out = {left.product: left.reason for left in report.left_out}
+    assert {"HLT_A", "HLT_B", "jets"} <= set(left_out) and "two.root" in left_out["jets"]
+    raddle.events.convert(paths, output, force=True, differing="fill", progress=False)
+    assert ak.to_list(raddle.events.open(output).arrays()) == ak.to_list(filled)
+
+
 def test_several_files_are_behind_each_other(tree, tmp_path):
     more = tmp_path / "run2.root"
     write_root(more, columns(31, seed=2), tree.stem == "ntuple")

@@ -60,6 +60,13 @@ impl Column {
         Self { buffers: form.buffers().into_iter().map(|BufferForm { kind, .. }| Buffer::new(kind)).collect() }
     }
 
+    /// A column whose entries are zeros, or empty where they may be.
+    pub(crate) fn filled(form: &Form, entries: u64) -> Self {
+        let mut buffers = Vec::new();
+        fill_buffers(form, entries, &mut buffers);
+        Self { buffers }
+    }
+
     /// A column of blobs, or of strings. `offsets` as in [`BufferKind::Offsets`].
     pub fn of_bytes(offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
         Self { buffers: vec![Buffer::Offsets(offsets), Buffer::Values(bytes)] }
@@ -143,6 +150,21 @@ impl Column {
 /// How many more there are of `len` than now when there are so many times as many.
 fn more(len: usize, factor: f64) -> usize {
     (len as f64 * (factor - 1.0)).max(0.0) as usize
+}
+
+/// Appends the buffers of so many values that are zeros or empty.
+fn fill_buffers(form: &Form, values: u64, buffers: &mut Vec<Buffer>) {
+    let offsets = || Buffer::Offsets(vec![0; values as usize + 1]);
+    match form {
+        Form::Number(number) => buffers.push(Buffer::Values(vec![0; values as usize * number.len_bytes()])),
+        Form::Regular { length, content } => fill_buffers(content, values * length, buffers),
+        Form::List(content) => {
+            buffers.push(offsets());
+            fill_buffers(content, 0, buffers);
+        }
+        Form::String | Form::Blob(_) => buffers.extend([offsets(), Buffer::Values(Vec::new())]),
+        Form::Record(fields) => fields.iter().for_each(|field| fill_buffers(&field.form, values, buffers)),
+    }
 }
 
 /// Appends to `sliced` those of `values` among the values of the next buffers.

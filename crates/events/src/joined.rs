@@ -1,26 +1,42 @@
 //! Several sources as one, the entries of each behind those of the one before.
 //!
-//! Invariant: products are found by their names; a source that lacks one, or has it in another form, is refused with its
-//! name and never shifts the others.
+//! Invariant: products are found by their names, so that a source that lacks one, or has it in another form, never shifts the
+//! others.
 
 use crate::baskets::Baskets;
-use crate::block::Block;
+use crate::block::{Block, Column};
 use crate::error::{EventsError, Place, Result};
-use crate::schema::Schema;
+use crate::schema::{Form, Product, Schema};
 use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
+
+/// What becomes of products that not all sources have in one form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Differing {
+    /// The first is refused, by name.
+    #[default]
+    Refuse,
+    /// They are left out.
+    LeaveOut,
+    /// Entries of sources without them get zeros and what is empty. Another form is refused, and so are bytes: no bytes are
+    /// no object.
+    Fill,
+}
 
 /// Sources behind each other.
 pub struct Joined {
     parts: Vec<Part>,
     schema: Schema,
+    left_out: Vec<(String, EventsError)>,
 }
 
 struct Part {
     source: Box<dyn Source>,
-    /// Number of each product of the whole in this source.
-    products: Vec<usize>,
+    /// Number of each product of the whole in this source, if it has it.
+    products: Vec<Option<usize>>,
+    /// Memory of an entry of the products that it has not.
+    filled_len_bytes: u64,
     /// Entries of this and all before.
     end: u64,
 }
@@ -31,14 +47,69 @@ impl Joined {
     /// # Errors
     /// A source lacks a product, has it in another form, or has one more.
     pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
-        let schema = sources.first().map(|source| source.schema().clone()).unwrap_or_default();
+        Self::of(sources, |_| true, Differing::Refuse)
+    }
+
+    /// Joins sources as [`Joined::new`] does, and only those of their products that are wanted, by their names.
+    ///
+    /// # Errors
+    /// As `differing` says.
+    pub fn of(sources: Vec<Box<dyn Source>>, is_wanted: impl Fn(&str) -> bool, differing: Differing) -> Result<Self> {
+        let mut schema = Schema::default();
+        let wanted = |source: &dyn Source| -> Vec<Product> {
+            source.schema().products.iter().filter(|product| is_wanted(&product.name)).cloned().collect()
+        };
+        if let Some(first) = sources.first() {
+            schema.products = wanted(first.as_ref());
+        }
+        let mut left_out: Vec<(String, EventsError)> = Vec::new();
+        let mut leave_out = |schema: &mut Schema, product: Product, error| {
+            schema.products.retain(|other| other.name != product.name);
+            if left_out.iter().all(|(name, _)| *name != product.name) {
+                left_out.push((product.name, error));
+            }
+        };
+        for source in sources.iter().skip(1) {
+            for product in schema.products.clone() {
+                match (find(&product, source.as_ref()), differing) {
+                    (Ok(_), _) => {}
+                    (Err(EventsError::NoSuch { .. }), Differing::Fill) if can_be_filled(&product.form) => {}
+                    (Err(error), Differing::LeaveOut) => leave_out(&mut schema, product, error),
+                    (Err(error), _) => return Err(error),
+                }
+            }
+            let more = wanted(source.as_ref()).into_iter().filter(|product| schema.position(&product.name).is_none());
+            for product in more.collect::<Vec<_>>() {
+                let place = source.place().branch(&product.name).into();
+                let there_is = names(&sources[0].schema().products);
+                let not_in_first = EventsError::NotInFirst { place, there_is };
+                match differing {
+                    Differing::Fill if can_be_filled(&product.form) => schema.products.push(product),
+                    Differing::LeaveOut => leave_out(&mut schema, product, not_in_first),
+                    Differing::Refuse | Differing::Fill => return Err(not_in_first),
+                }
+            }
+        }
         let (mut parts, mut end) = (Vec::with_capacity(sources.len()), 0_u64);
         for source in sources {
-            let products = match_products(&schema, source.as_ref())?;
+            let number = |product: &Product| match find(product, source.as_ref()) {
+                Ok(number) => Ok(Some(number)),
+                // Of any other source it would have been refused or left out by now.
+                Err(EventsError::NoSuch { .. }) => Ok(None),
+                Err(error) => Err(error),
+            };
+            let products = schema.products.iter().map(number).collect::<Result<Vec<_>>>()?;
+            let filled = schema.products.iter().zip(&products).filter(|(_, number)| number.is_none());
+            let filled_len_bytes = filled.map(|(product, _)| Column::filled(&product.form, 1).len_bytes() as u64).sum();
             end = end.saturating_add(source.len_entries());
-            parts.push(Part { source, products, end });
+            parts.push(Part { source, products, filled_len_bytes, end });
         }
-        Ok(Self { parts, schema })
+        Ok(Self { parts, schema, left_out })
+    }
+
+    /// Products that were left out, and why.
+    pub fn left_out(&self) -> &[(String, EventsError)] {
+        &self.left_out
     }
 
     /// The part that holds an entry, and its first entry.
@@ -46,6 +117,11 @@ impl Joined {
         let number = self.parts.partition_point(|part| part.end <= entry);
         let start = number.checked_sub(1).map_or(0, |before| self.parts[before].end);
         (number < self.parts.len()).then_some((number, start))
+    }
+
+    /// The number of a product in a part that must have it.
+    fn number_in(&self, part: &Part, product: usize) -> Result<usize> {
+        part.products[product].map_or_else(|| find(&self.schema.products[product], part.source.as_ref()), Ok)
     }
 
     /// Calls `part` with each part that has some of `entries`, and with the entries in it.
@@ -65,31 +141,32 @@ impl Joined {
     }
 }
 
-/// The number of each product of `schema` in `source`.
-fn match_products(schema: &Schema, source: &dyn Source) -> Result<Vec<usize>> {
-    let own = source.schema();
-    let names = |schema: &Schema| schema.products.iter().map(|product| product.name.clone()).collect();
-    let mut products = Vec::with_capacity(schema.products.len());
-    for product in &schema.products {
-        let Some(number) = own.position(&product.name) else {
-            let place = source.place().branch(&product.name);
-            return Err(EventsError::NoSuch { place: place.into(), kind: "product", there_is: names(own) });
-        };
-        let form = &own.products[number].form;
-        if *form != product.form {
-            return Err(EventsError::FormDiffers {
-                place: source.place().branch(&product.name).into(),
-                got: form.to_string(),
-                expected: product.form.to_string(),
-            });
-        }
-        products.push(number);
+fn can_be_filled(form: &Form) -> bool {
+    match form {
+        Form::Blob(_) => false,
+        Form::Number(_) | Form::String => true,
+        Form::Regular { content, .. } | Form::List(content) => can_be_filled(content),
+        Form::Record(fields) => fields.iter().all(|field| can_be_filled(&field.form)),
     }
-    match own.products.iter().find(|product| schema.position(&product.name).is_none()) {
-        None => Ok(products),
-        Some(more) => {
-            let place = source.place().branch(&more.name);
-            Err(EventsError::NotInFirst { place: place.into(), there_is: names(schema) })
+}
+
+fn names(products: &[Product]) -> Vec<String> {
+    products.iter().map(|product| product.name.clone()).collect()
+}
+
+/// The number in `source` of a product of this name and form.
+fn find(product: &Product, source: &dyn Source) -> Result<usize> {
+    let own = source.schema();
+    let place = || source.place().branch(&product.name).into();
+    let Some(number) = own.position(&product.name) else {
+        return Err(EventsError::NoSuch { place: place(), kind: "product", there_is: names(&own.products) });
+    };
+    let form = &own.products[number].form;
+    match *form == product.form {
+        true => Ok(number),
+        false => {
+            let (got, expected) = (form.to_string(), product.form.to_string());
+            Err(EventsError::FormDiffers { place: place(), got, expected })
         }
     }
 }
@@ -117,7 +194,9 @@ impl Source for Joined {
     fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
         let mut len_bytes = 0_u64;
         let _ = self.each_part(entries, |number, entries| -> Result<(), std::convert::Infallible> {
-            len_bytes = len_bytes.saturating_add(self.parts[number].source.unit_len_bytes(entries));
+            let Part { source, filled_len_bytes, .. } = &self.parts[number];
+            let filled = filled_len_bytes.saturating_mul(entries.end - entries.start);
+            len_bytes = len_bytes.saturating_add(source.unit_len_bytes(entries)).saturating_add(filled);
             Ok(())
         });
         len_bytes
@@ -135,7 +214,8 @@ impl Source for Joined {
         check_products(&self.place(), &[product], &self.schema)?;
         let (mut ends, mut start) = (Vec::new(), 0);
         for part in &self.parts {
-            ends.extend(part.source.basket_ends(part.products[product])?.into_iter().map(|end| start + end));
+            let number = self.number_in(part, product)?;
+            ends.extend(part.source.basket_ends(number)?.into_iter().map(|end| start + end));
             start = part.end;
         }
         Ok(ends)
@@ -145,7 +225,7 @@ impl Source for Joined {
         check_products(&self.place(), &[product], &self.schema)?;
         let (mut read, mut first, mut start) = (Baskets::default(), 0, 0);
         for part in &self.parts {
-            let number = part.products[product];
+            let number = self.number_in(part, product)?;
             let end = first + part.source.basket_ends(number)?.len();
             let of_part = baskets.start.clamp(first, end) - first..baskets.end.clamp(first, end) - first;
             if !of_part.is_empty() {
@@ -177,7 +257,7 @@ impl JoinedReader<'_> {
         let mut reader = match self.open.take() {
             Some((open, reader)) if open == number => reader,
             _ => {
-                let products: Vec<usize> = self.products.iter().map(|&product| part.products[product]).collect();
+                let products: Vec<usize> = self.products.iter().filter_map(|&product| part.products[product]).collect();
                 let mut reader = part.source.reader(&products)?;
                 if !self.with_ids {
                     reader.leave_out_ids();
@@ -185,8 +265,13 @@ impl JoinedReader<'_> {
                 reader
             }
         };
-        let block = reader.read(entries)?;
+        let mut block = reader.read(entries)?;
         self.open = Some((number, reader));
+        let missing = self.products.iter().enumerate().filter(|(_, product)| part.products[**product].is_none());
+        for (column, &product) in missing {
+            let form = &self.source.schema.products[product].form;
+            block.columns.insert(column, Column::filled(form, block.len_entries()));
+        }
         Ok(block)
     }
 }

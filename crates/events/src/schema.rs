@@ -23,21 +23,40 @@ impl Schema {
     /// # Errors
     /// A glob that is none.
     pub fn matching(&self, globs: &[String]) -> Result<Vec<usize>, globset::Error> {
-        if globs.is_empty() {
-            return Ok((0..self.products.len()).collect());
-        }
-        let mut set = globset::GlobSetBuilder::new();
-        for glob in globs {
-            set.add(globset::Glob::new(glob)?);
-        }
-        let set = set.build()?;
+        let globs = ProductGlobs::new(globs)?;
         let products = self.products.iter().enumerate();
-        Ok(products.filter(|(_, product)| set.is_match(&product.name)).map(|(number, _)| number).collect())
+        Ok(products.filter(|(_, product)| globs.is_match(&product.name)).map(|(number, _)| number).collect())
     }
 
     /// The products with these numbers, in their order. Numbers beyond the schema are left out.
     pub fn select(&self, products: &[usize]) -> Self {
         Self { products: products.iter().filter_map(|&number| self.products.get(number)).cloned().collect() }
+    }
+}
+
+/// Patterns of products' names.
+#[derive(Debug, Clone)]
+pub struct ProductGlobs(Option<globset::GlobSet>);
+
+impl ProductGlobs {
+    /// Patterns; none match all names.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub fn new(globs: &[String]) -> Result<Self, globset::Error> {
+        if globs.is_empty() {
+            return Ok(Self(None));
+        }
+        let mut set = globset::GlobSetBuilder::new();
+        for glob in globs {
+            set.add(globset::Glob::new(glob)?);
+        }
+        set.build().map(Some).map(Self)
+    }
+
+    /// Whether one of them matches.
+    pub fn is_match(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|set| set.is_match(name))
     }
 }
 

@@ -14,7 +14,10 @@ use raddle_events::hdf5::{
 use raddle_events::open::{OpenOptions, open};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
-use raddle_events::{ConvertOptions, Decoded, EventsError, Joined, Schema, Serialization, Source};
+use raddle_events::{
+    Block, Buffer, Column, ConvertOptions, Decoded, Differing, EventsError, Field, Form, Held, Joined, Number, Product,
+    Schema, Serialization, Source,
+};
 use ranks::run_among;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -278,6 +281,74 @@ fn sources_are_joined_in_their_order() {
     assert!(matches!(Joined::new(vec![part("c", 2), other]), Err(EventsError::FormDiffers { .. })));
     let more: Box<dyn Source> = Box::new(random(3));
     assert!(matches!(Joined::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
+}
+
+/// Two events of these columns.
+fn held(columns: &[(&str, Form, Vec<Buffer>)]) -> Box<dyn Source> {
+    let product = |(name, form, _): &(&str, Form, Vec<Buffer>)| Product {
+        name: (*name).to_owned(),
+        class: String::new(),
+        form: form.clone(),
+    };
+    let schema = Schema { products: columns.iter().map(product).collect() };
+    let columns = columns.iter().map(|(_, _, buffers)| Column { buffers: buffers.clone() }).collect();
+    Box::new(Held::new(schema, Block { entries: 0..2, ids: Vec::new(), columns }).unwrap())
+}
+
+#[test]
+fn products_that_differ_are_refused_left_out_or_filled() {
+    let number = |name: &'static str| (name, Form::Number(Number::Int16), vec![Buffer::Values(vec![1, 0, 2, 0])]);
+    let list = |name: &'static str| {
+        let record = Form::Record(vec![
+            Field { name: "px".to_owned(), form: Form::Number(Number::Int8) },
+            Field { name: "text".to_owned(), form: Form::String },
+        ]);
+        let buffers = vec![
+            Buffer::Offsets(vec![0, 1, 1]),
+            Buffer::Values(vec![5]),
+            Buffer::Offsets(vec![0, 2]),
+            Buffer::Values(b"ab".to_vec()),
+        ];
+        (name, Form::list(record), buffers)
+    };
+    let float = |name: &'static str| (name, Form::Number(Number::Float32), vec![Buffer::Values(vec![0; 8])]);
+    let join = |wanted: &[&str], differing| {
+        let sources = vec![
+            held(&[number("a"), list("only-first"), number("form")]),
+            held(&[number("only-second"), float("form"), number("a")]),
+        ];
+        Joined::of(sources, |name| wanted.contains(&name), differing)
+    };
+    let names = |joined: &Joined| -> Vec<String> {
+        joined.schema().products.iter().map(|product| product.name.clone()).collect()
+    };
+    let all = ["a", "only-first", "only-second", "form"];
+    assert!(matches!(join(&all, Differing::Refuse), Err(EventsError::NoSuch { .. })));
+    assert!(matches!(join(&["a", "form"], Differing::Refuse), Err(EventsError::FormDiffers { .. })));
+    assert!(matches!(join(&["a", "only-second"], Differing::Refuse), Err(EventsError::NotInFirst { .. })));
+    assert!(matches!(join(&all, Differing::Fill), Err(EventsError::FormDiffers { .. })));
+    // What is not wanted may differ.
+    assert_eq!(names(&join(&["a"], Differing::Refuse).unwrap()), ["a"]);
+    let left = join(&all, Differing::LeaveOut).unwrap();
+    assert_eq!(names(&left), ["a"]);
+    let left_out: Vec<&str> = left.left_out().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(left_out, ["only-first", "form", "only-second"]);
+    let filled = join(&all[..3], Differing::Fill).unwrap();
+    assert_eq!((names(&filled), filled.left_out().len()), (all[..3].iter().map(|&name| name.to_owned()).collect(), 0));
+    let block = filled.reader(&[2, 1, 0]).unwrap().read(1..3).unwrap();
+    block.check(&filled.schema().select(&[2, 1, 0])).unwrap();
+    let values = |bytes: &[u8]| Buffer::Values(bytes.to_vec());
+    assert_eq!(block.columns[0].buffers, [values(&[0, 0, 1, 0])]);
+    assert_eq!(
+        block.columns[1].buffers,
+        [Buffer::Offsets(vec![0, 0, 0]), values(&[]), Buffer::Offsets(vec![0]), values(&[])]
+    );
+    assert_eq!(block.columns[2].buffers, [values(&[2, 0, 1, 0])]);
+    round_trip(&filled, Layout::Columns, &chunks_of(64));
+    // No bytes are no object.
+    let blobs: Box<dyn Source> = Box::new(TestProducts::new(3, Some(Serialization::Root)));
+    let refused = Joined::of(vec![held(&[number("a")]), blobs], |_| true, Differing::Fill);
+    assert!(matches!(refused, Err(EventsError::NotInFirst { .. })));
 }
 
 #[test]

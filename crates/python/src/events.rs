@@ -127,7 +127,7 @@ impl Events {
     fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
         let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_failure(py, &failure))?;
         let opened = detached(py, || open_all(&paths, &selection, &layout))?;
-        opened.map(|source| Self { source }).map_err(|error| errors::of_events(py, &error))
+        opened.map(|(source, _)| Self { source }).map_err(|error| errors::of_events(py, &error))
     }
 
     /// What it holds, as JSON.

@@ -5,6 +5,7 @@ use super::profile::ProfileChoice;
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
 use raddle_codec::Effort;
+use raddle_events::Differing;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
 use raddle_tune::knob::{Knob, Value};
@@ -28,6 +29,31 @@ pub struct SelectionArgs {
     /// Products as the bytes that are stored, not as columns
     #[arg(long)]
     pub raw: bool,
+
+    /// What becomes of products that not all inputs have, or not in one form
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub differing: DifferingProducts,
+}
+
+/// What becomes of products that not all inputs have in one form, on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DifferingProducts {
+    /// The first is named, and nothing written
+    Refuse,
+    /// They are left out; the run then ends with exit code 4
+    LeaveOut,
+    /// Events of inputs without them get zeros and empty lists
+    Fill,
+}
+
+impl From<DifferingProducts> for Differing {
+    fn from(what: DifferingProducts) -> Self {
+        match what {
+            DifferingProducts::Refuse => Self::Refuse,
+            DifferingProducts::LeaveOut => Self::LeaveOut,
+            DifferingProducts::Fill => Self::Fill,
+        }
+    }
 }
 
 /// A layout on the command line.

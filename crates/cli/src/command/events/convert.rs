@@ -105,21 +105,22 @@ impl ConvertArgs {
         let failed = |error| Failure::of_events(&error, Some(output));
         let opened = check_output(output, inputs, *force)
             .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
-            .and_then(|source| chosen(source.as_ref(), &selection.products).map(|products| (source, products)));
-        let (source, products) = agreed(ranks, "open the inputs", opened)?;
+            .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products)?, source, lacking)));
+        let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
+        tell(&lacking, watch);
         let mut options = convert_options(running, cores);
         options.entries.clone_from(entries);
-        let left_out = match self.skip_bad {
+        let bad = match self.skip_bad {
             true => self.bad_products(source.as_ref(), &products, &options, watch, ranks)?,
             false => Vec::new(),
         };
         let is_good = |product: &usize| {
             let name = &source.schema().products[*product].name;
-            !left_out.iter().any(|left| left.product == *name)
+            !bad.iter().any(|left| left.product == *name)
         };
         options.products = Some(products.into_iter().filter(is_good).collect());
         let mut written = write(source.as_ref(), output, *force, layout, options, watch, ranks)?;
-        written.left_out = left_out;
+        written.left_out = [lacking, bad].concat();
         Ok(written)
     }
 
@@ -148,10 +149,15 @@ impl ConvertArgs {
         let mut all: Vec<LeftOut> =
             told.iter().flat_map(|text| serde_json::from_slice::<Vec<_>>(text).unwrap_or_default()).collect();
         all.sort_by_key(|left| source.schema().position(&left.product));
-        for LeftOut { product, reason } in &all {
-            let text = format!("{} is left out: {reason}", shown(product));
-            watch.observer.event(&Event::Message { severity: Severity::Warning, text });
-        }
+        tell(&all, watch);
         Ok(all)
+    }
+}
+
+/// Warns of what is left out.
+fn tell(left_out: &[LeftOut], watch: &Watch<'_>) {
+    for LeftOut { product, reason } in left_out {
+        let text = format!("{} is left out: {reason}", shown(product));
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
 }

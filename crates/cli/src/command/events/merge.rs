@@ -1,6 +1,6 @@
 //! `raddle events merge`: files of one layout, one behind the other.
 
-use super::output::{Written, check_output, convert_options, joined, write};
+use super::output::{Written, check_output, convert_options, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use raddle_core::communicator::Communicator;
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsCodec, PdsSource};
-use raddle_events::{ConvertOptions, Converted, EventsError, Source, convert_among};
+use raddle_events::{ConvertOptions, Converted, EventsError, Joined, Source, convert_among};
 use raddle_merge::options::Watch;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -103,8 +103,8 @@ impl MergeArgs {
             Inputs::Stored(stored) => merging.copy_stored(&stored, self.chunk).map(Some),
             Inputs::Hdf5(layout, sources) => {
                 let layout = layout_of(layout, sources[0].len_entries(), self);
-                let source = agreed(ranks, "join the inputs", joined(sources).map_err(failed))?;
-                write(source.as_ref(), output, *force, &layout, merging.convert, watch, ranks).map(Some)
+                let source = agreed(ranks, "join the inputs", Joined::new(sources).map_err(failed))?;
+                write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
             Inputs::Root => {
                 let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));

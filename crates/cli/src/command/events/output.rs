@@ -10,7 +10,8 @@ use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
 use raddle_events::{
-    ConvertOptions, Converted, Decoded, EventsError, Joined, Schema, Serialization, Serialized, Source, convert_among,
+    ConvertOptions, Converted, Decoded, EventsError, Joined, ProductGlobs, Schema, Serialization, Serialized, Source,
+    convert_among,
 };
 use raddle_merge::options::Watch;
 use serde::{Deserialize, Serialize};
@@ -50,18 +51,37 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// Opens inputs as one source, products in the form that the layout takes.
+/// Opens inputs as one source, products in the form that the layout takes; with the products that are left out because not all
+/// inputs have them.
 pub fn open_all(
     inputs: &[PathBuf],
     selection: &SelectionArgs,
     layout: &EventLayoutArgs,
-) -> Result<Box<dyn Source>, EventsError> {
+) -> Result<(Box<dyn Source>, Vec<LeftOut>), EventsError> {
     let is_columns = layout.layout == EventLayout::Columns;
     let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
-    let source = joined(inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?)?;
+    let mut sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
+    if sources.len() == 1 {
+        return Ok((as_taken(sources.remove(0), selection, layout), Vec::new()));
+    }
+    // Patterns that are none, or match nothing, are told of when products are chosen.
+    let globs = ProductGlobs::new(&selection.products).ok().filter(|globs| {
+        sources.iter().flat_map(|source| &source.schema().products).any(|product| globs.is_match(&product.name))
+    });
+    let is_wanted = |name: &str| globs.as_ref().is_none_or(|globs| globs.is_match(name));
+    let joined = Joined::of(sources, is_wanted, selection.differing.into())?;
+    let left_out =
+        |(product, error): &(String, EventsError)| LeftOut { product: product.clone(), reason: error.to_string() };
+    let left_out = joined.left_out().iter().map(left_out).collect();
+    Ok((as_taken(Box::new(joined), selection, layout), left_out))
+}
+
+/// A source whose products have the form that the layout takes.
+fn as_taken(source: Box<dyn Source>, selection: &SelectionArgs, layout: &EventLayoutArgs) -> Box<dyn Source> {
+    let is_columns = layout.layout == EventLayout::Columns;
     if is_columns {
-        return Ok(if selection.raw { source } else { Box::new(Decoded::new(source)) });
+        return if selection.raw { source } else { Box::new(Decoded::new(source)) };
     }
     let wanted = match layout.serialize {
         Some(Wanted::Root) => Some(Serialization::Root),
@@ -73,18 +93,10 @@ pub fn open_all(
         }
         None => None,
     };
-    Ok(match wanted {
+    match wanted {
         Some(wanted) => Box::new(Serialized::new(source, wanted)),
         None => source,
-    })
-}
-
-/// Sources as one.
-pub fn joined(mut sources: Vec<Box<dyn Source>>) -> Result<Box<dyn Source>, EventsError> {
-    Ok(match sources.len() {
-        1 => sources.remove(0),
-        _ => Box::new(Joined::new(sources)?),
-    })
+    }
 }
 
 fn has_baskets(schema: &Schema) -> bool {
