@@ -70,16 +70,18 @@ impl Joined {
             }
         };
         for source in sources.iter().skip(1) {
-            for product in schema.products.clone() {
-                match (find(&product, source.as_ref()), differing) {
+            for (number, product) in schema.products.clone().into_iter().enumerate() {
+                match (find(&product, number, source.as_ref()), differing) {
                     (Ok(_), _) => {}
                     (Err(EventsError::NoSuch { .. }), Differing::Fill) if can_be_filled(&product.form) => {}
                     (Err(error), Differing::LeaveOut) => leave_out(&mut schema, product, error),
                     (Err(error), _) => return Err(error),
                 }
             }
-            let more = wanted(source.as_ref()).into_iter().filter(|product| schema.position(&product.name).is_none());
-            for product in more.collect::<Vec<_>>() {
+            for (number, product) in wanted(source.as_ref()).into_iter().enumerate() {
+                if schema.position_near(&product.name, number).is_some() {
+                    continue;
+                }
                 let place = source.place().branch(&product.name).into();
                 let there_is = names(&sources[0].schema().products);
                 let not_in_first = EventsError::NotInFirst { place, there_is };
@@ -92,13 +94,13 @@ impl Joined {
         }
         let (mut parts, mut end) = (Vec::with_capacity(sources.len()), 0_u64);
         for source in sources {
-            let number = |product: &Product| match find(product, source.as_ref()) {
+            let number = |(number, product): (usize, &Product)| match find(product, number, source.as_ref()) {
                 Ok(number) => Ok(Some(number)),
                 // Of any other source it would have been refused or left out by now.
                 Err(EventsError::NoSuch { .. }) => Ok(None),
                 Err(error) => Err(error),
             };
-            let products = schema.products.iter().map(number).collect::<Result<Vec<_>>>()?;
+            let products = schema.products.iter().enumerate().map(number).collect::<Result<Vec<_>>>()?;
             let filled = schema.products.iter().zip(&products).filter(|(_, number)| number.is_none());
             let filled_len_bytes = filled.map(|(product, _)| Column::filled(&product.form, 1).len_bytes() as u64).sum();
             end = end.saturating_add(source.len_entries());
@@ -121,7 +123,8 @@ impl Joined {
 
     /// The number of a product in a part that must have it.
     fn number_in(&self, part: &Part, product: usize) -> Result<usize> {
-        part.products[product].map_or_else(|| find(&self.schema.products[product], part.source.as_ref()), Ok)
+        let source = part.source.as_ref();
+        part.products[product].map_or_else(|| find(&self.schema.products[product], product, source), Ok)
     }
 
     /// Calls `part` with each part that has some of `entries`, and with the entries in it.
@@ -154,11 +157,11 @@ fn names(products: &[Product]) -> Vec<String> {
     products.iter().map(|product| product.name.clone()).collect()
 }
 
-/// The number in `source` of a product of this name and form.
-fn find(product: &Product, source: &dyn Source) -> Result<usize> {
+/// The number in `source` of a product of this name and form; `likely` in files that are alike.
+fn find(product: &Product, likely: usize, source: &dyn Source) -> Result<usize> {
     let own = source.schema();
     let place = || source.place().branch(&product.name).into();
-    let Some(number) = own.position(&product.name) else {
+    let Some(number) = own.position_near(&product.name, likely) else {
         return Err(EventsError::NoSuch { place: place(), kind: "product", there_is: names(&own.products) });
     };
     let form = &own.products[number].form;

@@ -28,6 +28,12 @@ impl Schema {
         Ok(products.filter(|(_, product)| globs.is_match(&product.name)).map(|(number, _)| number).collect())
     }
 
+    /// The number of the product `name`, looked for at `likely` first: files of one kind have their products in one order.
+    pub(crate) fn position_near(&self, name: &str, likely: usize) -> Option<usize> {
+        let is_there = self.products.get(likely).is_some_and(|product| product.name == name);
+        if is_there { Some(likely) } else { self.position(name) }
+    }
+
     /// The products with these numbers, in their order. Numbers beyond the schema are left out.
     pub fn select(&self, products: &[usize]) -> Self {
         Self { products: products.iter().filter_map(|&number| self.products.get(number)).cloned().collect() }
