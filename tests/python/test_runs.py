@@ -179,9 +179,10 @@ def test_ctrl_c_stops_a_merge(tmp_path, environment):
     for number in range(4):
         with h5py.File(tmp_path / f"in{number}.h5", "w") as file:
             for name in "ab":
-                values = random.normal(size=200_000)
-                file.create_dataset(name, data=values, chunks=(512,), compression="gzip", compression_opts=1)
-    call = f"merge({str(tmp_path / 'in*.h5')!r}, {str(tmp_path / 'out.h5')!r}, compress='small'"
+                values = random.normal(size=500_000)
+                file.create_dataset(name, data=values, chunks=(8192,), compression="gzip", compression_opts=1)
+    # On one core, so that it takes several times as long as it takes to look at signals, however fast the machine is.
+    call = f"merge({str(tmp_path / 'in*.h5')!r}, {str(tmp_path / 'out.h5')!r}, compress='small', jobs=1"
     code = INTERRUPTED.format(call=call)
     finished = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -191,7 +192,7 @@ def test_ctrl_c_stops_a_merge(tmp_path, environment):
     # The same call goes on where that one stopped, and to the end.
     raddle.merge(str(tmp_path / "in*.h5"), tmp_path / "out.h5", compress="small", progress=False)
     with h5py.File(tmp_path / "out.h5") as file:
-        assert file["a"].shape == (800_000,)
+        assert file["a"].shape == (2_000_000,)
 
 
 def test_ctrl_c_stops_a_read(tmp_path, environment):
