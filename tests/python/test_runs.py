@@ -216,6 +216,21 @@ except KeyboardInterrupt:
     assert finished.stdout == "interrupted True\n", finished.stderr
 
 
+def test_a_file_that_is_not_there_is_not_found(runs, tmp_path):
+    missing = str(tmp_path / "none.h5")
+    for call in (
+        lambda: raddle.merge([missing], tmp_path / "out.h5"),
+        lambda: raddle.plan([*runs, missing]),
+        lambda: raddle.append(missing, runs),
+        lambda: raddle.verify(missing),
+        lambda: raddle.verify(missing, runs),
+    ):
+        with pytest.raises(FileNotFoundError, match="none.h5") as missed:
+            call()
+        assert missed.value.errno == 2 and missed.value.exit_code == 3
+        assert missed.value.hint is None, "it is no input to copy again or to leave out"
+
+
 def test_every_kind_of_error_has_a_class():
     for kind, made in errors._CLASSES.items():
         error = errors._make(kind, 9, "what happened", "a table\n", "do this", None)

@@ -23,6 +23,8 @@ pub struct Failure {
     pub exit: Exit,
     /// Whether it only says that another rank failed.
     pub is_echo: bool,
+    /// Number of the operating system's error, where that is all that is wrong.
+    pub errno: Option<i32>,
     what: String,
     details: Option<String>,
     hint: Option<String>,
@@ -39,7 +41,7 @@ impl Failure {
             what.truncate(end);
             what.push('…');
         }
-        Self { exit, is_echo: false, what, details: None, hint: None }
+        Self { exit, is_echo: false, errno: None, what, details: None, hint: None }
     }
 
     /// The command line makes no sense.
@@ -51,6 +53,13 @@ impl Failure {
     #[must_use]
     pub fn echo(mut self) -> Self {
         self.is_echo = true;
+        self
+    }
+
+    /// The same failure with the number of the operating system's error that it comes from, if it does.
+    #[must_use]
+    fn caused_by(mut self, errno: Option<i32>) -> Self {
+        self.errno = errno;
         self
     }
 
@@ -123,13 +132,14 @@ impl Failure {
             MergeError::BadInputs { bad } => {
                 let count = quantity::count(bad.len() as u64);
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
-                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(
-                    if bad.iter().all(|bad| bad.error.is_unsupported()) {
-                        "rewrite the files without what is not supported, or leave them out with --skip-bad"
-                    } else {
-                        "copy the files again from where they came from, or leave them out with --skip-bad"
-                    },
-                )
+                let first = bad.first().and_then(|bad| errno_of(&bad.error));
+                let errno = first.filter(|&errno| bad.iter().all(|bad| errno_of(&bad.error) == Some(errno)));
+                let hint = if bad.iter().all(|bad| bad.error.is_unsupported()) {
+                    "rewrite the files without what is not supported, or leave them out with --skip-bad"
+                } else {
+                    "copy the files again from where they came from, or leave them out with --skip-bad"
+                };
+                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(hint).caused_by(errno)
             }
             MergeError::SortKeys { missing } => {
                 let count = quantity::count(missing.len() as u64);
@@ -158,6 +168,8 @@ impl Failure {
                     .hint("leave them out, or append their rows once more with --again")
             }
             error if error.is_echo() => failure.echo(),
+            MergeError::Input { source, .. } => failure.caused_by(source.raw_os_error()),
+            MergeError::Hdf5(source) => failure.caused_by(errno_of(source)),
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
@@ -226,6 +238,8 @@ impl Failure {
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
                 Self::new(failure.exit, &what).hint("raise --memory, or use fewer --jobs or smaller chunks (--chunk)")
             }
+            EventsError::Io { source, .. } => failure.caused_by(source.raw_os_error()),
+            EventsError::Hdf5(source) => failure.caused_by(errno_of(source)),
             EventsError::Form { .. } => failure
                 .hint("choose products that it can hold with --products, or write columns, which hold everything"),
             EventsError::MixedSerialization { .. } => failure.hint("serialise all products alike with --serialize"),
@@ -269,7 +283,7 @@ impl Failure {
 
     /// An HDF5 file could not be read.
     pub fn of_input(error: &Hdf5Error) -> Self {
-        Self::new(exit_of_hdf5(error, None), &error.to_string())
+        Self::new(exit_of_hdf5(error, None), &error.to_string()).caused_by(errno_of(error))
     }
 
     /// The message, in lines for the terminal: `error: ...`, details, advice. Empty for a failure that needs no words.
@@ -359,6 +373,15 @@ fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exit {
             Exit::Output
         }
         _ => Exit::InputRefused,
+    }
+}
+
+/// Number of the operating system's error that one of the HDF5 layer comes from.
+fn errno_of(error: &Hdf5Error) -> Option<i32> {
+    match error {
+        Hdf5Error::InObject { source, .. } => errno_of(source),
+        Hdf5Error::Io { source, .. } => source.raw_os_error(),
+        _ => None,
     }
 }
 

@@ -67,7 +67,7 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
     let expected = plan(inputs, &with_made(output, options)?, watch)?;
-    let found = plan(&[output.to_path_buf()], &as_it_is(options), watch)?;
+    let found = plan_file(output, Selection::default(), options, watch)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
@@ -102,9 +102,15 @@ fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..options.clone() })
 }
 
-/// Options under which the plan of one file is that file.
-pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
-    MergeOptions {
+/// The plan of one file as it is, of the objects that are selected. A file that cannot be read is told as that, not as one among
+/// inputs.
+pub(crate) fn plan_file(
+    path: &Path,
+    selection: Selection,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
+    let as_it_is = MergeOptions {
         layout: LayoutPolicy::Keep,
         compress: Compress::Balanced,
         chunk: None,
@@ -113,9 +119,13 @@ pub(crate) fn as_it_is(options: &MergeOptions) -> MergeOptions {
         made: Vec::new(),
         extendible: false,
         link: Link::No,
-        selection: Selection::default(),
+        selection,
         ..options.clone()
-    }
+    };
+    plan(&[path.to_path_buf()], &as_it_is, watch).map_err(|error| match error {
+        MergeError::BadInputs { mut bad } if bad.len() == 1 => MergeError::Hdf5(bad.swap_remove(0).error),
+        error => error,
+    })
 }
 
 struct Comparison<'p> {

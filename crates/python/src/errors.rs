@@ -55,6 +55,7 @@ pub fn usage(py: Python<'_>, message: &str) -> PyErr {
 pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let kind = match failure.exit {
         _ if failure.is_echo => "rank_failed",
+        Exit::InputRefused if failure.errno.is_some() => "io",
         Exit::Usage => "usage",
         Exit::InputRefused | Exit::InputsSkipped => "input_refused",
         Exit::Output => "output",
@@ -64,32 +65,30 @@ pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
         Exit::Interrupted | Exit::Announced | Exit::Terminated => "interrupted",
         _ => "internal",
     };
-    let (details, hint) = failure.explanation();
-    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
-    make(py, Parts { kind, exit_code: failure.exit.code(), message: failure.message(), details, hint, errno: None })
+    of_kind(py, kind, failure)
 }
 
 /// A file that could not be read.
 pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
-    let failure = Failure::of_input(error);
-    let (kind, errno) = kind_of_hdf5(error);
-    let (details, hint) = failure.explanation();
-    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
-    make(py, Parts { kind, exit_code: failure.exit.code(), message: failure.message(), details, hint, errno })
+    of_kind(py, kind_of_hdf5(error), &Failure::of_input(error))
 }
 
 /// A file of events that could not be opened.
 pub fn of_events(py: Python<'_>, error: &EventsError) -> PyErr {
-    let failure = Failure::of_events(error, None);
-    let EventsError::Io { source, .. } = error else { return of_failure(py, &failure) };
-    let (exit_code, message, errno) = (failure.exit.code(), failure.message(), source.raw_os_error());
-    make(py, Parts { kind: "io", exit_code, message, details: None, hint: None, errno })
+    of_failure(py, &Failure::of_events(error, None))
 }
 
-fn kind_of_hdf5(error: &Hdf5Error) -> (&'static str, Option<i32>) {
-    let kind = match error {
-        Hdf5Error::InObject { source, .. } => return kind_of_hdf5(source),
-        Hdf5Error::Io { source, .. } => return ("io", source.raw_os_error()),
+fn of_kind(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
+    let (details, hint) = failure.explanation();
+    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
+    let (exit_code, message, errno) = (failure.exit.code(), failure.message(), failure.errno);
+    make(py, Parts { kind, exit_code, message, details, hint, errno })
+}
+
+fn kind_of_hdf5(error: &Hdf5Error) -> &'static str {
+    match error {
+        Hdf5Error::InObject { source, .. } => kind_of_hdf5(source),
+        Hdf5Error::Io { .. } => "io",
         Hdf5Error::NotHdf5 { .. } => "not_hdf5",
         Hdf5Error::Truncated { .. } => "truncated",
         Hdf5Error::InUse { .. } => "in_use",
@@ -99,6 +98,5 @@ fn kind_of_hdf5(error: &Hdf5Error) -> (&'static str, Option<i32>) {
         Hdf5Error::Changed { .. } => "changed",
         Hdf5Error::BoxOutside { .. } => "internal",
         _ => "library",
-    };
-    (kind, None)
+    }
 }

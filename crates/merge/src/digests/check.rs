@@ -9,10 +9,11 @@ use crate::digests::structure::structure_digests;
 use crate::error::{MergeError, Result};
 use crate::links::Link;
 use crate::options::{MergeOptions, Watch};
-use crate::plan::{MergePlan, Route, plan};
+use crate::plan::{MergePlan, Route};
 use crate::schema::{Role, display_path};
+use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use crate::verify::{Mismatch, VerifyReport, as_it_is};
+use crate::verify::{Mismatch, VerifyReport, plan_file};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
@@ -49,7 +50,7 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
         }
         Err(error) => return Err(error),
     };
-    let found = plan(&[path.to_path_buf()], &as_it_is(options), watch)?;
+    let found = plan_file(path, Selection::default(), options, watch)?;
     let total_bytes = Some(found.logical_len_bytes());
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);

@@ -4,10 +4,11 @@
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::{MergeOptions, Watch};
-use crate::plan::{MergePlan, plan};
+use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path};
+use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use crate::verify::as_it_is;
+use crate::verify::plan_file;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct Disorder {
 /// A file that cannot be read, or has no such dataset. Disorder is not an error but part of the report.
 pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<KeysReport> {
     let started = std::time::Instant::now();
-    let found = plan(&[path.to_path_buf()], &as_it_is(options), watch)?;
+    let found = plan_file(path, Selection::default(), options, watch)?;
     let name = key.rsplit('/').next().unwrap_or(key).as_bytes();
     let mut keys: Vec<ColumnIndex> = Vec::new();
     let mut own = None;

@@ -29,11 +29,11 @@ use super::last_name;
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
 use crate::options::{MergeOptions, Watch};
-use crate::plan::{MergePlan, plan};
+use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use crate::verify::as_it_is;
+use crate::verify::plan_file;
 use raddle_core::progress::Stage;
 use raddle_core::report::StageTable;
 use raddle_hdf5::model::Layout;
@@ -137,7 +137,7 @@ impl KeyedFile {
         let named = name.strip_suffix(".seq").unwrap_or(&name);
         let endings = [".seq", ".offsets"].map(|ending| globset::escape(&format!("{named}{ending}")));
         let selection = Selection::new(&endings, &[], &[])?;
-        let found = plan(&[path.to_path_buf()], &MergeOptions { selection, ..as_it_is(options) }, watch)?;
+        let found = plan_file(path, selection, options, watch)?;
         let mut own = None;
         let mut tables = BTreeMap::new();
         for entry in &found.schema.entries {
