@@ -46,7 +46,7 @@ fn descriptor_limit() -> usize {
 }
 
 /// The fill value of a column as bytes of one element.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillPattern {
     /// One element.
     pub pattern: Vec<u8>,

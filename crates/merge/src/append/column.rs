@@ -94,7 +94,8 @@ impl Planner<'_> {
             let is_moved = self.verbatim_chunk(column, unknown.is_some()).is_some();
             if let (Some(error), false) = (unknown, is_moved) {
                 return refuse(format!(
-                    "{error}, and its chunks cannot be moved as stored because they do not meet the rows that are there"
+                    "{error}, and its chunks cannot be moved as stored because they do not meet the rows that are there, \
+                     or have another fill value"
                 ));
             }
             growth.first_row = first_row;

@@ -10,6 +10,7 @@ use crate::layout::{LayoutPolicy, Shape, chunk_shape};
 use crate::links::{Link, can_be_virtual};
 use crate::options::{Compress, MergeOptions};
 use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
+use crate::values::FillPattern;
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
@@ -94,8 +95,8 @@ impl Planner<'_> {
             (Storage::Chunked(chunk), route)
         } else if let Some(error) = unknown {
             return Err(refuse(format!(
-                "{error}, and its chunks cannot be moved as stored because they do not meet the rows of the inputs; \
-                 rewrite the inputs without this filter (h5repack -f {path}:NONE)",
+                "{error}, and its chunks cannot be moved as stored because they do not meet the rows of the inputs, or these \
+                 have other fill values; rewrite the inputs without this filter (h5repack -f {path}:NONE)",
                 path = display_path(path)
             )));
         } else {
@@ -134,7 +135,9 @@ impl Planner<'_> {
                 }
                 _ => false,
             };
-            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable
+            // A chunk that is not stored means the fill value, of which the output has one.
+            let same_fill = FillPattern::of(template) == FillPattern::of(model);
+            chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable && same_fill
         });
         let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
         let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();

@@ -55,3 +55,28 @@ fn chunks_in_the_first_data_block_of_an_extensible_array() {
         }
     }
 }
+
+/// A chunk that is not stored means the fill value of its input, and was moved as one of the output.
+#[test]
+fn chunks_that_are_not_stored_keep_their_fill_value() {
+    let options = MergeOptions {
+        layout: LayoutPolicy::Keep,
+        compress: Compress::Keep,
+        provenance: false,
+        ..MergeOptions::new("")
+    };
+    for filters in [&[][..], &[FilterSpec::Deflate(6)]] {
+        let holes = |fill: u8| {
+            let mut dataset = DatasetSpec::plain(numbers::u8(), &[8], vec![1, 2, 3, 4, fill, fill, fill, fill]);
+            (dataset.fill, dataset.written_rows) = (Some(vec![fill]), 4);
+            FileSpec { objects: vec![dataset.chunked(&[4], filters).at("/holes")], ..FileSpec::default() }
+        };
+        for fills in [[0, 11], [11, 0], [11, 11]] {
+            let folder = tempfile::tempdir().unwrap();
+            let inputs = plain::make_all(folder.path(), &fills.map(holes)).unwrap();
+            let output = folder.path().join("merged.h5");
+            merge_to(&output, &inputs, &options).unwrap();
+            assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, [], "{fills:?}");
+        }
+    }
+}
