@@ -240,8 +240,10 @@ def test_scalars_are_stacked(raddle, tmp_path):
         assert [file[reference].name if reference else None for reference in file["where"]] == [None, "/rows", "/rows"]
         assert file["nothing"].shape is None
     raddle("verify", output, "--against", *inputs, *options)
+    raddle("verify", output)
     with h5py.File(output, "a") as file:
         file["run"][1] = 5
+    assert "/run" in raddle("verify", output, expect=8).stdout
     different = raddle("verify", output, "--against", *inputs, *options, expect=8).stdout
     assert "/run" in different and "run1.h5" in different, different
     # A scalar that an input lacks has the fill value there.
@@ -251,6 +253,47 @@ def test_scalars_are_stacked(raddle, tmp_path):
     with h5py.File(output) as file:
         assert file["only"][:].tolist() == [0, 7, 8]
     raddle("verify", output, "--against", *inputs, *options)
+
+
+def test_a_file_with_stacked_scalars_gets_keys(raddle, tmp_path):
+    inputs = [tmp_path / f"run{number}.h5" for number in range(3)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["run"], file["title"] = number, "x" * number
+            file["spill/evt"], file["t/cycle"] = np.arange(4), np.full(2, 5)
+    output = tmp_path / "out.h5"
+    raddle("merge", *inputs, "-o", output, "--scalars", "stack")
+    raddle("keys", "spill-index", "/t/cycle", output)
+    with h5py.File(output) as file:
+        assert file["run"][:].tolist() == [0, 1, 2] and len(file["spill/cycle"]) == 12
+        assert file["title"].asstr()[:].tolist() == ["", "x", "xx"]
+    raddle("verify", output)
+
+
+def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
+    """Bins beside a table, in its group: they say nothing of how many rows the table has."""
+    inputs = []
+    for number, (rows, has_y) in enumerate([(3, True), (2, False), (4, True)]):
+        inputs.append(tmp_path / f"run{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file["t/x"] = np.arange(rows) + 10 * number
+            file["t/bins"] = np.arange(7)
+            if has_y:
+                file["t/y"] = np.arange(rows) + 100 * number
+    for kept in ([], ["--keep", "bins"]):
+        output = tmp_path / "out.h5"
+        raddle("merge", *inputs, "-o", output, "-f", "--join", "outer", *kept)
+        with h5py.File(output) as file:
+            assert file["t/y"][:].tolist() == [0, 1, 2, 0, 0, 200, 201, 202, 203]
+            assert len(file["t/x"]) == 9 and len(file["t/bins"]) == (7 if kept else 21)
+        raddle("verify", output, "--against", *inputs, "--join", "outer", *kept)
+    # Of one input nothing tells to which of two it belongs.
+    with h5py.File(inputs[0], "a") as file:
+        file["t/z"], file["t/w"] = np.arange(7), np.arange(3)
+    with h5py.File(inputs[1], "a") as file:
+        file["t/w"] = np.arange(5)
+    told = raddle("merge", *inputs, "-o", output, "-f", "--join", "outer", expect=3).stderr
+    assert "/t/y" in told and "tables of 2 and 5 rows" in told, told
 
 
 def test_objects_are_selected_by_pattern(raddle, events, tmp_path):

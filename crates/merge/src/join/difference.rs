@@ -34,6 +34,8 @@ pub enum DifferenceKind {
     Dangling,
     /// A fill value cannot be kept.
     FillValue,
+    /// An absent column could belong to tables of different lengths.
+    Rows,
 }
 
 impl DifferenceKind {
@@ -53,6 +55,7 @@ impl DifferenceKind {
             Self::Attributes => "other attributes",
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",
+            Self::Rows => "unclear number of rows",
         }
     }
 }

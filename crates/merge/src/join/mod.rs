@@ -8,6 +8,7 @@ mod attributes;
 mod compare;
 mod describe;
 mod difference;
+mod fill;
 mod policy;
 
 pub use describe::describe;
@@ -21,6 +22,7 @@ use crate::schema::{ABSENT, Column, ColumnFact, Entry, Role, Schema, display_pat
 use crate::stack::Differing;
 use attributes::{compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
+use fill::{Unclear, fill_absent_rows};
 use raddle_hdf5::model::Dataset;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -65,6 +67,12 @@ impl JoinedEntry {
     /// Number of inputs that have it.
     fn holders(&self) -> u32 {
         self.present.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Rows in each input, `None` where it is absent or no column.
+    fn lengths(&self) -> Vec<Option<u64>> {
+        let facts = self.column.iter().flat_map(|column| column.facts.iter());
+        facts.map(|fact| (fact.template != ABSENT).then_some(fact.rows)).collect()
     }
 }
 
@@ -236,7 +244,12 @@ impl Joiner {
             }
         }
         if self.options.join == Join::Outer {
-            fill_absent_rows(&mut self.entries, inputs);
+            for Unclear { path, input, lengths } in fill_absent_rows(&mut self.entries, inputs) {
+                let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
+                let (kind, expected) = (DifferenceKind::Rows, "as many rows as its table".to_owned());
+                let found = format!("nothing, and tables of {} rows", lengths.join(" and "));
+                self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
+            }
         }
         let (mut differences, mut warnings) = (Vec::new(), Vec::new());
         for (found, mut inputs) in std::mem::take(&mut self.found) {
@@ -336,48 +349,5 @@ pub fn parent_path(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(0) | None => b"/",
         Some(slash) => &path[..slash],
-    }
-}
-
-/// Gives absent columns as many rows of fill value as their table has in the same input.
-fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) {
-    let mut tables: HashMap<Vec<u8>, Vec<TableRows>> = HashMap::new();
-    for joined in entries.iter() {
-        let Some(column) = &joined.column else { continue };
-        let rows = tables
-            .entry(parent_path(&joined.entry.path).to_vec())
-            .or_insert_with(|| vec![TableRows::Unknown; inputs as usize]);
-        for (known, fact) in rows.iter_mut().zip(column.facts.iter()) {
-            if fact.template != ABSENT {
-                *known = known.with(fact.rows);
-            }
-        }
-    }
-    for joined in entries {
-        let Some(column) = &mut joined.column else { continue };
-        let rows = &tables[parent_path(&joined.entry.path)];
-        let filled = column.facts.iter().zip(rows).map(|(fact, rows)| match rows {
-            TableRows::All(rows) if fact.template == ABSENT => ColumnFact::absent(*rows),
-            _ => *fact,
-        });
-        column.facts = filled.collect();
-    }
-}
-
-/// Rows of a table in one input.
-#[derive(Debug, Clone, Copy)]
-enum TableRows {
-    Unknown,
-    All(u64),
-    Differing,
-}
-
-impl TableRows {
-    fn with(self, rows: u64) -> Self {
-        match self {
-            Self::Unknown => Self::All(rows),
-            Self::All(known) if known == rows => self,
-            _ => Self::Differing,
-        }
     }
 }
