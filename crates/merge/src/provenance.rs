@@ -272,9 +272,14 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
     let mut distinct = Vec::new();
     let mut of_column = Vec::new();
     for (index, column) in (0..).zip(&plan.schema.columns) {
-        let earlier = earlier(plan).and_then(|earlier| earlier.datasets.get(plan.schema.column_path(index)));
+        let path = plan.schema.column_path(index);
+        let earlier = earlier(plan).and_then(|earlier| earlier.datasets.get(path));
+        let dims = &plan.columns[index as usize].dims;
         let starts = if plan.made.has(index) {
             plan.made.recorded_starts(index).unwrap_or_default().to_vec()
+        } else if plan.carried.as_ref().is_some_and(|carried| earlier.is_none() && carried.is_stack(path, dims)) {
+            // An element of each input, and from now on a dataset as any other.
+            (0..=dims[0]).collect()
         } else {
             let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());
             let new = column.facts.len() - new_inputs(plan).count();

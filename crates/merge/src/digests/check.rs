@@ -5,7 +5,7 @@
 
 use crate::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::digests::stored::{self, StoredColumn, StoredDigests};
-use crate::digests::structure::structure_digests;
+use crate::digests::structure::{stacked_digest, structure_digests};
 use crate::error::{MergeError, Result};
 use crate::links::Link;
 use crate::options::{MergeOptions, Watch};
@@ -55,7 +55,7 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);
     let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
-    let columns = check.structure();
+    let columns = check.structure()?;
     let (linked, own): (Vec<_>, Vec<_>) = columns
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
@@ -100,17 +100,29 @@ impl<'a> Check<'a> {
     }
 
     /// Compares all objects; columns whose values can be compared are returned.
-    fn structure(&mut self) -> Vec<(u32, &'a StoredColumn)> {
+    fn structure(&mut self) -> Result<Vec<(u32, &'a StoredColumn)>> {
         let (found, stored) = (self.found, self.stored);
+        let mut reader = ColumnReader::new(found, self.pool);
         let mut comparable = Vec::new();
-        for (entry, digest) in found.schema.entries.iter().zip(structure_digests(found)) {
+        for (entry, mut digest) in found.schema.entries.iter().zip(structure_digests(found)) {
             self.report.objects += 1 + entry.attributes.len() as u64;
             let word = entry.role.word();
             let (known, column) = match entry.role {
-                Role::Column(column) => {
-                    let known = stored.datasets.get(&entry.path);
-                    (known.map(|known| known.structure), known.map(|known| (column, known)))
-                }
+                Role::Column(column) => match stored.datasets.get(&entry.path) {
+                    None if stored.is_stack(&entry.path, &found.columns[column as usize].dims) => {
+                        match stacked_digest(found, entry, column, &mut reader) {
+                            Ok(of_stack) => digest = of_stack,
+                            Err(error) => {
+                                let what = readable(error)?;
+                                self.mismatch(&entry.path, what);
+                                continue;
+                            }
+                        }
+                        self.report.datasets += 1;
+                        (stored.objects.get(&entry.path).copied(), None)
+                    }
+                    known => (known.map(|known| known.structure), known.map(|known| (column, known))),
+                },
                 _ => (stored.objects.get(&entry.path).copied(), None),
             };
             match known {
@@ -129,7 +141,7 @@ impl<'a> Check<'a> {
         {
             self.mismatch(path, "is missing");
         }
-        comparable
+        Ok(comparable)
     }
 
     /// Looks for the sources of virtual datasets; what they hold has no digest here.

@@ -48,6 +48,12 @@ pub struct StoredColumn {
 }
 
 impl StoredDigests {
+    /// Whether a dataset of these dimensions can be one that was made of a scalar of each input, whose values are part of its
+    /// digest of structure.
+    pub fn is_stack(&self, path: &[u8], dims: &[u64]) -> bool {
+        dims == [self.inputs.len() as u64] && self.objects.contains_key(path)
+    }
+
     /// Numbers of the inputs that hold some of `rows` of a dataset.
     pub fn inputs_of(&self, column: &StoredColumn, rows: &Range<u64>) -> Range<usize> {
         let ends = column.row_starts.get(1..).unwrap_or_default();

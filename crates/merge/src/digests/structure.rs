@@ -9,6 +9,7 @@ use super::stored::StoredDigests;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::schema::{Entry, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
 use serde::Serialize;
@@ -68,13 +69,33 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }
 
+/// The digest of a dataset as what it was written as: scalars of all inputs, one behind the other (`--scalars stack`), whose values
+/// are digested with everything else.
+pub fn stacked_digest(plan: &MergePlan, entry: &Entry, column: u32, reader: &mut ColumnReader<'_>) -> Result<u64> {
+    let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
+    let (dims, max_dims) = (planned.dims.clone(), planned.max_dims.clone());
+    let value = reader.canonical_rows(column, 0, 0, dims[0], &dims)?;
+    let mut dataset = Box::new(scanned.model().clone());
+    dataset.dataspace = Dataspace::Simple { dims, max_dims };
+    let role = Role::Constant { dataset, committed: scanned.committed.clone(), value };
+    Ok(of_entry(plan, &Entry { role, ..entry.clone() }, &|_| 0))
+}
+
 /// Refuses a file whose objects are not those that `stored` is of: new digests would hide it. `digests` are those of the
 /// entries of `plan`; columns that are made are new.
 pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u64>) -> Result<()> {
-    for (entry, digest) in plan.schema.entries.iter().zip(digests) {
+    let pool = open_pool(plan);
+    let mut reader = ColumnReader::new(plan, &pool);
+    for (entry, mut digest) in plan.schema.entries.iter().zip(digests) {
         let known = match entry.role {
             Role::Column(column) if plan.made.has(column) => continue,
-            Role::Column(_) => stored.datasets.get(&entry.path).map(|known| known.structure),
+            Role::Column(column) => match stored.datasets.get(&entry.path) {
+                None if stored.is_stack(&entry.path, &plan.columns[column as usize].dims) => {
+                    digest = stacked_digest(plan, entry, column, &mut reader)?;
+                    stored.objects.get(&entry.path).copied()
+                }
+                known => known.map(|known| known.structure),
+            },
             _ => stored.objects.get(&entry.path).copied(),
         };
         if known != Some(digest) {
