@@ -40,6 +40,59 @@ def test_netcdf_with_dimension_scales(raddle, tmp_path):
         assert file.variables["temperature"][14, 3] == 21.0
 
 
+def cf_file(path, number, grows=True, transposed=False):
+    """As climate data are: time, coordinates with bounds, areas of cells, a scalar, and nothing that is not."""
+    with netCDF4.Dataset(path, "w") as file:
+        if grows:
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = np.arange(3) + 3 * number
+        for name, length in (("lat", 4), ("lon", 5), ("bnds", 2)):
+            file.createDimension(name, length)
+        for name, length in (("lat", 4), ("lon", 5)):
+            file.createVariable(name, "f4", (name,))[:] = np.arange(length)
+            file.createVariable(f"{name}_bnds", "f4", (name, "bnds"))[:] = np.arange(2 * length).reshape(length, 2)
+        if transposed:
+            file.createVariable("turned", "f4", ("lon", "lat"))[:] = number
+        else:
+            file.createVariable("area", "f8", ("lat", "lon"))[:] = np.arange(20).reshape(4, 5)
+            file.createVariable("crs", "i4", ())[...] = 7
+        axes, shape = (("time", "lat", "lon"), (3, 4, 5)) if grows else (("lat", "lon"), (4, 5))
+        file.createVariable("T", "f4", axes, zlib=True)[:] = np.arange(np.prod(shape)).reshape(shape) + number
+
+
+def test_climate_data(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.nc" for number in range(3)]
+    for number, path in enumerate(inputs):
+        cf_file(path, number)
+    output = tmp_path / "all.nc"
+    raddle("merge", *inputs, "-o", output)
+    with netCDF4.Dataset(output) as merged, netCDF4.Dataset(inputs[0]) as first:
+        assert {name: len(dimension) for name, dimension in merged.dimensions.items() if not name.startswith("phony")} == {
+            "time": 9, "lat": 4, "lon": 5, "bnds": 2}
+        for name in ("lat", "lon", "lat_bnds", "lon_bnds", "area", "crs"):
+            assert np.array_equal(merged[name][...], first[name][...])
+            assert merged[name].dimensions == first[name].dimensions
+        assert merged["T"].dimensions == ("time", "lat", "lon") and merged["T"].shape == (9, 4, 5)
+        assert np.array_equal(merged["T"][3:6], first["T"][:] + 1) and merged["time"][:].tolist() == list(range(9))
+    raddle("verify", output, "--against", *inputs)
+    raddle("verify", output)
+    # What describes the grid must be the same everywhere.
+    with netCDF4.Dataset(inputs[2], "a") as file:
+        file["area"][2, 2] = -1
+    assert "/area" in raddle("merge", *inputs, "-o", output, "-f", expect=3).stderr
+
+
+def test_netcdf_without_an_axis_that_grows(raddle, tmp_path):
+    """Then the first axis of each variable is the one along which it is concatenated, though others have it as another axis."""
+    inputs = [tmp_path / f"part{number}.nc" for number in range(2)]
+    for number, path in enumerate(inputs):
+        cf_file(path, number, grows=False, transposed=True)
+    output = tmp_path / "all.nc"
+    raddle("merge", *inputs, "-o", output)
+    with h5py.File(output) as file:
+        assert file["T"].shape == (8, 5) and file["turned"].shape == (10, 4)
+
+
 def test_pytables(raddle, tmp_path):
     class Particle(tables.IsDescription):
         name = tables.StringCol(8)

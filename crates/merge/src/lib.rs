@@ -32,6 +32,7 @@ mod publish;
 pub mod ranks;
 mod readers;
 mod resume;
+mod scales;
 mod scan;
 mod scan_exchange;
 pub mod schema;

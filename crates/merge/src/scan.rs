@@ -10,6 +10,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
+use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{
     AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split,
@@ -20,7 +21,7 @@ use raddle_core::communicator::Communicator;
 use raddle_core::digest::fragment;
 use raddle_core::handle::FileIdentity;
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::logical::{CanonicalElements, Resolver};
+use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::form::{DatasetForm, FormedDataset};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, Link, LinkTarget,
@@ -62,7 +63,7 @@ pub enum ScannedRole {
         fact: ColumnFact,
         /// Path of the committed datatype, if it has one.
         committed: Option<Vec<u8>>,
-        /// Digest of all values, if the dataset is kept once instead of concatenated: see [`is_trailing_scale`].
+        /// Digest of all values, if the dataset is kept once instead of concatenated: see [`kept_once`].
         kept: Option<u64>,
     },
     /// Anything else.
@@ -196,6 +197,10 @@ impl InputScanner<'_> {
         for at in 0..visits.found.len() {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
+        }
+        for at in kept_once(&visits.paths, &entries) {
+            let named = |error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
+            scanner.keep(&mut entries[at], at).map_err(named)?;
         }
         let chunk_count = scanner.chunk_count;
         file.check_unchanged()?;
@@ -340,11 +345,22 @@ impl Scanner<'_, '_> {
         entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
         entry.comment = object.comment.clone();
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
-            && (is_trailing_scale(&entry.attributes) || self.reader.keeps(path))
+            && self.reader.keeps(path)
         {
             *kept = Some(fragment(&self.constant(dataset, at)?));
         }
         Ok(entry)
+    }
+
+    /// Makes the dataset of entry `at` one that is kept once.
+    fn keep(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
+        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        if let (ScannedRole::Column { kept: kept @ None, .. }, ObjectKind::Dataset(dataset)) =
+            (&mut entry.role, &self.tree.objects[index as usize].kind)
+        {
+            *kept = Some(fragment(&self.constant(dataset, at)?));
+        }
+        Ok(())
     }
 
     /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
@@ -500,21 +516,6 @@ impl Scanner<'_, '_> {
     fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
     }
-}
-
-/// Whether a dataset is a dimension scale of axes other than the first, and of these only: the coordinates of an axis
-/// along which nothing is concatenated. Concatenating it would make it longer than the axis that it describes. A
-/// dimension scale keeps a list of where it is attached: references with the number of the axis.
-fn is_trailing_scale(attributes: &[AttributeValue]) -> bool {
-    let named = |name: &[u8]| attributes.iter().find(|attribute| attribute.name == name);
-    let is_scale = named(b"CLASS").is_some_and(|class| class.value.starts_with(b"DIMENSION_SCALE"));
-    let Some(list) = named(b"REFERENCE_LIST").filter(|_| is_scale) else { return false };
-    let mut attached = CanonicalElements::new(&list.datatype.class, &list.value).peekable();
-    attached.peek().is_some()
-        && attached.all(|element| {
-            // Canonical: length and path of the dataset, then the axis as a 32-bit integer.
-            element.and_then(|bytes| bytes.last_chunk::<4>()).is_some_and(|axis| *axis != [0; 4])
-        })
 }
 
 fn holds_revised_reference(class: &TypeClass) -> bool {
