@@ -5,11 +5,12 @@ Objects are numbers of the compiled part with names; nothing is read from the fi
 
 from __future__ import annotations
 
+import builtins
 import os
 import posixpath
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -28,8 +29,11 @@ from raddle.errors import InputError, ObjectNotFoundError, UsageError
 
 _T = TypeVar("_T")
 
+# Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-def open(path: Source, *, threads: int | None = None) -> File:
+
+def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     """Open an HDF5 file for reading.
 
     Parameters
@@ -38,6 +42,8 @@ def open(path: Source, *, threads: int | None = None) -> File:
         Any HDF5 file, netCDF-4 files among them; or a file object that was opened for bytes, as ``open(path, "rb")``,
         ``io.BytesIO`` and ``fsspec`` give them. An object without a file of the system behind it is copied into memory
         first, all of it: for parts of remote files, see the references of ``raddle inspect --refs``.
+    mode
+        ``"r"``, as of h5py: files are only read.
     threads
         Threads that decode chunks. Default: the cores that this process may use.
 
@@ -52,6 +58,8 @@ def open(path: Source, *, threads: int | None = None) -> File:
         If there is no such file (also a ``FileNotFoundError``).
     raddle.errors.DamagedError
         If it is no HDF5 file, cut short or damaged (also an ``OSError``).
+    raddle.errors.UsageError
+        If ``mode`` is another (also a ``ValueError``).
 
     Notes
     -----
@@ -63,7 +71,7 @@ def open(path: Source, *, threads: int | None = None) -> File:
     >>> with raddle.open("run.h5") as f:  # doctest: +SKIP
     ...     energy = f["rec/energy"][1000:2000]
     """
-    return File(path, threads=threads)
+    return File(path, mode, threads=threads)
 
 
 def read_columns(
@@ -303,15 +311,18 @@ class Group(HdfObject, Mapping[str, Any]):
 class File(Group):
     """An HDF5 file opened for reading; made by `raddle.open`. It is its root group and a context manager."""
 
-    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "filename")
+    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "_threads", "filename")
 
     filename: str
     """Path as given; the name of a file object."""
 
-    def __init__(self, path: Source, *, threads: int | None = None) -> None:
+    def __init__(self, path: Source, mode: str = "r", *, threads: int | None = None) -> None:
+        if mode != "r":
+            raise UsageError(f"mode {mode!r}: files are opened for reading only, with mode 'r'; h5py writes")
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} threads are too few")
         self._source = OpenSource(path)
+        self._threads = threads
         self.filename = self._source.name
         self._core_file: _core.File | None = _core.File(self._source.path, threads)
         self._elements: dict[int, ElementType] = {}
@@ -324,8 +335,19 @@ class File(Group):
         """Always ``"r"``."""
         return "r"
 
+    @property
+    def userblock_size(self) -> int:
+        """Bytes before those of HDF5, which are a program's own."""
+        place = 0
+        with builtins.open(self._source.path, "rb") as raw:
+            while (found := os.pread(raw.fileno(), len(_SIGNATURE), place)) != _SIGNATURE:
+                if not found:
+                    raise UsageError(f"{self.filename} is no HDF5 file any more")
+                place = max(512, 2 * place)
+        return place
+
     def partition(
-        self, reader: Communicator | int, size: int | None = None, *, key: str = "evt"
+        self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
     ) -> Share:
         """Find which events and which rows of every table one of several readers takes.
 
@@ -400,11 +422,10 @@ class File(Group):
 
     def _foreign_object(self, filename: bytes, path: bytes) -> Any:
         """The object behind an external link; its file stays open as long as this one."""
-        folder = os.path.dirname(os.path.abspath(self.filename))
-        other = os.path.join(folder, os.fsdecode(filename))
+        other = os.path.join(self._source.folder, os.fsdecode(filename))
         if other not in self._linked:
             try:
-                self._linked[other] = File(other)
+                self._linked[other] = File(other, threads=self._threads)
             except OSError as error:
                 raise ObjectNotFoundError(f"{other}: {error}") from error
         return self._linked[other][path]
@@ -431,4 +452,11 @@ class File(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         if not self._source.is_path:
             raise UsageError(f"{self.filename}: a file that was opened by an object cannot be sent to another process")
-        return (File, (self.filename,))
+        return (_opened_again, (self._source.path, self._source.name, self._threads))
+
+
+def _opened_again(path: str, name: str, threads: int | None) -> File:
+    """A file in another process, whose directory may be another; it shows the same name."""
+    file = File(path, threads=threads)
+    file.filename = file._source.name = name
+    return file

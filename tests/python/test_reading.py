@@ -448,6 +448,50 @@ def test_closed_files_and_pickles(pair, tmp_path):
         dataset[:]
 
 
+def test_a_relative_path_leads_to_the_same_file_later(tmp_path, monkeypatch):
+    """h5py, copies in other processes, external links and keys open files again when the directory may be another."""
+    mixed = np.dtype([("n", "i4"), ("text", h5py.string_dtype())])
+    for folder, number in (("one", 1), ("two", 2)):
+        (tmp_path / folder).mkdir()
+        with h5py.File(tmp_path / folder / "other.h5", "w") as file:
+            file["d"] = number
+        with h5py.File(tmp_path / folder / "file.h5", "w") as file:
+            file["d"] = number
+            file["mixed"] = np.array([(number, "a")], mixed)
+            file["other"] = h5py.ExternalLink("other.h5", "/d")
+    monkeypatch.chdir(tmp_path / "one")
+    opened = [raddle.open("file.h5"), raddle.open(b"file.h5"), raddle.open("../one/file.h5"), raddle.open(open("file.h5", "rb"))]
+    (tmp_path / "link").symlink_to(tmp_path / "two")
+    monkeypatch.chdir(tmp_path)
+    opened.append(raddle.open("link/../one/file.h5"))
+    monkeypatch.chdir(tmp_path / "two")
+    assert [file.filename for file in opened] == ["file.h5", "file.h5", "../one/file.h5", "file.h5", "link/../one/file.h5"]
+    for file in opened:
+        assert file["mixed"]["n"].tolist() == [1] and file["other"][()] == 1 and file["d"][()] == 1
+        assert file.userblock_size == 0
+        if file is not opened[3]:
+            again = pickle.loads(pickle.dumps(file))
+            assert again["d"][()] == 1 and again["other"][()] == 1 and again.filename == file.filename
+            again.close()
+        file.close()
+
+
+def test_a_copy_in_another_process_has_as_many_threads(pair):
+    ours, _ = pair(lambda file: file.create_dataset("d", data=[1, 2]))
+    with raddle.open(ours.filename, threads=3) as file:
+        assert pickle.loads(pickle.dumps(file))._threads == 3
+
+
+def test_files_are_opened_for_reading_only(pair):
+    ours, _ = pair(lambda file: file.create_dataset("d", data=[1, 2]))
+    for opened in (raddle.open(ours.filename, "r"), raddle.open(ours.filename, mode="r"), raddle.File(ours.filename, "r")):
+        with opened as file:
+            assert file.mode == "r" and file["d"][1] == 2
+    for mode in ("w", "a", "r+", "x", "rb", None):
+        with pytest.raises(errors.UsageError, match="reading only"):
+            raddle.open(ours.filename, mode)
+
+
 def test_representations(pair):
     def write(file):
         file["g/d"] = np.zeros((2, 3), "f4")
