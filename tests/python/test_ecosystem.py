@@ -44,6 +44,7 @@ def test_dask(tmp_path):
         file.create_dataset("d", data=values, chunks=(10, 4, 5), compression="gzip")
         file["plain"] = values
         file["scalar"] = 1
+        file["empty"], file["flat"] = np.zeros((7, 0)), np.zeros((0, 3, 0), "i2")
     with raddle.open(tmp_path / "d.h5") as file:
         array = file["d"].to_dask(3000)
         assert isinstance(array, dask.array.Array) and array.dtype == values.dtype and array.shape == values.shape
@@ -59,6 +60,9 @@ def test_dask(tmp_path):
         assert file["d"].to_dask(3000).name == array.name != file["plain"].to_dask(3000).name
         again = pickle.loads(pickle.dumps(array))
         assert np.array_equal(again.compute(), values)
+        for name in ("empty", "flat"):
+            found = file[name].to_dask().compute()
+            assert found.shape == file[name].shape and found.dtype == file[name].dtype
         with pytest.raises(errors.UsageError):
             file["scalar"].to_dask()
         with pytest.raises(errors.UsageError):
@@ -206,6 +210,64 @@ def test_rows_by_number(table):
             rows[numbers]
     with pytest.raises(errors.UsageError):
         raddle.Rows(table.file, ["t/number", "other"])
+
+
+def test_rows_by_mask_as_numpy_takes_masks(table):
+    rows = raddle.Rows(table)
+    values = table.read_columns()
+    for mask in (values["number"] % 90 == 7, np.zeros(1000, bool), (values["number"] < 2).tolist()):
+        batch = rows[mask]
+        for name, column in values.items():
+            assert batch[name].dtype == column.dtype and np.array_equal(batch[name], column[np.asarray(mask)])
+    assert rows[np.uint64(5)]["number"] == rows[np.array(5)]["number"] == 5
+    for wrong in ([True, False], True, 1.5, [1.5], np.array([1.0]), ["a"], [[1]], None):
+        with pytest.raises(IndexError):
+            rows[wrong]
+
+
+SEQUENCES = ["<f4", "<i1", "<c8", "<u8", "<f2", ">i2", "?"]
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 0), [3, 1]], ids=str)
+def test_awkward_columns_keep_their_types(tmp_path, rows):
+    awkward = pytest.importorskip("awkward", reason="awkward is not installed")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        for base in map(np.dtype, SEQUENCES):
+            column = file.create_dataset(base.name, (4,), h5py.vlen_dtype(base))
+            for row, length in enumerate((2, 0, 3)):
+                column[row] = np.arange(length).astype(base)
+        file["uint64"][0] = np.array([2**64 - 1, 0], "u8")
+        grid = file.create_dataset("grid", (4, 2), h5py.vlen_dtype(np.dtype("<f4")))
+        grid[1, 1] = np.array([1.5, 2.5], "f4")
+        file["texts"], file["fixed"] = ["a", "bü", "", "d"], np.array([b"a", b"bc", b"", b"d"])
+        mixed = np.dtype([("n", "i4"), ("text", h5py.string_dtype()), ("v", ">f4", (2,))])
+        file["mixed"] = np.array([(row, f"t{row}", (row, 0.5)) for row in range(4)], mixed)
+        file["plain"] = np.arange(8, dtype=">f4").reshape(4, 2)
+    with raddle.open(tmp_path / "file.h5") as ours:
+        arrays = ours.read_columns(rows=rows)
+        table = ours.read_columns(rows=rows, library="awkward")
+    for base in map(np.dtype, SEQUENCES):
+        name = base.name
+        assert awkward.to_numpy(awkward.flatten(table[name])).dtype == base.newbyteorder("=")
+        assert table[name].to_list() == [row.tolist() for row in arrays[name]], name
+    assert table.grid.to_list() == [[item.tolist() for item in row] for row in arrays["grid"]]
+    assert table.texts.to_list() == arrays["texts"].tolist() and table.fixed.to_list() == arrays["fixed"].tolist()
+    assert table.mixed.text.to_list() == arrays["mixed"]["text"].tolist()
+    assert table.mixed.v.to_list() == arrays["mixed"]["v"].tolist() and awkward.to_numpy(table.mixed.n).dtype == "i4"
+    assert awkward.to_numpy(table.plain).dtype == "f4" and table.plain.to_list() == arrays["plain"].tolist()
+
+
+def test_awkward_has_no_array_of_some_columns(tmp_path):
+    pytest.importorskip("awkward", reason="awkward is not installed")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["fine"] = np.arange(2)
+        file["pointers"] = np.array([file["fine"].ref] * 2, h5py.ref_dtype)
+        file["opaque"] = np.frombuffer(b"abcdef", "V3")
+        file["nested"] = np.array([(1, file["fine"].ref)] * 2, [("n", "i4"), ("to", h5py.ref_dtype)])
+    with raddle.open(tmp_path / "file.h5") as file:
+        for name in ("pointers", "opaque", "nested"):
+            with pytest.raises(errors.UsageError, match=name):
+                file.read_columns(["fine", name], library="awkward")
 
 
 @pytest.mark.parametrize("batch_rows", [1, 50, 64, 333, 5000])
