@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
-    from raddle._object import AttributeManager, Datatype
+    from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
     from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
     from raddle._runs import append, inspect, merge, plan, references, verify
-    from raddle._values import Empty, ExternalLink, SoftLink
+    from raddle._values import Empty, ExternalLink, HardLink, SoftLink
     from raddle.errors import RaddleError
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "ExternalLink",
     "File",
     "Group",
+    "HardLink",
     "Inspection",
     "MergeReport",
     "Plan",
@@ -50,6 +51,7 @@ __all__ = [
     "Rows",
     "Share",
     "SoftLink",
+    "Unreadable",
     "VerifyReport",
     "__version__",
     "append",
@@ -71,8 +73,8 @@ _PLACES = {
     "Dataset": "_dataset",
     "Share": "_partition",
     **dict.fromkeys(("File", "Group", "open", "read_columns"), "_file"),
-    **dict.fromkeys(("AttributeManager", "Datatype"), "_object"),
-    **dict.fromkeys(("Empty", "ExternalLink", "SoftLink"), "_values"),
+    **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
+    **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
     **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
     **dict.fromkeys(("append", "inspect", "merge", "plan", "references", "verify"), "_runs"),
     "RaddleError": "errors",

@@ -26,8 +26,8 @@ _UNCHUNKED_ROWS = 1 << 16
 class Rows:
     """The rows of a table, as PyTorch's map-style datasets.
 
-    ``rows[5]`` is a dict with the values of a row; ``rows[[5, 1, 7]]`` a dict of arrays. Rows are read in blocks of whole
-    chunks, of which the last ones used are kept.
+    ``rows[5]`` is a dict with the values of a row; ``rows[[5, 1, 7]]`` and ``rows[mask]`` a dict of arrays. Rows are read in
+    blocks of whole chunks, of which the last ones used are kept.
 
     Parameters
     ----------
@@ -60,14 +60,25 @@ class Rows:
         return self._count
 
     def __getitem__(self, index: int | Sequence[int] | npt.NDArray[Any]) -> dict[str, Any]:
-        if isinstance(index, (int, np.integer)):
-            return {name: values[0] for name, values in self._rows(np.array([index])).items()}
-        return self._rows(np.asarray(index, np.int64))
+        if np.ndim(index) == 0:
+            return {name: values[0] for name, values in self._rows(self._numbers([index])).items()}
+        return self._rows(self._numbers(index))
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         """Several rows, each as a dict: what loaders that collate rows themselves ask for."""
-        batch = self._rows(np.asarray(indices, np.int64))
+        batch = self._rows(self._numbers(indices))
         return [{name: values[at] for name, values in batch.items()} for at in range(len(indices))]
+
+    def _numbers(self, index: Any) -> npt.NDArray[np.int64]:
+        """Row numbers of a list or a mask, as numpy takes them for an index."""
+        listed = np.asarray(index)
+        if listed.dtype == bool:
+            if listed.shape != (self._count,):
+                raise IndexError(f"a mask of shape {listed.shape} for {self._count} rows")
+            return np.flatnonzero(listed)
+        if listed.ndim != 1 or (listed.size and listed.dtype.kind not in "iu"):
+            raise IndexError(f"rows are numbered by integers or a mask, not by an array of {listed.dtype}")
+        return listed.astype(np.int64)
 
     def _rows(self, wanted: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
         rows = np.where(wanted < 0, wanted + self._count, wanted)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +26,7 @@ def block_shape(
 
     Never smaller than a chunk. Where there are no chunks, rows are what blocks consist of.
     """
-    unit = chunks or (1, *shape[1:]) if shape else ()
+    unit = [max(1, part) for part in (chunks or (1, *shape[1:]) if shape else ())]
     block = [max(1, min(part, dim)) for part, dim in zip(unit, shape, strict=True)]
     for axis in reversed(range(len(block))):
         others = int(np.prod(block, dtype=object)) // block[axis]
@@ -33,6 +36,35 @@ def block_shape(
         if block[axis] < shape[axis]:
             break
     return tuple(block)
+
+
+def chunk_selections(dataset: Dataset, selection: Any) -> Iterator[tuple[slice, ...]]:
+    """What each chunk of a dataset has of a selection, as `Dataset.iter_chunks` promises it."""
+    shape, chunks = dataset.shape, dataset.chunks
+    if not shape or chunks is None:
+        raise TypeError(f"{dataset.name} is not chunked")
+    if selection is None:
+        items: list[Any] = [slice(None)] * len(shape)
+    else:
+        items = list(selection) if isinstance(selection, (tuple, list)) else [selection]
+    if len(items) != len(shape):
+        raise UsageError(f"a selection of {len(items)} axes for a dataset of {len(shape)}")
+    parts = [_chunk_slices(*args) for args in zip(items, shape, chunks, strict=True)]
+    return itertools.product(*parts)
+
+
+def _chunk_slices(item: Any, dim: int, chunk: int) -> list[slice]:
+    """What the chunks along an axis have of a number or slice."""
+    if not isinstance(item, slice):
+        number = operator.index(item)
+        item = slice(number, number + 1)
+    start, stop = item.start or 0, dim if item.stop is None else item.stop
+    if item.step not in (None, 1):
+        raise UsageError(f"a step of {item.step}: chunks are selected without")
+    if not 0 <= start <= stop <= dim:
+        raise UsageError(f"elements {start} to {stop} of an axis of {dim}")
+    first = start // chunk * chunk
+    return [slice(max(start, begin), min(stop, begin + chunk), 1) for begin in range(first, stop, chunk) if start < stop]
 
 
 def dask_array(dataset: Dataset, block_len_bytes: int) -> Any:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import builtins
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from raddle._blocks import BLOCK_LEN_BYTES, dask_array
+from raddle._blocks import BLOCK_LEN_BYTES, chunk_selections, dask_array
+from raddle._conversion import assign, converted
+from raddle._dimensions import Dimensions
 from raddle._object import HdfObject, through_h5py
-from raddle._selection import Selection, check_destination, select
+from raddle._references import is_reference
+from raddle._selection import Selection, ascending, bounds, check_destination, ends, is_whole, select, shifted
 from raddle._types import ElementType, raw_bytes
 from raddle._values import Empty, encoded
+from raddle._views import FieldsView, TextView, TypeView, with_fields
 from raddle.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 # Values read at once by an iteration over rows.
 _ITERATION_LEN_BYTES = 1 << 20
 
-_DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _LZF = 1, 2, 3, 4, 32000
+_DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _SCALEOFFSET, _LZF = 1, 2, 3, 4, 6, 32000
 
 
 class Dataset(HdfObject):
@@ -121,9 +125,43 @@ class Dataset(HdfObject):
         return self._filter(_FLETCHER32) is not None
 
     @property
+    def scaleoffset(self) -> int | None:
+        """Parameter of the scale-offset filter: bits of integers, or decimal digits; None without the filter."""
+        parameters = self._filter(_SCALEOFFSET)
+        return parameters[1] if parameters else None
+
+    @property
     def filters(self) -> list[tuple[int, str, tuple[int, ...]]]:
         """Number, name and parameters of each filter, in the order of writing."""
         return list(self._storage()[2])
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the values are those of other datasets."""
+        return self._storage()[0] == "virtual"
+
+    def virtual_sources(self) -> list[Any]:
+        """Where the values of a virtual dataset are, as h5py's tuples.
+
+        Raises UsageError for a dataset that is not virtual, and `raddle.errors.UnsupportedError` without h5py.
+        """
+        if not self.is_virtual:
+            raise UsageError(f"{self.name} is no virtual dataset")
+        sources: list[Any] = through_h5py(self, f"sources of {self.name}").virtual_sources()
+        return sources
+
+    @property
+    def external(self) -> list[tuple[str, int, int]] | None:
+        """Names, offsets and lengths in bytes of the parts of other files that hold the values; None without them."""
+        if self._storage()[0] != "external":
+            return None
+        parts: list[tuple[str, int, int]] = through_h5py(self, f"files of {self.name}").external
+        return parts
+
+    @property
+    def dims(self) -> Dimensions:
+        """The dimensions: ``dims[0].label``, and ``dims[0][0]`` for the first dimension's first scale."""
+        return Dimensions(self)
 
     @property
     def fillvalue(self) -> Any:
@@ -165,15 +203,16 @@ class Dataset(HdfObject):
         ----------
         selection
             What would stand between brackets: numbers, slices with steps of at least 1, Ellipsis, a list or array of
-            numbers or a mask for one axis, a mask of the dataset's shape, names of fields.
+            numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a region reference of h5py.
         out
-            Array for the values, of the selection's shape; values are converted to its type. Read without a copy where
-            it is C-contiguous and has the dataset's type.
+            Array for the values, of the selection's shape; values are converted to its type, as libhdf5 does: clipped to
+            its range. Read without a copy where it is C-contiguous and has the dataset's type.
 
         Returns
         -------
         numpy.ndarray or scalar
-            ``out``, or a new array; a scalar where the selection names one element.
+            ``out``, or a new array; a scalar where the selection names one element, and an array without dimensions where
+            it is an Ellipsis of a scalar dataset.
 
         Raises
         ------
@@ -182,30 +221,41 @@ class Dataset(HdfObject):
         raddle.errors.DamagedError
             If a chunk does not decode to exactly its length.
         """
+        if is_reference(selection):
+            return self._region(selection, out)
         shape = self.shape
         if shape is None:
-            if out is not None or selection not in ((), Ellipsis):
+            if out is not None or not is_whole(selection):
                 raise UsageError("Empty datasets cannot be sliced")
             return Empty(self.dtype)
         if not shape and not _suits_scalar(selection):
             raise ValueError("Illegal slicing argument for scalar dataspace")
         chosen = select(selection, shape)
         if chosen.mask is None and chosen.fields is None:
-            array = self._values(chosen, selection, out)
+            array = self._values(chosen, out)
         else:
-            array = self._values(chosen, selection, None)
+            array = self._values(chosen, None)
             if chosen.mask is not None:
                 array = array[chosen.mask]
             if chosen.fields is not None:
-                array = _with_fields(array, chosen.fields)
+                array = with_fields(array, chosen.fields)
             if out is not None:
                 check_destination(out, array.shape, array.dtype)
-                out[...] = array
+                assign(out, array)
         if out is not None:
             return out
         return array[()] if array.ndim == 0 and not chosen.keeps_array else array
 
-    def _values(self, chosen: Selection, selection: Any, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    def _region(self, reference: Any, out: npt.NDArray[Any] | None) -> Any:
+        """Values of a region, of which libhdf5 says what shape they have."""
+        found = through_h5py(self, f"a region of {self.name}")[reference]
+        if out is None:
+            return found
+        check_destination(out, found.shape, found.dtype)
+        assign(out, found)
+        return out
+
+    def _values(self, chosen: Selection, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
         """The array of a selection, all fields."""
         kind = self._element_type()
         base, inner = kind.dtype.subdtype or (kind.dtype, ())
@@ -218,27 +268,30 @@ class Dataset(HdfObject):
             items = self._core().read_items(self._number, chosen.axes) if 0 not in chosen.shape else []
             array = kind.array(chosen.shape, items)
         else:
-            array = self._foreign(chosen, selection)
+            array = self._foreign(chosen)
         if out is not None and array is not out:
-            out[...] = array
+            assign(out, array)
         return array
 
-    def _foreign(self, chosen: Selection, selection: Any) -> npt.NDArray[Any]:
+    def _foreign(self, chosen: Selection) -> npt.NDArray[Any]:
         """Values that the compiled part does not read itself."""
         other = self._file._h5py()
         kind = self._element_type()
         if other is not None:
-            # Fields and masks are the caller's affair.
-            plain = _bounds(chosen) if chosen.fields is not None or chosen.mask is not None else selection
-            return np.asarray(other[self.name][plain], dtype=None if kind.route != "bytes" else kind.dtype.base)
+            # All axes, for an element alone is no array; those of a number go with the shape.
+            asked, picked = ascending(chosen.axes)
+            found = other[self.name][asked or ...]
+            read: npt.NDArray[Any] = np.asarray(found, dtype=None if kind.route != "bytes" else kind.dtype.base)
+            # The Ellipsis: without axes, an empty index would make a scalar.
+            return read[(*picked, ...)].reshape(chosen.shape + read.shape[len(picked) :])
         if kind.route == "other":
             raise UnsupportedError(f"{self.name}: a type that only h5py shows; install h5py")
-        rows, relative = None, list(_bounds(chosen))
+        rows, relative = None, list(bounds(chosen.axes))
         if relative:
             first = chosen.axes[0]
-            start, end = _ends(first)
+            start, end = ends(first)
             rows = (start, end)
-            relative[0] = _shifted(first, start)
+            relative[0] = shifted(first, start)
         shape = self.shape or ()
         shape = ((rows[1] - rows[0],) if rows else ()) + shape[1:]
         values = self._core().read_through_library(self._number, encoded(self.name), rows)
@@ -255,7 +308,7 @@ class Dataset(HdfObject):
         target = dest if dest_sel is None else dest[dest_sel]
         if target.base is None and target is not dest:
             # A fancy index made a copy.
-            dest[dest_sel] = self.read(chosen)
+            dest[dest_sel] = converted(np.asarray(self.read(chosen)), dest.dtype)
             return
         values = target if target.shape else target.reshape(())
         self.read(chosen, out=values)
@@ -279,18 +332,37 @@ class Dataset(HdfObject):
         """
         return dask_array(self, block_len_bytes)
 
-    def astype(self, dtype: npt.DTypeLike) -> _View:
-        """A view whose values are converted to ``dtype`` when read."""
-        return _View(self, lambda array: np.asarray(array).astype(dtype))
+    def iter_chunks(self, sel: Any = None) -> Iterator[tuple[slice, ...]]:
+        """Selections of one chunk each, in row-major order.
 
-    def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> _View:
-        """A view whose values are ``str`` instead of bytes."""
-        return _View(self, lambda array: _decoded(array, encoding, errors))
+        Parameters
+        ----------
+        sel
+            A number or a slice for each axis: only chunks that have a part in it, and of these that part. Default: all.
 
-    def fields(self, names: str | Sequence[str]) -> _View:
-        """A view of some fields of a compound."""
-        wanted = names if isinstance(names, str) else list(names)
-        return _View(self, lambda array: _with_fields(np.asarray(array), wanted))
+        Raises
+        ------
+        TypeError
+            If the dataset is not chunked.
+        raddle.errors.UsageError
+            If the selection has not one number or slice without a step per axis, within the shape.
+        """
+        return chunk_selections(self, sel)
+
+    def astype(self, dtype: npt.DTypeLike) -> TypeView:
+        """A view whose values are converted to ``dtype`` when read, as libhdf5 converts: clipped to its range."""
+        return TypeView(self, dtype)
+
+    def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> TextView:
+        """A view whose values are ``str`` instead of bytes. Raises TypeError for a dataset of something else."""
+        kind = self._element_type()
+        if kind.route != "strings" and (kind.route != "bytes" or kind.dtype.base.kind != "S"):
+            raise TypeError(f"{self.name} holds no texts")
+        return TextView(self, encoding, errors)
+
+    def fields(self, names: str | Sequence[str]) -> FieldsView:
+        """A view of some fields of a compound. Raises ValueError where it does not have them."""
+        return FieldsView(self, names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Numbers of types are those of one opening of the file.
@@ -300,7 +372,7 @@ class Dataset(HdfObject):
         if copy is False:
             raise ValueError("values of a file cannot be had without a copy")
         array: npt.NDArray[Any] = np.asarray(self.read(...))
-        return array if dtype is None else array.astype(dtype, copy=False)
+        return array if dtype is None else converted(array, dtype)
 
     def __repr__(self) -> str:
         if not self:
@@ -310,69 +382,6 @@ class Dataset(HdfObject):
         return f'<HDF5 dataset "{posixpath.basename(self.name)}": shape {self.shape}, type "{shown}">'
 
 
-class _View:
-    """A dataset whose values are changed on reading."""
-
-    __slots__ = ("_change", "_dataset")
-
-    def __init__(self, dataset: Dataset, change: Callable[[Any], Any]) -> None:
-        self._dataset = dataset
-        self._change = change
-
-    def __getitem__(self, arguments: Any) -> Any:
-        return self._change(self._dataset[arguments])
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        array: npt.NDArray[Any] = np.asarray(self._change(np.asarray(self._dataset)))
-        return array if dtype is None else array.astype(dtype, copy=False)
-
-
 def _suits_scalar(selection: Any) -> bool:
     items = selection if isinstance(selection, tuple) else (selection,)
     return all(item is Ellipsis or isinstance(item, (str, list)) for item in items)
-
-
-def _with_fields(array: npt.NDArray[Any], names: list[str] | str) -> npt.NDArray[Any]:
-    """Fields of a structured array, packed, as h5py gives them."""
-    if array.dtype.names is None:
-        raise ValueError("Field names only allowed for compound types")
-    for name in [names] if isinstance(names, str) else names:
-        if name not in array.dtype.names:
-            raise ValueError(f"Field {name} does not appear in this type.")
-    if isinstance(names, str):
-        return np.ascontiguousarray(array[names]) if array.ndim else array[names]
-    packed = np.empty(array.shape, [(name, array.dtype[name]) for name in names])
-    for name in names:
-        packed[name] = array[name]
-    return packed
-
-
-def _bounds(chosen: Selection) -> tuple[Any, ...]:
-    """A selection as numpy takes it, all axes kept."""
-    return tuple(_shifted(axis, 0) for axis in chosen.axes)
-
-
-def _shifted(axis: Any, start: int) -> Any:
-    if isinstance(axis, tuple):
-        first, count, step = axis
-        return slice(first - start, first - start + count * step, step)
-    return axis.astype(np.int64) - start
-
-
-def _ends(axis: Any) -> tuple[int, int]:
-    """The first element and one past the last."""
-    if isinstance(axis, tuple):
-        start, count, step = axis
-        return start, start + (count - 1) * step + 1 if count else start
-    return (int(axis.min()), int(axis.max()) + 1) if len(axis) else (0, 0)
-
-
-def _decoded(values: Any, encoding: str, errors: str) -> Any:
-    if isinstance(values, bytes):
-        return values.decode(encoding, errors)
-    texts = np.empty(values.shape, object)
-    texts.reshape(-1)[:] = [value.decode(encoding, errors) for value in values.reshape(-1)]
-    return texts

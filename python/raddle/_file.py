@@ -5,11 +5,12 @@ Objects are numbers of the compiled part with names; nothing is read from the fi
 
 from __future__ import annotations
 
+import builtins
 import os
 import posixpath
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -17,19 +18,23 @@ from raddle import _core, gpu
 from raddle._dataset import Dataset
 from raddle._events import read_events
 from raddle._memory import empty_arrays
-from raddle._object import Datatype, HdfObject
+from raddle._object import Datatype, HdfObject, Unreadable
 from raddle._partition import Communicator, Share, share
-from raddle._selection import rows_of
+from raddle._references import is_reference, referenced
+from raddle._selection import Rows, listed_rows, shifted
 from raddle._sources import OpenSource, Source
 from raddle._tables import Library, table
 from raddle._types import ElementType, element_type, raw_bytes
-from raddle._values import ExternalLink, SoftLink, encoded
-from raddle.errors import InputError, ObjectNotFoundError, UsageError
+from raddle._values import Link, encoded, link, shown
+from raddle.errors import ObjectNotFoundError, UsageError
 
 _T = TypeVar("_T")
 
+# Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-def open(path: Source, *, threads: int | None = None) -> File:
+
+def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     """Open an HDF5 file for reading.
 
     Parameters
@@ -38,6 +43,8 @@ def open(path: Source, *, threads: int | None = None) -> File:
         Any HDF5 file, netCDF-4 files among them; or a file object that was opened for bytes, as ``open(path, "rb")``,
         ``io.BytesIO`` and ``fsspec`` give them. An object without a file of the system behind it is copied into memory
         first, all of it: for parts of remote files, see the references of ``raddle inspect --refs``.
+    mode
+        ``"r"``, as of h5py: files are only read.
     threads
         Threads that decode chunks. Default: the cores that this process may use.
 
@@ -52,6 +59,8 @@ def open(path: Source, *, threads: int | None = None) -> File:
         If there is no such file (also a ``FileNotFoundError``).
     raddle.errors.DamagedError
         If it is no HDF5 file, cut short or damaged (also an ``OSError``).
+    raddle.errors.UsageError
+        If ``mode`` is another (also a ``ValueError``).
 
     Notes
     -----
@@ -63,13 +72,13 @@ def open(path: Source, *, threads: int | None = None) -> File:
     >>> with raddle.open("run.h5") as f:  # doctest: +SKIP
     ...     energy = f["rec/energy"][1000:2000]
     """
-    return File(path, threads=threads)
+    return File(path, mode, threads=threads)
 
 
 def read_columns(
     group: Group,
     names: Sequence[str] | None = None,
-    rows: slice | None = None,
+    rows: Rows = None,
     *,
     library: Library = "dict",
 ) -> Any:
@@ -78,7 +87,7 @@ def read_columns(
 
 
 class _Items(ItemsView[str, Any]):
-    """Names and objects; None for links that lead nowhere."""
+    """Names and objects; None for links that lead nowhere, `Unreadable` for objects that cannot be read."""
 
     _mapping: Group
 
@@ -87,7 +96,7 @@ class _Items(ItemsView[str, Any]):
 
 
 class _Values(ValuesView[Any]):
-    """Objects; None for links that lead nowhere."""
+    """Objects; None for links that lead nowhere, `Unreadable` for objects that cannot be read."""
 
     _mapping: Group
 
@@ -100,48 +109,57 @@ class Group(HdfObject, Mapping[str, Any]):
 
     __slots__ = ()
 
-    def __getitem__(self, name: str | bytes) -> Any:
-        path = encoded(name) if isinstance(name, str) else name
+    def __getitem__(self, name: Any) -> Any:
+        """The object of a name or path, or the one that a reference of h5py leads to."""
+        if not isinstance(name, (str, bytes)) and is_reference(name):
+            return referenced(self._file, name)
+        found = self._find(encoded(name))
+        if isinstance(found, Unreadable):
+            raise found._error()
+        return found
+
+    def _find(self, path: bytes) -> Any:
+        """The object of a path, `Unreadable` where it cannot be read. Raises ObjectNotFoundError."""
         found = self._core().find(self._number, path) if path else None
-        shown = path.decode("utf-8", "surrogateescape")
         if found is None:
-            raise ObjectNotFoundError(f"no object {shown!r} in {self.name}")
+            raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}")
         if isinstance(found, tuple):
             return self._file._foreign_object(found[0], found[1])
-        return self._file._object(found, posixpath.normpath(posixpath.join(self.name, shown)))
+        name = posixpath.normpath(posixpath.join(self.name, shown(path)))
+        return self._file._make(self._core().kind(found)[0], found, name)
 
     @overload
     def get(self, name: str, /) -> Any | None: ...
     @overload
     def get(self, name: str, /, default: _T, getclass: bool = ..., getlink: bool = ...) -> Any | _T: ...
     def get(self, name: str, default: Any = None, getclass: bool = False, getlink: bool = False) -> Any:
-        """An object, its class, its link, or ``default`` where there is none."""
-        if getlink:
-            link = self._link(name)
-            if link is None:
-                return default
-            made = {"soft": SoftLink, "external": ExternalLink}.get(link[0])
-            found = made if getclass else made(*link[1:]) if made else link
-            return found
+        """An object, its class, its link (a `HardLink`, `SoftLink` or `ExternalLink`), or ``default`` where there is none."""
         try:
+            if getlink:
+                described = self._link(encoded(name))
+                found = default if described is None else link(described)
+                return type(found) if getclass and described else found
             found = self[name]
         except KeyError:
             return default
         return type(found) if getclass else found
 
-    def _link(self, name: str) -> tuple[Any, ...] | None:
-        folder, base = posixpath.split(name.rstrip("/"))
+    def _link(self, path: bytes) -> tuple[Any, ...] | None:
+        """What the last link of a path is. Raises ObjectNotFoundError where the path leads nowhere before."""
+        folder, name = posixpath.split(path.rstrip(b"/"))
         group = self[folder] if folder else self
-        return self._core().link(group._number, encoded(base)) if isinstance(group, Group) else None
+        return group._core().link(group._number, name) if isinstance(group, Group) else None
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, (str, bytes)):
-            return False
+        """Whether there is such a link, wherever it leads; TypeError for what is no name."""
+        path = encoded(name)  # type: ignore[arg-type]
+        folder, last = posixpath.split(path.rstrip(b"/"))
         try:
-            self[name]
+            if path and last in (b"", b"."):
+                return not folder or isinstance(self[folder], Group)
+            return self._link(path) is not None
         except (KeyError, OSError):
             return False
-        return True
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._core().names(self._number))
@@ -154,11 +172,11 @@ class Group(HdfObject, Mapping[str, Any]):
         return KeysView(self)
 
     def items(self) -> ItemsView[str, Any]:
-        """Names and members; None for a link that leads nowhere."""
+        """Names and members; None for a link that leads nowhere, `Unreadable` for an object that cannot be read."""
         return _Items(self)
 
     def values(self) -> ValuesView[Any]:
-        """Members; None for a link that leads nowhere."""
+        """Members; None for a link that leads nowhere, `Unreadable` for an object that cannot be read."""
         return _Values(self)
 
     def _pairs(self) -> Iterator[tuple[str, Any]]:
@@ -166,25 +184,58 @@ class Group(HdfObject, Mapping[str, Any]):
         make = self._file._make
         for name, number, kind in self._core().children(self._number):
             if number is None or kind is None:
-                yield name, self.get(name)
+                yield name, self._led_to(name)
             else:
                 yield name, make(kind, number, prefix + name)
 
+    def _led_to(self, name: str) -> Any | None:
+        try:
+            return self._find(encoded(name))
+        except KeyError:
+            return None
+
     def visititems(self, function: Callable[[str, Any], _T | None]) -> _T | None:
-        """Call ``function(path, object)`` for every object below, each once, until it returns something."""
+        """Call ``function(path, object)`` for every object below, each once, until it returns something.
+
+        An object that cannot be read is given as `Unreadable`.
+        """
         return self._visit("", {self._number}, function)
 
     def visit(self, function: Callable[[str], _T | None]) -> _T | None:
         """Call ``function(path)`` for every object below, each once, until it returns something."""
         return self.visititems(lambda path, _: function(path))
 
+    def visititems_links(self, function: Callable[[str, Link], _T | None]) -> _T | None:
+        """Call ``function(path, link)`` for every link below, in groups of several names once, until it returns something."""
+        return self._visit_links("", {self._number}, function)
+
+    def visit_links(self, function: Callable[[str], _T | None]) -> _T | None:
+        """Call ``function(path)`` for every link below, in groups of several names once, until it returns something."""
+        return self.visititems_links(lambda path, _: function(path))
+
+    def _in_visiting_order(self) -> list[tuple[str, int | None, str | None]]:
+        # In the order of names' bytes, as libhdf5 visits.
+        return sorted(self._core().children(self._number), key=lambda child: encoded(child[0]))
+
+    def _visit_links(
+        self, prefix: str, seen: set[int], function: Callable[[str, Link], _T | None]
+    ) -> _T | None:
+        for name, number, kind in self._in_visiting_order():
+            described = self._core().link(self._number, encoded(name))
+            assert described is not None
+            result = function(prefix + name, link(described))
+            if result is None and number is not None and kind == "group" and number not in seen:
+                seen.add(number)
+                result = Group(self._file, number, name)._visit_links(prefix + name + "/", seen, function)
+            if result is not None:
+                return result
+        return None
+
     def _visit(
         self, prefix: str, seen: set[int], function: Callable[[str, Any], _T | None]
     ) -> _T | None:
         below = self.name if self.name.endswith("/") else self.name + "/"
-        children = self._core().children(self._number)
-        # In the order of names' bytes, as libhdf5 visits.
-        for name, number, kind in sorted(children, key=lambda child: encoded(child[0])):
+        for name, number, kind in self._in_visiting_order():
             if number is None or kind is None or number in seen:
                 continue
             seen.add(number)
@@ -199,7 +250,7 @@ class Group(HdfObject, Mapping[str, Any]):
     def read_columns(
         self,
         names: Sequence[str] | None = None,
-        rows: slice | None = None,
+        rows: Rows = None,
         *,
         library: Library = "dict",
     ) -> Any:
@@ -210,11 +261,12 @@ class Group(HdfObject, Mapping[str, Any]):
         names
             Paths of datasets, from this group. Default: all datasets of the group that have a dimension.
         rows
-            Rows of the first axis, the same of every dataset. Default: all.
+            Rows of the first axis, the same of every dataset: a slice, a list or array of numbers in any order, or a mask.
+            Default: all.
         library
             ``"dict"``: a dict of arrays by name. ``"numpy"``: one structured array. ``"awkward"``: an awkward record
             array. ``"pandas"``: a data frame. These three need columns of equal length. ``"cupy"``: a dict of arrays of a
-            GPU, decoded there (`raddle.gpu.read_columns`).
+            GPU, decoded there (`raddle.gpu.read_columns`), for which rows are a slice.
 
         Returns
         -------
@@ -224,8 +276,14 @@ class Group(HdfObject, Mapping[str, Any]):
         ------
         raddle.errors.ObjectNotFoundError
             If there is no such dataset (also a ``KeyError``).
+        raddle.errors.UsageError
+            If rows are something else, or the library has no equal for a column, which is named.
+        IndexError, TypeError
+            If a list or a mask of rows does not fit a dataset.
         """
         if library == "cupy":
+            if rows is not None and not isinstance(rows, slice):
+                raise UsageError("rows for a GPU are a slice")
             return gpu.read_columns(self, names, rows)
         columns = self._columns(names)
         arrays: dict[str, Any] = dict.fromkeys(columns)
@@ -234,15 +292,15 @@ class Group(HdfObject, Mapping[str, Any]):
             shape = column.shape
             if not shape:
                 raise UsageError(f"{column.name} has no rows")
-            axis = rows_of(rows, shape[0])
+            axis = listed_rows(rows, shape[0])
             kind = column._element_type()
             if kind.route != "bytes" or not column._storage()[3]:
-                start, count, step = axis
-                arrays[name] = column.read(slice(start, start + count * step, step))
+                arrays[name] = column.read(shifted(axis, 0))
                 continue
             base, inner = kind.dtype.subdtype or (kind.dtype, ())
             axes = [axis, *((0, dim, 1) for dim in shape[1:])]
-            wanted.append((name, column._number, axes, ((axis[1], *shape[1:], *inner), base)))
+            count = axis[1] if isinstance(axis, tuple) else len(axis)
+            wanted.append((name, column._number, axes, ((count, *shape[1:], *inner), base)))
         requests = []
         for (name, number, axes, _), array in zip(wanted, empty_arrays([place for *_, place in wanted])):
             arrays[name] = array
@@ -279,7 +337,11 @@ class Group(HdfObject, Mapping[str, Any]):
 
     def _columns(self, names: Sequence[str] | None) -> dict[str, Dataset]:
         if names is None:
-            return {name: found for name, found in self.items() if isinstance(found, Dataset) and found.shape}
+            members = list(self.items())
+            for _, found in members:
+                if isinstance(found, Unreadable):
+                    raise found._error()
+            return {name: found for name, found in members if isinstance(found, Dataset) and found.shape}
         if isinstance(names, str):
             raise UsageError("names is a list of names, not one text")
         columns = {}
@@ -303,15 +365,18 @@ class Group(HdfObject, Mapping[str, Any]):
 class File(Group):
     """An HDF5 file opened for reading; made by `raddle.open`. It is its root group and a context manager."""
 
-    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "filename")
+    __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "_threads", "filename")
 
     filename: str
     """Path as given; the name of a file object."""
 
-    def __init__(self, path: Source, *, threads: int | None = None) -> None:
+    def __init__(self, path: Source, mode: str = "r", *, threads: int | None = None) -> None:
+        if mode != "r":
+            raise UsageError(f"mode {mode!r}: files are opened for reading only, with mode 'r'; h5py writes")
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} threads are too few")
         self._source = OpenSource(path)
+        self._threads = threads
         self.filename = self._source.name
         self._core_file: _core.File | None = _core.File(self._source.path, threads)
         self._elements: dict[int, ElementType] = {}
@@ -324,8 +389,19 @@ class File(Group):
         """Always ``"r"``."""
         return "r"
 
+    @property
+    def userblock_size(self) -> int:
+        """Bytes before those of HDF5, which are a program's own."""
+        place = 0
+        with builtins.open(self._source.path, "rb") as raw:
+            while (found := os.pread(raw.fileno(), len(_SIGNATURE), place)) != _SIGNATURE:
+                if not found:
+                    raise UsageError(f"{self.filename} is no HDF5 file any more")
+                place = max(512, 2 * place)
+        return place
+
     def partition(
-        self, reader: Communicator | int, size: int | None = None, *, key: str = "evt"
+        self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
     ) -> Share:
         """Find which events and which rows of every table one of several readers takes.
 
@@ -383,9 +459,6 @@ class File(Group):
             found = self._elements[number] = element_type(*self._open_core().datatype(number))
         return found
 
-    def _object(self, number: int, name: str) -> Any:
-        return self._make(self._open_core().kind(number)[0], number, name)
-
     def _make(self, kind: str, number: int, name: str) -> Any:
         if kind == "dataset":
             return Dataset(self, number, name)
@@ -393,21 +466,17 @@ class File(Group):
             return Group(self, number, name)
         if kind == "datatype":
             return Datatype(self, number, name)
-        reason = self._open_core().reason(number)
-        error = InputError(f"{self.filename}: {name} cannot be read: {reason}")
-        error.kind = "damaged"
-        raise error
+        return Unreadable(self, number, name)
 
     def _foreign_object(self, filename: bytes, path: bytes) -> Any:
         """The object behind an external link; its file stays open as long as this one."""
-        folder = os.path.dirname(os.path.abspath(self.filename))
-        other = os.path.join(folder, os.fsdecode(filename))
+        other = os.path.join(self._source.folder, os.fsdecode(filename))
         if other not in self._linked:
             try:
-                self._linked[other] = File(other)
+                self._linked[other] = File(other, threads=self._threads)
             except OSError as error:
                 raise ObjectNotFoundError(f"{other}: {error}") from error
-        return self._linked[other][path]
+        return self._linked[other]._find(path)
 
     def _h5py(self) -> Any:
         """The same file in h5py; None where that is not installed."""
@@ -431,4 +500,11 @@ class File(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         if not self._source.is_path:
             raise UsageError(f"{self.filename}: a file that was opened by an object cannot be sent to another process")
-        return (File, (self.filename,))
+        return (_opened_again, (self._source.path, self._source.name, self._threads))
+
+
+def _opened_again(path: str, name: str, threads: int | None) -> File:
+    """A file in another process, whose directory may be another; it shows the same name."""
+    file = File(path, threads=threads)
+    file.filename = file._source.name = name
+    return file

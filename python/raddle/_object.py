@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raddle._values import Empty, encoded
-from raddle.errors import ObjectNotFoundError, UnsupportedError
+from raddle.errors import InputError, ObjectNotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
     from raddle import _core
@@ -47,6 +47,11 @@ class HdfObject:
         """The attributes."""
         return AttributeManager(self)
 
+    @property
+    def ref(self) -> Any:
+        """A reference to the object, made by h5py."""
+        return through_h5py(self, f"a reference to {self.name}").ref
+
     def _core(self) -> _core.File:
         return self._file._open_core()
 
@@ -70,7 +75,7 @@ class AttributeManager(Mapping[str, Any]):
     def __init__(self, owner: HdfObject) -> None:
         self._owner = owner
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str | bytes) -> Any:
         owner = self._owner
         found = owner._core().attribute(owner._number, encoded(name))
         if found is None:
@@ -97,7 +102,8 @@ class AttributeManager(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         owner = self._owner
-        return isinstance(name, str) and owner._core().attribute(owner._number, encoded(name)) is not None
+        # TypeError for what is no name, as in h5py.
+        return owner._core().attribute(owner._number, encoded(name)) is not None  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<Attributes of {self._owner.name!r}: {', '.join(self)}>"
@@ -118,6 +124,25 @@ class Datatype(HdfObject):
 
     def __repr__(self) -> str:
         return f'<HDF5 named type "{posixpath.basename(self.name)}">'
+
+
+class Unreadable(HdfObject):
+    """An object that cannot be read, as iterations give it in its place; by its name there is an exception instead."""
+
+    __slots__ = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot be read."""
+        return self._core().reason(self._number)
+
+    def _error(self) -> InputError:
+        error = InputError(f"{self._file.filename}: {self.name} cannot be read: {self.reason}")
+        error.kind = "damaged"
+        return error
+
+    def __repr__(self) -> str:
+        return f'<HDF5 object "{posixpath.basename(self.name)}" that cannot be read>'
 
 
 def through_h5py(owner: HdfObject, what: str) -> Any:

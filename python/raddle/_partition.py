@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import operator
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 from raddle import _core
 from raddle._events import table_columns
@@ -81,12 +82,13 @@ class Share(Mapping[str, slice]):
         return f"<Share {self.rank} of {self.size}: {events}, {len(self)} groups>"
 
 
-def share(file: File, reader: Communicator | int, size: int | None, key: str) -> Share:
+def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex | None, key: str) -> Share:
     """The share of a rank, given as a number or by its communicator."""
-    if isinstance(reader, int):
+    # Integers of numpy as well.
+    if isinstance(reader, SupportsIndex):
         if size is None:
             raise UsageError("partition(rank, size), or partition(communicator)")
-        rank = reader
+        rank, size = operator.index(reader), operator.index(size)
     else:
         if size is not None:
             raise UsageError("a communicator knows its size")
@@ -95,7 +97,7 @@ def share(file: File, reader: Communicator | int, size: int | None, key: str) ->
         raise UsageError(f"rank {rank} of {size}")
     path = index_key(file, key)
     name = posixpath.basename(path).removesuffix(".seq")
-    described, groups = _core.partition(file.filename, path, rank, size)
+    described, groups = _core.partition(file._source.path, path, rank, size)
     return Share(file, name, json.loads(described), groups)
 
 

@@ -243,7 +243,8 @@ def references(
     for path, reason in left_out:
         warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
     found: dict[str, Any] = json.loads(text)
-    if group is not None:
+    # The root is what there is without a group.
+    if group is not None and group.strip("/"):
         prefix = group.strip("/") + "/"
         inside = {key.removeprefix(prefix): at for key, at in found["refs"].items() if key.startswith(prefix)}
         if ".zgroup" not in inside:

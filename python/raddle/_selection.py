@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from raddle.errors import UsageError
+from raddle.errors import SelectionError, UsageError
 
 # Start, count and step, or the elements themselves.
 Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
@@ -47,12 +47,12 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
         return _masked(items[0], shape, fields)
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
-        raise IndexError("only one Ellipsis (...) is possible")
+        raise SelectionError("only one Ellipsis (...) is possible")
     if not ellipses:
         items.append(Ellipsis)
     missing = len(shape) - (len(items) - 1)
     if missing < 0:
-        raise IndexError(f"{len(items) - 1} indices for a dataset of {len(shape)} dimensions")
+        raise SelectionError(f"{len(items) - 1} indices for a dataset of {len(shape)} dimensions")
     at = next(number for number, item in enumerate(items) if item is Ellipsis)
     items[at : at + 1] = [slice(None)] * missing
     axes: list[Axis] = []
@@ -66,14 +66,75 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
             result.append(axis[1] if isinstance(axis, tuple) else len(axis))
     if lists > 1:
         raise TypeError("only one axis can be indexed by a list or an array")
-    return Selection(axes, tuple(result), fields, bool(ellipses))
+    return Selection(axes, tuple(result), fields, bool(ellipses) and not shape)
 
 
-def rows_of(rows: slice | None, dim: int) -> tuple[int, int, int]:
-    """Start, count and step of a slice of rows."""
+Rows = slice | Sequence[int] | npt.NDArray[Any] | None
+"""Rows of the first axis of columns: a slice, numbers in any order, a mask, or None for all."""
+
+
+def rows_of(rows: Rows, dim: int) -> tuple[int, int, int]:
+    """Start, count and step of a slice of rows. Raises UsageError for rows that are no slice."""
+    if rows is not None and not isinstance(rows, slice):
+        raise UsageError(f"rows as {type(rows).__name__}: only a slice of them is read here")
     axis, _ = _axis(slice(None) if rows is None else rows, dim)
     assert isinstance(axis, tuple)
     return axis
+
+
+def listed_rows(rows: Rows, dim: int) -> Axis:
+    """A slice, a list or a mask of rows as the selection of an axis.
+
+    Raises UsageError for anything else, and what `select` raises for rows that are not there.
+    """
+    if rows is None or isinstance(rows, slice):
+        return rows_of(rows, dim)
+    # A tuple reads like a range, which a slice is.
+    if isinstance(rows, (list, range)) or (isinstance(rows, np.ndarray) and rows.ndim == 1):
+        return _listed(rows, dim)
+    raise UsageError(f"rows {rows!r} are no slice, list, or array of numbers or truth values")
+
+
+def bounds(axes: Sequence[Axis]) -> tuple[Any, ...]:
+    """Axes as numpy takes them, all kept."""
+    return tuple(shifted(axis, 0) for axis in axes)
+
+
+def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Axes as h5py takes them, all kept and lists ascending, and the index that makes of its values those wanted."""
+    asked: list[Any] = []
+    picked: list[Any] = []
+    for axis in axes:
+        if isinstance(axis, tuple) or not len(axis) or (axis[1:] > axis[:-1]).all():
+            asked.append(shifted(axis, 0) if isinstance(axis, tuple) or len(axis) else slice(0, 0))
+            picked.append(slice(None))
+        else:
+            elements, places = np.unique(axis, return_inverse=True)
+            asked.append(elements.astype(np.int64))
+            picked.append(places)
+    return tuple(asked), tuple(picked)
+
+
+def shifted(axis: Axis, start: int) -> Any:
+    """An axis as numpy takes it, of an array that begins with element ``start``."""
+    if isinstance(axis, tuple):
+        first, count, step = axis
+        return slice(first - start, first - start + count * step, step)
+    return axis.astype(np.int64) - start
+
+
+def ends(axis: Axis) -> tuple[int, int]:
+    """The first element and one past the last."""
+    if isinstance(axis, tuple):
+        start, count, step = axis
+        return start, start + (count - 1) * step + 1 if count else start
+    return (int(axis.min()), int(axis.max()) + 1) if len(axis) else (0, 0)
+
+
+def is_whole(selection: Any) -> bool:
+    """Whether a selection names nothing: ``()`` or an Ellipsis, which is all that a null dataspace takes."""
+    items = selection if isinstance(selection, tuple) else (selection,)
+    return len(items) <= 1 and all(item is Ellipsis for item in items)
 
 
 def _fields(items: list[Any]) -> tuple[list[str] | str | None, list[Any]]:
@@ -115,7 +176,7 @@ def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.
         raise TypeError("only one-dimensional lists and arrays index an axis")
     if listed.dtype == bool:
         if len(listed) != dim:
-            raise IndexError(f"a mask of {len(listed)} elements for an axis of {dim}")
+            raise TypeError(f"a mask of {len(listed)} elements for an axis of {dim}")
         return np.flatnonzero(listed).astype(np.uint64)
     if not len(listed):
         return np.empty(0, np.uint64)

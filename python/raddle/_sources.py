@@ -10,7 +10,7 @@ from typing import IO, Any, Union
 
 from raddle.errors import UsageError
 
-Source = Union[str, "os.PathLike[str]", IO[bytes]]
+Source = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
 """A path, or an object with ``read`` that gives bytes."""
 
 _COPY_LEN_BYTES = 1 << 20
@@ -19,24 +19,30 @@ _COPY_LEN_BYTES = 1 << 20
 class OpenSource:
     """A source and the path under which this process and its children can open it."""
 
-    __slots__ = ("_again", "_descriptor", "name", "path")
+    __slots__ = ("_again", "_descriptor", "folder", "name", "path")
 
     name: str
-    """What messages and `repr` call it."""
+    """What messages and `repr` call it: the path as given."""
 
     path: str
-    """Where it is opened."""
+    """Where it is opened, now and later: absolute, for the process may change its directory."""
+
+    folder: str
+    """Where relative names of other files begin: the folder of the file, absolute."""
 
     def __init__(self, source: Source) -> None:
         self._descriptor: int | None = None
         self._again: IO[bytes] | None = None
-        if isinstance(source, (str, os.PathLike)):
-            self.name = self.path = os.fspath(source)
+        if isinstance(source, (str, bytes, os.PathLike)):
+            self.name = os.fsdecode(source)
+            self.path = _absolute(self.name)
+            self.folder = os.path.dirname(self.path)
             return
         if not callable(getattr(source, "read", None)):
             raise UsageError(f"{source!r} is neither a path nor a file object")
         name = getattr(source, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(source).__name__}>"
+        self.folder = os.path.dirname(_absolute(self.name))
         self._descriptor = _descriptor_of(source, self.name)
         # With the number of this process: a reader process of its own opens it by the same path.
         self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
@@ -65,6 +71,11 @@ class OpenSource:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _absolute(path: str) -> str:
+    # Not `abspath`: without its ".." a path through a symbolic link leads elsewhere.
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def _descriptor_of(source: Any, name: str) -> int:

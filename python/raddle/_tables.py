@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     if library == "awkward":
         import awkward
 
-        columns = [awkward_column(array) for array in arrays.values()]
+        columns = [awkward_column(array, name) for name, array in arrays.items()]
         rows = lengths.pop() if lengths else 0
         return awkward.Array(awkward.contents.RecordArray(columns, list(arrays), length=rows))
     if library == "pandas":
@@ -39,12 +40,54 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     raise UsageError(f"library {library!r} is none of dict, numpy, awkward, pandas, cupy")
 
 
-def awkward_column(array: npt.NDArray[Any]) -> Any:
-    """A column as awkward's layout: texts and lists of variable length included."""
+def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:
+    """A column as awkward's layout: texts, lists of variable length and compounds included, all of the types they have.
+
+    Raises UsageError, with the column's name, for a type that awkward has no array of.
+    """
     import awkward
 
-    if array.dtype == object:
-        return awkward.from_iter(array.tolist(), highlevel=False)
-    # Awkward's arrays are in the machine's byte order.
-    native = array.dtype.newbyteorder("=")
-    return awkward.from_numpy(np.ascontiguousarray(array, native), highlevel=False)
+    flat = array if array.ndim == 1 else array.reshape(-1)
+    if array.dtype.names is not None:
+        fields = [awkward_column(flat[field], f"{field} of {name}") for field in array.dtype.names]
+        return _regular(awkward.contents.RecordArray(fields, list(array.dtype.names), length=len(flat)), array.shape)
+    if array.dtype != object:
+        # Awkward's arrays are in the machine's byte order.
+        native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        try:
+            return awkward.from_numpy(native, highlevel=False)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{name}: awkward has no array of {array.dtype}: {error}") from error
+    kept: Mapping[str, Any] = array.dtype.metadata or {}
+    base = kept.get("vlen")
+    if base in (str, bytes):
+        content = _content(flat, [np.frombuffer(text, np.uint8) for text in flat], np.dtype(np.uint8), text=True)
+    elif isinstance(base, np.dtype) and base.kind in "biufcmM":
+        content = _content(flat, list(flat), base)
+    else:
+        raise UsageError(f"{name}: awkward has no array of its type; read it as a dict")
+    return _regular(content, array.shape)
+
+
+def _content(flat: npt.NDArray[Any], items: list[npt.NDArray[Any]], base: np.dtype[Any], text: bool = False) -> Any:
+    """Lists of variable length as offsets and values."""
+    import awkward
+
+    offsets = np.zeros(len(flat) + 1, np.int64)
+    np.cumsum([len(item) for item in items], out=offsets[1:])
+    native = base.newbyteorder("=")
+    values = np.concatenate(items, dtype=native) if items else np.empty(0, native)
+    of = {"parameters": {"__array__": "byte"}} if text else {}
+    lists = {"parameters": {"__array__": "bytestring"}} if text else {}
+    numbers = awkward.contents.NumpyArray(values, **of)
+    return awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), numbers, **lists)
+
+
+def _regular(content: Any, shape: tuple[int, ...]) -> Any:
+    """Elements of an array, one after the other, as lists of its dimensions behind the first."""
+    import awkward
+
+    for axis in reversed(range(1, len(shape))):
+        length = int(np.prod(shape[:axis], dtype=np.int64))
+        content = awkward.contents.RegularArray(content, shape[axis], zeros_length=length)
+    return content

@@ -1,26 +1,32 @@
 """The engine ``"raddle"`` of xarray: netCDF-4 and other HDF5 files, variables read when they are used.
 
+Texts of variable length are ``str``, as other engines show them.
+
 Dimensions are named by dimension scales, as in netCDF-4; those without a name are called ``phony_dim_0`` and so on, one per
 length, as other engines of xarray do.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xarray import Variable
 from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
 from raddle._file import File, Group
-from raddle._object import HdfObject
+from raddle._object import HdfObject, Unreadable
 from raddle._values import Empty
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
     from xarray import Dataset as XarrayDataset
+    from xarray import DataTree
 
     from raddle._dataset import Dataset
 
@@ -41,37 +47,45 @@ class _Values(BackendArray):
     """Values of a dataset, read where xarray indexes them."""
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+        texts = _has_texts(dataset)
+        self._read_from = dataset.asstr(errors="surrogateescape") if texts else dataset
         self.shape = dataset.shape
-        self.dtype = dataset.dtype
+        self.dtype = create_vlen_dtype(str) if texts else dataset.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support = indexing.IndexingSupport.OUTER_1VECTOR
         return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
-        return self._dataset[key]
+        return self._read_from[key]
+
+
+def _has_texts(dataset: Dataset) -> bool:
+    """Whether the elements are texts of variable length."""
+    return dataset._element_type().route == "strings"
 
 
 class _Store(AbstractDataStore):
     """A group of a file as xarray's decoders take it."""
 
-    def __init__(self, file: File, group: Group) -> None:
+    def __init__(self, file: File, group: Group, unnamed: dict[int, str]) -> None:
         self._file = file
         self._group = group
-        self._unnamed: dict[int, str] = {}
+        # Names of dimensions without one, by length: the same in all groups of a tree.
+        self._unnamed = unnamed
 
     def get_attrs(self) -> dict[str, Any]:
         """Attributes of the group."""
         return _attributes(self._group)
 
     def get_variables(self) -> dict[str, Variable]:
-        """Datasets of the group that have values."""
-        columns = [
-            (name, found)
-            for name, found in self._group.items()
-            if hasattr(found, "chunks") and found.shape is not None and found.dtype.subdtype is None
-        ]
+        """Datasets of the group that have values; those that cannot be read are left out, with a warning."""
+        columns = []
+        for name, found in self._group.items():
+            if isinstance(found, Unreadable):
+                warnings.warn(f"{found.name} is left out: {found.reason}", stacklevel=2)
+            elif hasattr(found, "chunks") and found.shape is not None and found.dtype.subdtype is None:
+                columns.append((name, found))
         names = self._file._open_core().dimensions([column._number for _, column in columns])
         variables = {}
         for (name, column), (axes, has_values) in zip(columns, names, strict=True):
@@ -89,6 +103,8 @@ class _Store(AbstractDataStore):
             dims.append(name)
         attributes = _attributes(dataset)
         encoding: dict[str, Any] = {"source": self._file.filename, "original_shape": shape, "dtype": dataset.dtype}
+        if _has_texts(dataset):
+            encoding["dtype"] = str
         if dataset.chunks:
             encoding["chunksizes"] = dataset.chunks
             encoding["preferred_chunks"] = dict(zip(dims, dataset.chunks, strict=True))
@@ -111,7 +127,7 @@ def _attributes(owner: HdfObject) -> dict[str, Any]:
             continue
         value = owner.attrs[name]
         if isinstance(value, Empty):
-            continue
+            value = np.empty(0, value.dtype)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "surrogateescape")
         if isinstance(value, np.ndarray):
@@ -130,6 +146,7 @@ class RaddleBackend(BackendEntrypoint):
 
     description = "Open HDF5 and netCDF-4 files with all cores"
     url = ""
+    supports_groups = True
     # Other engines know these files as well: this one is used where it is named.
     open_dataset_parameters = (
         "filename_or_obj",
@@ -164,11 +181,7 @@ class RaddleBackend(BackendEntrypoint):
     ) -> XarrayDataset:
         """A group of a file (default: the root) as a dataset of xarray; ``threads`` as in `raddle.open`."""
         file = File(filename_or_obj, threads=threads)
-        found = file[group] if group else file
-        if not isinstance(found, Group):
-            file.close()
-            raise UsageError(f"{group!r} is no group")
-        store = _Store(file, found)
+        store = _Store(file, _group(file, group), {})
         dataset = StoreBackendEntrypoint().open_dataset(
             store,
             mask_and_scale=mask_and_scale,
@@ -181,3 +194,69 @@ class RaddleBackend(BackendEntrypoint):
         )
         dataset.set_close(store.close)
         return dataset
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        group: str | None = None,
+        threads: int | None = None,
+        **decoders: Any,
+    ) -> dict[str, XarrayDataset]:
+        """A group of a file (default: the root) and all below it as datasets of xarray, by path from the group.
+
+        ``decoders`` are the other parameters of `open_dataset`.
+        """
+        file = File(filename_or_obj, threads=threads)
+        unnamed: dict[int, str] = {}
+        datasets: dict[str, XarrayDataset] = {}
+        in_use: set[str] = set()
+        for below, found in _groups(_group(file, group)).items():
+            store = _Store(file, found, unnamed)
+            # As other engines name them.
+            path = below or "." if group else f"/{below}"
+            datasets[path] = StoreBackendEntrypoint().open_dataset(store, **decoders)
+            in_use.add(path)
+            datasets[path].set_close(partial(_close_last, file, in_use, path))
+        return datasets
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+        """A group of a file (default: the root) and all below it as a tree of xarray; parameters of `open_groups_as_dict`."""
+        from xarray import DataTree
+
+        datasets = self.open_groups_as_dict(filename_or_obj, **options)
+        tree = DataTree.from_dict(datasets)
+        for path, dataset in datasets.items():
+            tree[path].set_close(dataset._close)
+        return tree
+
+
+def _close_last(file: File, in_use: set[str], path: str) -> None:
+    """Close one dataset of several of a file: the file with the last."""
+    in_use.discard(path)
+    if not in_use:
+        file.close()
+
+
+def _group(file: File, path: str | None) -> Group:
+    """A group of a file that was opened for it alone: closed where there is none."""
+    try:
+        found = file[path] if path else file
+        if not isinstance(found, Group):
+            raise UsageError(f"{path!r} is no group")
+    except BaseException:
+        file.close()
+        raise
+    return found
+
+
+def _groups(group: Group) -> dict[str, Group]:
+    """A group and all below, each once, by the path from it."""
+    groups = {"": group}
+
+    def take(path: str, member: Any) -> None:
+        if isinstance(member, Group):
+            groups[path] = member
+
+    group.visititems(take)
+    return groups

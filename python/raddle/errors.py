@@ -15,6 +15,7 @@ __all__ = [
     "RaddleError",
     "InternalError",
     "UsageError",
+    "SelectionError",
     "ObjectNotFoundError",
     "InputError",
     "InputNotFoundError",
@@ -60,6 +61,13 @@ class UsageError(RaddleError, ValueError):
 
     kind = "usage"
     exit_code = 2
+
+
+class SelectionError(UsageError, IndexError):
+    """A selection with more indices than the dataset has dimensions, or with two Ellipses.
+
+    A ``ValueError``, as h5py raises, and an ``IndexError``, as numpy does.
+    """
 
 
 class ObjectNotFoundError(RaddleError, KeyError):

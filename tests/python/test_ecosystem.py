@@ -44,6 +44,7 @@ def test_dask(tmp_path):
         file.create_dataset("d", data=values, chunks=(10, 4, 5), compression="gzip")
         file["plain"] = values
         file["scalar"] = 1
+        file["empty"], file["flat"] = np.zeros((7, 0)), np.zeros((0, 3, 0), "i2")
     with raddle.open(tmp_path / "d.h5") as file:
         array = file["d"].to_dask(3000)
         assert isinstance(array, dask.array.Array) and array.dtype == values.dtype and array.shape == values.shape
@@ -59,6 +60,9 @@ def test_dask(tmp_path):
         assert file["d"].to_dask(3000).name == array.name != file["plain"].to_dask(3000).name
         again = pickle.loads(pickle.dumps(array))
         assert np.array_equal(again.compute(), values)
+        for name in ("empty", "flat"):
+            found = file[name].to_dask().compute()
+            assert found.shape == file[name].shape and found.dtype == file[name].dtype
         with pytest.raises(errors.UsageError):
             file["scalar"].to_dask()
         with pytest.raises(errors.UsageError):
@@ -145,6 +149,105 @@ def test_xarray_of_files_without_dimensions(xarray, runs):
         xarray.open_dataset(runs[0].parent / "none.h5", engine=RaddleBackend)
 
 
+@pytest.fixture
+def texts(tmp_path):
+    """Texts of variable and of fixed length, in variables, scalars and attributes, in groups."""
+    netcdf = pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
+    path = tmp_path / "texts.nc"
+    with netcdf.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        file.createDimension("n", 4)
+        names = file.createVariable("names", str, ("x",))
+        names[:] = np.array(["a", "bü", ""], object)
+        names.flag, names.many, names.one, names.none = "text", ["a", "b"], ["q"], ""
+        names.numbers, names.number = np.array([1, 2], "i2"), np.array([3], "i2")
+        file.createVariable("scalar", str, ())[...] = "one"
+        file.createVariable("characters", "S1", ("x", "n"))[:] = np.array([list("abcd")] * 3, "S1")
+        encoded = file.createVariable("encoded", "S1", ("x", "n"))
+        encoded._Encoding = "utf-8"
+        encoded[:] = np.array(["ab", "c", ""])
+        file.createVariable("unwritten", str, ("x",))
+        file.createVariable("filled", str, ("x",), fill_value="zz")[0] = "x"
+        grid = file.createVariable("grid", str, ("x", "n"), chunksizes=(2, 2))
+        grid[:] = np.array([[f"{a}{b}" for b in range(4)] for a in range(3)], object)
+        group = file.createGroup("g/h")
+        group.createVariable("y", str, ("x",))[:] = np.array(["p", "q", "r"], object)
+        group.title = b"bytes"
+        for number, owner in enumerate((file, group)):
+            owner.createVariable("numbers", "i4", ("n",))[:] = np.arange(4) + number
+    return path
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_xarray_shows_texts_as_its_other_engines_do(xarray, texts, engine):
+    from raddle._xarray import RaddleBackend
+
+    with xarray.open_dataset(texts, engine=RaddleBackend) as ours, xarray.open_dataset(texts, engine=engine) as theirs:
+        xarray.testing.assert_identical(ours, theirs)
+        for name, expected in theirs.variables.items():
+            assert ours[name].dtype == expected.dtype, name
+            assert ours[name].encoding["dtype"] == expected.encoding["dtype"]
+            assert type(ours[name].values.flat[0]) is type(expected.values.flat[0])
+            assert {key: type(value) for key, value in ours[name].attrs.items()} == {
+                key: type(value) for key, value in expected.attrs.items()
+            }
+        for selection in ({"x": 1}, {"x": [2, 0, 0]}, {"x": 1, "n": 2}, {"n": slice(None, None, -2)}):
+            xarray.testing.assert_identical(ours.isel(selection).load(), theirs.isel(selection).load())
+
+
+def test_xarray_shows_texts_of_other_programs_as_netcdf4_does(xarray, tmp_path):
+    pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
+    from raddle._xarray import RaddleBackend
+
+    path = tmp_path / "texts.h5"
+    with h5py.File(path, "w") as file:
+        file["ascii"] = np.array(["a", "b"], h5py.string_dtype("ascii"))
+        file["utf8"], file["scalar"] = ["a", "ü"], "hello"
+        for name, value in {
+            "fixed": np.bytes_(b"ab"), "several": np.array([b"ab", b"c"]), "texts": ["a", "b"], "one": ["x"],
+            "ascii": np.array(["a", "b"], h5py.string_dtype("ascii")), "null": h5py.Empty("f4"), "nothing": np.zeros(0, "f4"),
+        }.items():  # fmt: skip
+            file.attrs[name] = value
+    with xarray.open_dataset(path, engine=RaddleBackend) as ours, xarray.open_dataset(path, engine="netcdf4") as theirs:
+        xarray.testing.assert_identical(ours, theirs)
+        assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_xarray_opens_trees_as_its_other_engines_do(xarray, texts, group):
+    from raddle._xarray import RaddleBackend
+
+    ours, theirs = (xarray.open_groups(texts, engine=engine, group=group) for engine in (RaddleBackend, "netcdf4"))
+    assert list(ours) == list(theirs)
+    for name, expected in theirs.items():
+        # Those that are left can be read after others were closed.
+        xarray.testing.assert_identical(ours[name], expected)
+        ours[name].close()
+        expected.close()
+    with (
+        xarray.open_datatree(texts, engine=RaddleBackend, group=group) as ours,
+        xarray.open_datatree(texts, engine="netcdf4", group=group) as theirs,
+    ):
+        xarray.testing.assert_identical(ours, theirs)
+
+
+def test_xarray_of_a_file_with_one_dataset_that_cannot_be_read(xarray, tmp_path):
+    from raddle._xarray import RaddleBackend
+
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        file["a"] = np.arange(3)
+        layout = h5py.VirtualLayout((2, 4), "f8", maxshape=(None, 4))
+        source = h5py.VirtualSource("none.h5", "d", (2, 4), maxshape=(None, 4))
+        layout[0 : h5py.h5s.UNLIMITED, :] = source[0 : h5py.h5s.UNLIMITED, :]
+        file.create_virtual_dataset("virtual", layout)
+    with (
+        pytest.warns(UserWarning, match="/virtual is left out: .*none.h5"),
+        xarray.open_dataset(path, engine=RaddleBackend) as ours,
+    ):
+        assert list(ours) == ["a"] and ours["a"].values.tolist() == [0, 1, 2]
+
+
 def test_the_engine_is_declared():
     tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["xarray.backends"]
@@ -206,6 +309,64 @@ def test_rows_by_number(table):
             rows[numbers]
     with pytest.raises(errors.UsageError):
         raddle.Rows(table.file, ["t/number", "other"])
+
+
+def test_rows_by_mask_as_numpy_takes_masks(table):
+    rows = raddle.Rows(table)
+    values = table.read_columns()
+    for mask in (values["number"] % 90 == 7, np.zeros(1000, bool), (values["number"] < 2).tolist()):
+        batch = rows[mask]
+        for name, column in values.items():
+            assert batch[name].dtype == column.dtype and np.array_equal(batch[name], column[np.asarray(mask)])
+    assert rows[np.uint64(5)]["number"] == rows[np.array(5)]["number"] == 5
+    for wrong in ([True, False], True, 1.5, [1.5], np.array([1.0]), ["a"], [[1]], None):
+        with pytest.raises(IndexError):
+            rows[wrong]
+
+
+SEQUENCES = ["<f4", "<i1", "<c8", "<u8", "<f2", ">i2", "?"]
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 0), [3, 1]], ids=str)
+def test_awkward_columns_keep_their_types(tmp_path, rows):
+    awkward = pytest.importorskip("awkward", reason="awkward is not installed")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        for base in map(np.dtype, SEQUENCES):
+            column = file.create_dataset(base.name, (4,), h5py.vlen_dtype(base))
+            for row, length in enumerate((2, 0, 3)):
+                column[row] = np.arange(length).astype(base)
+        file["uint64"][0] = np.array([2**64 - 1, 0], "u8")
+        grid = file.create_dataset("grid", (4, 2), h5py.vlen_dtype(np.dtype("<f4")))
+        grid[1, 1] = np.array([1.5, 2.5], "f4")
+        file["texts"], file["fixed"] = ["a", "bü", "", "d"], np.array([b"a", b"bc", b"", b"d"])
+        mixed = np.dtype([("n", "i4"), ("text", h5py.string_dtype()), ("v", ">f4", (2,))])
+        file["mixed"] = np.array([(row, f"t{row}", (row, 0.5)) for row in range(4)], mixed)
+        file["plain"] = np.arange(8, dtype=">f4").reshape(4, 2)
+    with raddle.open(tmp_path / "file.h5") as ours:
+        arrays = ours.read_columns(rows=rows)
+        table = ours.read_columns(rows=rows, library="awkward")
+    for base in map(np.dtype, SEQUENCES):
+        name = base.name
+        assert awkward.to_numpy(awkward.flatten(table[name])).dtype == base.newbyteorder("=")
+        assert table[name].to_list() == [row.tolist() for row in arrays[name]], name
+    assert table.grid.to_list() == [[item.tolist() for item in row] for row in arrays["grid"]]
+    assert table.texts.to_list() == arrays["texts"].tolist() and table.fixed.to_list() == arrays["fixed"].tolist()
+    assert table.mixed.text.to_list() == arrays["mixed"]["text"].tolist()
+    assert table.mixed.v.to_list() == arrays["mixed"]["v"].tolist() and awkward.to_numpy(table.mixed.n).dtype == "i4"
+    assert awkward.to_numpy(table.plain).dtype == "f4" and table.plain.to_list() == arrays["plain"].tolist()
+
+
+def test_awkward_has_no_array_of_some_columns(tmp_path):
+    pytest.importorskip("awkward", reason="awkward is not installed")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["fine"] = np.arange(2)
+        file["pointers"] = np.array([file["fine"].ref] * 2, h5py.ref_dtype)
+        file["opaque"] = np.frombuffer(b"abcdef", "V3")
+        file["nested"] = np.array([(1, file["fine"].ref)] * 2, [("n", "i4"), ("to", h5py.ref_dtype)])
+    with raddle.open(tmp_path / "file.h5") as file:
+        for name in ("pointers", "opaque", "nested"):
+            with pytest.raises(errors.UsageError, match=name):
+                file.read_columns(["fine", name], library="awkward")
 
 
 @pytest.mark.parametrize("batch_rows", [1, 50, 64, 333, 5000])

@@ -1,5 +1,6 @@
 """Shares of events and rows by event, of a file with partition keys."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -87,6 +88,17 @@ def test_a_communicator_says_rank_and_size(opened):
     share = opened.partition(Communicator())
     assert (share.rank, share.size) == (1, 3) and dict(share) == dict(opened.partition(1, 3))
     assert share.events == slice(FILES * EVENTS // 3, 2 * FILES * EVENTS // 3)
+
+
+def test_shares_of_file_objects_and_after_a_change_of_directory(opened, keyed, monkeypatch, tmp_path):
+    expected = dict(opened.partition(1, 3))
+    for source in (io.BytesIO(keyed.read_bytes()), keyed.open("rb")):
+        with raddle.open(source) as file:
+            assert dict(file.partition(1, 3)) == expected
+    monkeypatch.chdir(keyed.parent)
+    with raddle.open(keyed.name) as file:
+        monkeypatch.chdir(tmp_path)
+        assert dict(file.partition(np.int64(1), np.uint8(3))) == expected
 
 
 def test_a_share_reads_its_rows(opened):

@@ -154,3 +154,34 @@ def test_any_list_of_rows_is_numpy_s(tmp_path_factory, data):
     with raddle.open(path) as ours:
         assert np.array_equal(ours["d"][rows], values[np.array(rows, int)])
         assert np.array_equal(ours["d"][1:, columns], values[1:, np.array(columns, int)])
+
+
+@given(data=st.data())
+def test_any_selection_of_what_others_read_for_us(tmp_path_factory, data):
+    """Compounds with texts, which h5py reads, and virtual datasets: selections, fields, and lists in any order."""
+    shape = data.draw(npst.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=6))
+    count = int(np.prod(shape, dtype=int))
+    mixed = np.dtype([("n", "<i4"), ("v", ">f4", (2,)), ("t", h5py.string_dtype())])
+    values = np.array([(row, (row, row / 2), f"t{row}") for row in range(count)], mixed).reshape(shape)
+    path = tmp_path_factory.mktemp("property") / "file.h5"
+    with h5py.File(path, "w") as file:
+        file["mixed"], file["plain"] = values, values["n"]
+        layout = h5py.VirtualLayout(shape, "<i4")
+        layout[...] = h5py.VirtualSource(file["plain"])
+        file.create_virtual_dataset("virtual", layout)
+    with raddle.open(path) as ours, h5py.File(path) as theirs:
+        for _ in range(3):
+            selection = data.draw(selections(shape))
+            fields = data.draw(st.sampled_from([(), ("n",), ("t",), ("v",), ("t", "n")]))
+            for name, chosen in (("mixed", (*selection, *fields)), ("virtual", selection), ("plain", selection)):
+                try:
+                    expected = theirs[name][chosen]
+                except (IndexError, ValueError, TypeError):
+                    continue
+                same_values(ours[name][chosen], expected)
+        if shape:
+            rows = data.draw(st.lists(st.integers(-shape[0], shape[0] - 1), max_size=9))
+            listed = np.array(rows, int)
+            same_values(ours["mixed"][rows], theirs["mixed"][()][listed])
+            same_values(ours["mixed"][rows, "n"], values["n"][listed])
+            same_values(ours["virtual"][rows], values["n"][listed])

@@ -202,6 +202,8 @@ def test_a_merged_file_through_xarray(tmp_path, runs):
         for name, dataset in file["rec"].items():
             # Zeros are values where no fill value says otherwise.
             assert through[name].dtype == dataset.dtype and np.array_equal(through[name].values, dataset[:])
+    for group in ("/", ""):
+        assert raddle.references(runs[0], group=group) == raddle.references(runs[0])
     with pytest.raises(KeyError, match="none"):
         raddle.references(runs[0], group="none")
     with pytest.raises(FileNotFoundError) as missing:

@@ -1,0 +1,177 @@
+"""Links, references and dimension scales, held against h5py."""
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from comparing import same_values
+from raddle import errors
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A file with links of all kinds, some of which lead nowhere, in raddle and in h5py."""
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["d"] = np.arange(5)
+        file["inside/d"] = 1
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["d"] = np.arange(12).reshape(3, 4)
+        file["g/d"] = np.arange(3)
+        file["g/again"] = file["d"]
+        file["g/up"] = file["g"]
+        file["to/soft"] = h5py.SoftLink("/g/d")
+        file["to/nothing"] = h5py.SoftLink("/none")
+        file["to/group"] = h5py.SoftLink("/g")
+        file["other"] = h5py.ExternalLink("other.h5", "/d")
+        file["no file"] = h5py.ExternalLink("none.h5", "/d")
+        file["no object"] = h5py.ExternalLink("other.h5", "/none")
+        file["inside"] = h5py.ExternalLink("other.h5", "/inside")
+        file["type"] = np.dtype("f4")
+    with raddle.open(tmp_path / "file.h5") as ours, h5py.File(tmp_path / "file.h5") as theirs:
+        yield ours, theirs
+
+
+NAMES = [
+    "d", "g", "g/", "/", "//", ".", "./g/d", "g/.", "d/.", "d/x", "", "none", "none/d", "g/d", "/g//d", "g/up/up/d", "g/..",
+    "to/soft", "to/nothing", "to/nothing/x", "to/group", "to/group/d", "to/group/none", "other", "no file", "no file/x",
+    "no object", "inside", "inside/d", "inside/none", "type", "type/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_are_there(pair, name):
+    ours, theirs = pair
+    assert (name in ours) is (name in theirs)
+    assert (name.encode() in ours) is (name in theirs)
+    assert (ours.get(name) is None) is (theirs.get(name) is None)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith((".", "/"))])
+def test_links_by_name(pair, name):
+    ours, theirs = pair
+    link, expected = ours.get(name, getlink=True), theirs.get(name, getlink=True)
+    assert type(link).__name__ == type(expected).__name__
+    for attribute in ("path", "filename"):
+        assert getattr(link, attribute, None) == getattr(expected, attribute, None)
+    found, expected = (file.get(name, getclass=True, getlink=True) for file in pair)
+    assert getattr(found, "__name__", None) == getattr(expected, "__name__", None)
+    if name in theirs and theirs.get(name) is not None:
+        assert ours.get(name, getclass=True).__name__ == theirs.get(name, getclass=True).__name__
+    assert ours.get("none", 7, getlink=True) == theirs.get("none", 7, getlink=True) == 7
+    assert isinstance(ours.get("d", getlink=True), raddle.HardLink)
+
+
+def test_what_is_no_name(pair):
+    for file in pair:
+        for name in (None, 1, 1.5):
+            with pytest.raises(TypeError):
+                file[name]
+            with pytest.raises(TypeError):
+                assert name in file
+            with pytest.raises(TypeError):
+                file.attrs[name]
+
+
+def test_every_link_is_visited_as_h5py_visits(pair):
+    seen = []
+    for file in pair:
+        names, links = [], []
+        file.visit_links(names.append)
+        file.visititems_links(
+            lambda name, link, links=links: links.append((name, type(link).__name__, getattr(link, "path", None)))
+        )
+        seen.append((names, links))
+        assert file.visit_links(lambda name: name if "soft" in name else None) == "to/soft"
+        assert file["g"].visititems_links(lambda name, link: name) == "again"
+    assert seen[0] == seen[1] and len(seen[0][0]) > 10
+
+
+def test_one_dataset_that_cannot_be_read_leaves_the_others(tmp_path):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        file["a"], file["z/d"] = 1, 2
+        layout = h5py.VirtualLayout((2, 4), "f8", maxshape=(None, 4))
+        source = h5py.VirtualSource("none.h5", "d", (2, 4), maxshape=(None, 4))
+        layout[0 : h5py.h5s.UNLIMITED, :] = source[0 : h5py.h5s.UNLIMITED, :]
+        file.create_virtual_dataset("virtual", layout)
+        file["soft"] = h5py.SoftLink("virtual")
+    with raddle.open(path) as ours, h5py.File(path) as theirs:
+        assert "virtual" in ours and "virtual" in theirs
+        found = dict(ours.items())
+        assert list(found) == list(theirs) and len(list(ours.values())) == 4
+        assert found["a"][()] == 1 and found["z"]["d"][()] == 2
+        for name in ("virtual", "soft"):
+            assert isinstance(found[name], raddle.Unreadable) and "none.h5" in found[name].reason
+        visited = [[], []]
+        ours.visit(visited[0].append)
+        theirs.visit(visited[1].append)
+        assert visited[0] == visited[1]
+        with pytest.raises(OSError, match="none.h5"):
+            ours["virtual"]
+        # Not left out silently.
+        with pytest.raises(OSError, match="none.h5"):
+            ours.read_columns()
+
+
+def test_references(tmp_path):
+    path = tmp_path / "file.h5"
+    values = np.arange(120).reshape(12, 10)
+    with h5py.File(path, "w") as file:
+        file["g/d"] = values
+        file["g"].attrs["to"] = file["g/d"].ref
+        file["objects"] = np.array([file["g/d"].ref, file["g"].ref, file.ref], h5py.ref_dtype)
+        file.create_dataset("null", (1,), h5py.ref_dtype)
+        regions = [file["g/d"].regionref[2:5, ::3], file["g/d"].regionref[:, 4], file["g/d"].regionref[values % 7 == 0]]
+        file["regions"] = np.array(regions, h5py.regionref_dtype)
+        file["lost"] = 1
+        file["objects of lost"] = np.array([file["lost"].ref], h5py.ref_dtype)
+        del file["lost"]
+    with raddle.open(path) as ours, h5py.File(path) as theirs:
+        for number in range(3):
+            assert ours[ours["objects"][number]].name == theirs[theirs["objects"][number]].name
+            region = ours["regions"][number]
+            assert ours[region] == ours["g/d"]
+            expected = theirs["g/d"][theirs["regions"][number]]
+            same_values(ours["g/d"][region], expected)
+            target = np.zeros(expected.shape, "f4")
+            assert np.array_equal(ours["g/d"].read(region, out=target), expected)
+        assert ours["g"][ours["objects"][0]] == ours[ours["g"].attrs["to"]] == ours["g/d"]
+        assert ours[ours["g/d"].ref] == ours["g/d"] and theirs[ours["g"].ref] == theirs["g"]
+        with pytest.raises(ValueError):
+            ours[ours["null"][0]]
+        with pytest.raises((KeyError, ValueError)):
+            ours[ours["objects of lost"][0]]
+        with pytest.raises(errors.UsageError):
+            ours["g/d"].read(ours["regions"][0], out=np.zeros(3))
+
+
+def test_dimension_scales(tmp_path):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        file["d"] = np.zeros((3, 4, 5))
+        file["x"], file["y"], file["t"] = np.arange(3), np.arange(3) * 2.0, np.arange(5)
+        file["x"].make_scale("x name")
+        file["y"].make_scale()
+        file["t"].make_scale("time")
+        file["d"].dims[0].label = "rows"
+        file["d"].dims[2].label = "ü"
+        file["d"].dims[0].attach_scale(file["x"])
+        file["d"].dims[0].attach_scale(file["y"])
+        file["d"].dims[2].attach_scale(file["t"])
+        file["plain"], file["scalar"] = np.zeros((2, 2)), 1
+    with raddle.open(path) as ours, h5py.File(path) as theirs:
+        for name in ("d", "x", "plain", "scalar"):
+            dims, expected = ours[name].dims, theirs[name].dims
+            assert len(dims) == len(expected)
+            for dim, wanted in zip(dims, expected, strict=True):
+                assert dim.label == wanted.label and len(dim) == len(wanted) and list(dim) == list(wanted)
+                assert dim.keys() == wanted.keys()
+                assert [(key, scale.name) for key, scale in dim.items()] == [(k, scale.name) for k, scale in wanted.items()]
+        first = ours["d"].dims[0]
+        same_values(first[1][:], theirs["d"].dims[0][1][:])
+        assert first["x name"] == first[0] == ours["x"] and "rows" in repr(first)
+        for number, error in ((3, IndexError), (-4, IndexError)):
+            with pytest.raises(error):
+                ours["d"].dims[number]
+        with pytest.raises(KeyError):
+            first["none"]
