@@ -270,6 +270,22 @@ def test_a_file_with_stacked_scalars_gets_keys(raddle, tmp_path):
     raddle("verify", output)
 
 
+def test_what_was_added_is_no_match(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(4)
+    output = tmp_path / "out.h5"
+    raddle("merge", *inputs, "-o", output)
+    with h5py.File(output, "a") as file:
+        file["x"].attrs["unit"], file.attrs["run"] = "cm", 7
+    different = raddle("verify", output, "--against", *inputs, expect=8).stdout
+    assert "attribute unit that no input has" in different and "attribute run that no input has" in different
+    with h5py.File(output, "w") as file:
+        file.create_dataset("x", data=np.tile(np.arange(4), 2), chunks=(4,), fillvalue=5)
+    assert "fill value differs" in raddle("verify", output, "--against", *inputs, expect=8).stdout
+
+
 def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
     """Bins beside a table, in its group: they say nothing of how many rows the table has."""
     inputs = []

@@ -13,7 +13,7 @@ use crate::options::{Compress, MergeOptions, Watch};
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
-use crate::values::{ColumnReader, open_pool};
+use crate::values::{ColumnReader, FillPattern, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
@@ -188,6 +188,12 @@ impl<'p> Comparison<'p> {
                     }
                 }
             }
+            for attribute in other.attributes.iter() {
+                if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
+                    let what = format!("attribute {} that no input has", display_path(&attribute.name));
+                    self.mismatch(&entry.path, what);
+                }
+            }
         }
         let known: HashMap<&[u8], ()> = expected.entries.iter().map(|entry| (entry.path.as_slice(), ())).collect();
         for entry in &found.entries {
@@ -207,6 +213,9 @@ impl<'p> Comparison<'p> {
         } else if dims != other_dims {
             self.mismatch(path, format!("dimensions are {other_dims:?} instead of {dims:?}"));
         } else {
+            if FillPattern::of(a.model()) != FillPattern::of(b.model()) {
+                self.mismatch(path, "the fill value differs");
+            }
             self.report.datasets += 1;
             if !dims.contains(&0) {
                 self.pairs.push((left, right));
