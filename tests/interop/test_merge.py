@@ -286,6 +286,23 @@ def test_what_was_added_is_no_match(raddle, tmp_path):
     assert "fill value differs" in raddle("verify", output, "--against", *inputs, expect=8).stdout
 
 
+def test_user_blocks_are_not_lost_silently(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w", userblock_size=1024 if number else 0) as file:
+            file["spill/evt"], file["t/evt"] = np.arange(4), np.arange(4)
+    with open(inputs[1], "r+b") as file:
+        file.write(b"#!/bin/sh")
+    output = tmp_path / "out.h5"
+    for command in (["merge", *inputs], ["rechunk", inputs[1]], ["plan", *inputs]):
+        where = [] if command[0] == "plan" else ["-o", output, "-f"]
+        told = raddle(*command, *where)
+        assert "user block" in told.stdout + told.stderr, command
+    told = raddle("keys", "add", inputs[1], "--keys", "/spill/evt", expect=3).stderr
+    assert "user block of 1024 bytes" in told, told
+    assert inputs[1].read_bytes().startswith(b"#!/bin/sh")
+
+
 def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
     """Bins beside a table, in its group: they say nothing of how many rows the table has."""
     inputs = []

@@ -36,6 +36,8 @@ pub enum DifferenceKind {
     FillValue,
     /// An absent column could belong to tables of different lengths.
     Rows,
+    /// A file has bytes of its user's before its own, which are not copied.
+    UserBlock,
 }
 
 impl DifferenceKind {
@@ -56,6 +58,7 @@ impl DifferenceKind {
             Self::Dangling => "references to nothing",
             Self::FillValue => "another fill value",
             Self::Rows => "unclear number of rows",
+            Self::UserBlock => "not copied",
         }
     }
 }

@@ -37,6 +37,13 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         ..options.clone()
     };
     let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, &SingleProcess)?;
+    if let Some(len_bytes) = plan.inputs.first().map(|input| input.userblock_len_bytes).filter(|&len| len > 0) {
+        let reason = format!(
+            "has a user block of {len_bytes} bytes, which would be lost; take it away with h5unjam first, or add keys to a copy \
+             that raddle rechunk makes"
+        );
+        return Err(MergeError::Object { object: path.display().to_string(), reason });
+    }
     if let Some(carried) = &plan.carried {
         check_structure(&plan, carried, structure_digests(&plan))?;
         let same_kind = |known: &MadeSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);

@@ -163,6 +163,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         return Err(MergeError::Differences { differences });
     }
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
+    let stays = usize::from(matches!(beginning, Beginning::Grows(_)));
+    joined.warnings.extend(user_blocks(&planned, stays));
     let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
     let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
     let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link };
@@ -208,6 +210,14 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     };
     links::check_sources(&plan, watch)?;
     Ok(plan)
+}
+
+/// Tells of the user blocks of all inputs but the first few, whose files stay.
+fn user_blocks(planned: &[PlannedInput], stay: usize) -> Option<Difference> {
+    let has_one = |&(_, input): &(u32, &PlannedInput)| input.userblock_len_bytes > 0;
+    let inputs: Vec<u32> = (0..).zip(planned).skip(stay).filter(has_one).map(|(number, _)| number).collect();
+    let (path, expected, found) = ("/".to_owned(), "no user block".to_owned(), "a user block".to_owned());
+    (!inputs.is_empty()).then_some(Difference { path, kind: DifferenceKind::UserBlock, expected, found, inputs })
 }
 
 /// New columns of a plan: name, model and rows per input of each. Chunks have as many rows as those of the other
