@@ -138,3 +138,14 @@ def test_h5py_goes_on_where_raddle_ended(raddle, events, tmp_path):
         assert (file["spill/evt"][rows:] == 7).all()
         assert len(file["spill/run"]) == rows
     assert visit(output)["spill/run"].tobytes() == np.concatenate([visit(path)["spill/run"] for path in events[:3]]).tobytes()
+
+
+def test_nothing_is_appended_if_no_input_can_be_read(raddle, tmp_path):
+    good, bad, file = tmp_path / "good.h5", tmp_path / "bad.h5", tmp_path / "all.h5"
+    with h5py.File(good, "w") as made:
+        made["x"] = np.arange(5)
+    bad.write_bytes(b"no HDF5 here" * 100)
+    raddle("merge", good, "-o", file, "--extendible")
+    before = file.read_bytes()
+    assert "bad.h5" in raddle("append", file, bad, "--skip-bad", expect=3).stderr
+    assert file.read_bytes() == before

@@ -152,6 +152,10 @@ pub fn plan(
         // Inputs may be left out, the file that they are appended to may not.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
     }
+    if plan.inputs.len() == 1 && !plan.skipped.is_empty() {
+        // Nothing is left to append.
+        return Err(MergeError::BadInputs { bad: plan.skipped });
+    }
     if let Some(growth) = &plan.growth {
         growth.check(&plan)?;
         if let Some(stored) = &growth.stored {
