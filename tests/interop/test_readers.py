@@ -119,3 +119,30 @@ def test_the_default_output_is_readable_by_hdf5_1_8(raddle, events, tmp_path):
         assert file.id.get_create_plist().get_version()[0] in (0, 2)
         layouts = {dataset.id.get_create_plist().get_layout() for dataset in file["table1"].values()}
         assert layouts == {h5py.h5d.CHUNKED}
+
+
+def test_pytables_with_an_index(raddle, tmp_path):
+    class Row(tables.IsDescription):
+        a = tables.Int32Col()
+
+    inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with tables.open_file(path, "w") as file:
+            table = file.create_table("/", "t", Row)
+            table.append([(value + 100 * number,) for value in range(50)])
+            table.cols.a.create_index()
+    output = tmp_path / "all.h5"
+    assert "/_i_t" in raddle("merge", *inputs, "-o", output).stderr
+    with tables.open_file(output) as file:
+        assert [row["a"] for row in file.root.t.where("a == 110")] == [110]
+        assert not file.root.t.indexed and len(file.root.t) == 100
+    raddle("verify", output, "--against", *inputs)
+    raddle("verify", output)
+    with tables.open_file(output, "a") as file:
+        file.root.t.cols.a.create_index()
+        assert file.root.t.read_where("a == 110")["a"].tolist() == [110]
+    # Alone, rows are where they were.
+    raddle("rechunk", inputs[0], "-o", output, "-f", "--for", "keep", "--extendible")
+    with tables.open_file(output) as file:
+        assert file.root.t.indexed and file.root.t.read_where("a == 10")["a"].tolist() == [10]
+    assert "/_i_t" in raddle("append", output, inputs[1], expect=3).stderr

@@ -38,6 +38,8 @@ pub enum DifferenceKind {
     Rows,
     /// A file has bytes of its user's before its own, which are not copied.
     UserBlock,
+    /// An index says where the rows of its own file are; it is left out.
+    Index,
 }
 
 impl DifferenceKind {
@@ -59,6 +61,7 @@ impl DifferenceKind {
             Self::FillValue => "another fill value",
             Self::Rows => "unclear number of rows",
             Self::UserBlock => "not copied",
+            Self::Index => "an index of rows",
         }
     }
 }

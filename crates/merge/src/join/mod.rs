@@ -107,7 +107,18 @@ impl Joiner {
         }
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
+        let mut left_out: Option<&[u8]> = None;
         for (path, entry) in paths.iter().zip(scanned) {
+            if left_out.is_some_and(|group| path.strip_prefix(group).is_some_and(|inside| inside.starts_with(b"/"))) {
+                continue;
+            }
+            if self.expected_inputs > 1 && is_table_index(&entry) {
+                left_out = Some(path);
+                let (path, kind) = (path.to_vec(), DifferenceKind::Index);
+                let (expected, found) = ("none".to_owned(), "an index of PyTables, left out".to_owned());
+                self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
+                continue;
+            }
             for (attribute, count) in &entry.dangling {
                 let (path, kind, name) = (path.to_vec(), DifferenceKind::Dangling, display_path(attribute));
                 let found = format!("{count} in attribute {name}, written as null");
@@ -287,7 +298,7 @@ impl Joiner {
             DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
             DifferenceKind::Value => self.options.scalars != ScalarPolicy::Equal,
             DifferenceKind::Scale => self.options.scalars == ScalarPolicy::First,
-            DifferenceKind::Dangling | DifferenceKind::FillValue => true,
+            DifferenceKind::Dangling | DifferenceKind::FillValue | DifferenceKind::Index => true,
             _ => false,
         }
     }
@@ -342,6 +353,12 @@ fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
         sorted.push(joined);
     }
     sorted
+}
+
+/// Whether it is what PyTables keeps of a table's columns to find rows by value: rows of one file, by their numbers there.
+fn is_table_index(entry: &ScannedEntry) -> bool {
+    matches!(entry.role, ScannedRole::Other(Role::Group { .. }))
+        && entry.attributes.iter().any(|attribute| attribute.name == b"CLASS" && attribute.value.starts_with(b"TINDEX"))
 }
 
 /// Parent of an absolute path; the root is its own parent.

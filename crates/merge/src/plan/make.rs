@@ -149,11 +149,15 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         _ => joiner.finish(),
     };
     if let Beginning::Grows(_) = &beginning {
-        // Objects are not added to a file that grows; what its inputs lack is filled.
-        let (extra, rest) =
-            joined.warnings.into_iter().partition(|warning: &Difference| warning.kind == DifferenceKind::Extra);
+        // Objects are not added to a file that grows; what its inputs lack is filled. An index that it has would stay.
+        let refused = |warning: &Difference| match warning.kind {
+            DifferenceKind::Extra => true,
+            DifferenceKind::Index => warning.inputs.first() == Some(&0),
+            _ => false,
+        };
+        let (refused, rest) = joined.warnings.into_iter().partition(refused);
         joined.warnings = rest;
-        joined.differences.extend::<Vec<_>>(extra);
+        joined.differences.extend::<Vec<_>>(refused);
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
