@@ -46,8 +46,8 @@ def empty_arrays(wanted: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> lis
 
 def _pages(length: int) -> npt.NDArray[np.uint8]:
     """Uninitialised bytes that begin with a large page. numpy asks for large pages, for there is room for a whole one before."""
-    # The last page is whole if most of it is used; else small ones do.
-    room = length + -length % _PAGE if length % _PAGE >= _PAGE // 2 else length
+    # At most a quarter of the last page is unused; else small ones do for what lies in it.
+    room = length + -length % _PAGE if length % _PAGE >= _PAGE // 4 * 3 else length
     memory = np.empty(_PAGE + max(room, _PAGE), np.uint8)
     start = -memory.__array_interface__["data"][0] % _PAGE
     return memory[start : start + length]

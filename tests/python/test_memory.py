@@ -47,7 +47,7 @@ def test_what_shares_memory_does_not_overlap(drawn):
     assert all(first % PAGE == 0 for first in firsts.values())
 
 
-@pytest.mark.parametrize("values", [300_000, 1_000_000, 9_000_000])
+@pytest.mark.parametrize("values", [400_000, 1_000_000, 9_000_000])
 def test_arrays_of_events_begin_with_a_page(tmp_path, values):
     """They grow piece by piece: from small memory to large, and from large to larger."""
     written = np.arange(values, dtype="f8")

@@ -13,8 +13,9 @@ use std::ptr::{copy_nonoverlapping, null_mut};
 /// A large page of x86-64, and the usual one elsewhere.
 const PAGE_LEN_BYTES: usize = 2 << 20;
 
-/// Bytes from which large pages are asked for: of fewer, most of a page would be unused.
-const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / 2;
+/// Bytes from which large pages are asked for, and of a last page those from which it is a large one: so at most a quarter of one
+/// is unused.
+const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / 4 * 3;
 
 /// Bytes from which memory that grows is left to the C library, which moves pages instead of bytes: what then lies in small
 /// pages at both ends is little of it, and there is no moment in which both are needed.
@@ -46,7 +47,11 @@ unsafe impl GlobalAlloc for LargePages {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if layout.size() < LARGE_LEN_BYTES || layout.align() > C_ALIGNMENT {
+        if layout.size() < LARGE_LEN_BYTES {
+            // SAFETY: as above.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
+        if layout.align() > C_ALIGNMENT {
             // SAFETY: as above.
             let memory = unsafe { self.alloc(layout) };
             if !memory.is_null() {
@@ -65,8 +70,8 @@ unsafe impl GlobalAlloc for LargePages {
             // SAFETY: as above.
             return unsafe { System.realloc(memory, layout, len_bytes) };
         }
-        let shrinks = len_bytes <= layout.size() && len_bytes >= LARGE_LEN_BYTES;
-        if (shrinks || layout.size() >= MOVED_LEN_BYTES) && layout.align() <= C_ALIGNMENT {
+        let stays = len_bytes <= layout.size() || layout.size() >= MOVED_LEN_BYTES;
+        if stays && len_bytes >= LARGE_LEN_BYTES && layout.align() <= C_ALIGNMENT {
             // SAFETY: both lengths are large, so the memory is the C library's.
             return advised(unsafe { realloc(memory.cast(), len_bytes) }, len_bytes);
         }
@@ -92,7 +97,7 @@ unsafe impl GlobalAlloc for LargePages {
     }
 }
 
-/// A length with all of its last page, if at least half of that is used: else small pages do for the rest.
+/// A length with all of its last page, if most of that is used: else small pages do for the rest.
 fn whole(len_bytes: usize) -> usize {
     match len_bytes % PAGE_LEN_BYTES >= LARGE_LEN_BYTES {
         true => len_bytes.next_multiple_of(PAGE_LEN_BYTES),
