@@ -406,7 +406,8 @@ def write(
         An awkward array of records, such as uproot's ``tree.arrays()``, or an array for each product; first axis: events.
         Lists, records, strings, byte strings, numbers and bools; no missing values and no unions.
     ids
-        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`. Default: none.
+        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`, or of other whole numbers that fit its
+        types. Default: none.
     classes
         Names of products' C++ classes, for byte strings. These are taken to be objects as ROOT serialises them.
     layout, compress, jobs, memory, progress, options
@@ -422,7 +423,7 @@ def write(
     Raises
     ------
     raddle.errors.UsageError
-        If an array is none of events, or of a type that is not written.
+        If an array is none of events, or of a type that is not written; if an id does not fit its type.
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
 
@@ -431,13 +432,7 @@ def write(
     >>> raddle.events.write("run1.h5", uproot.open("run1.root")["Events"].arrays())  # doctest: +SKIP
     """
     products, columns, entries = flattened(arrays, classes or {})
-    given = None
-    if ids is not None:
-        rows = np.asarray(ids)
-        if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
-            raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
-        run, lumi = (np.ascontiguousarray(rows[name], np.uint32) for name in ("run", "lumi"))
-        given = (run, lumi, np.ascontiguousarray(rows["event"], np.uint64))
+    given = None if ids is None else _ids(ids, entries)
     schema = json.dumps({"products": products})
 
     def call(line: Sequence[str], told: Any) -> str:
@@ -445,6 +440,26 @@ def write(
 
     common = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
     return _written(call, [], output, common, options, progress)
+
+
+def _ids(
+    ids: npt.ArrayLike, entries: int
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Runs, subruns and events of the types that are written; what does not fit them is refused."""
+    rows = np.asarray(ids)
+    if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
+        raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
+
+    def column(name: str) -> npt.NDArray[Any]:
+        values, largest = rows[name], int(np.iinfo(ID[name]).max)
+        if values.dtype.kind not in "iu" or values.ndim != 1:
+            raise UsageError(f"ids: {name} is of type {rows.dtype[name]}, not whole numbers")
+        for at in (values.argmin(), values.argmax()) if entries else ():
+            if not 0 <= int(values[at]) <= largest:
+                raise UsageError(f"ids: {name} {values[at]} of event {at} does not fit {ID[name]}, 0 to {largest:,}")
+        return np.ascontiguousarray(values, ID[name])
+
+    return column("run"), column("lumi"), column("event")
 
 
 def convert(

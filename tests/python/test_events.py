@@ -227,6 +227,35 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["i8", ">i8", "u8"])
+def test_ids_of_wider_types_are_written_where_they_fit(tmp_path, kind):
+    path = tmp_path / "ids.h5"
+    wider = [("event", kind), ("run", kind), ("lumi", kind)]
+    ids = np.array([(2**40, 2**32 - 1, 0), (3, 2, 1)], wider)
+    raddle.events.write(path, {"x": np.zeros(2)}, ids=ids, progress=False)
+    assert raddle.events.open(path).ids().tolist() == [(2**32 - 1, 0, 2**40), (2, 1, 3)]
+    raddle.events.write(path, {"x": np.zeros(0)}, ids=ids[:0], force=True, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "words"),
+    [
+        ((2**40, 2, 3), "i8", r"run 1099511627776 of event 1 does not fit uint32, 0 to 4,294,967,295"),
+        ((2**32, 2, 3), "u8", r"run 4294967296 of event 1"),
+        ((1, -1, 3), "i8", r"lumi -1 of event 1"),
+        ((1, 2, -5), "i8", r"event -5 of event 1"),
+        ((1, 2, 3), "f8", r"run is of type float64, not whole numbers"),
+        ((1, 2, 3), ("i8", (2,)), r"run is of type .*, not whole numbers"),
+    ],
+)
+def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):
+    """They were wrapped: another event's id."""
+    ids = np.array([(1, 2, 3), row], [(name, kind) for name in ("run", "lumi", "event")])
+    with pytest.raises(errors.UsageError, match=words):
+        raddle.events.write(tmp_path / "ids.h5", {"x": np.zeros(2)}, ids=ids, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_ranks_convert_together(tree, tmp_path, size):
     raddle.events.convert([tree] * 5, tmp_path / "one.h5", duplicates="keep", progress=False)
