@@ -353,7 +353,7 @@ def open(
     paths
         ROOT files, packed data streams, HDF5 files of events.
     tree
-        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+        Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     raw
         Products as the bytes that are stored, not as columns.
     differing
@@ -490,7 +490,7 @@ def convert(
     products
         Globs of names of products. Default: all.
     tree
-        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+        Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     force
         Replace the output if it exists.
     communicator

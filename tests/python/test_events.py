@@ -132,10 +132,34 @@ def test_names_are_chosen_by_globs_and_must_be_there(tree):
     assert set(ak.fields(events.arrays(["p*", "met"]))) == {"pixels", "passed", "pt", "met"}
     with pytest.raises(KeyError, match="nothing"):
         events["nothing"]
-    with pytest.raises(errors.InputError, match="there is no such tree"):
+    with pytest.raises(errors.InputError, match="there is no such tree; there is Events"):
         raddle.events.open(tree, tree="Other")
     with pytest.raises(FileNotFoundError):
         raddle.events.open(tree.with_name("absent.root"))
+
+
+@pytest.mark.parametrize("make", ["mktree", "mkrntuple"])
+def test_trees_and_ntuples_are_named_with_and_without_cycle(tmp_path, make):
+    path = tmp_path / "cycles.root"
+    with uproot.recreate(path) as file:
+        for name, value in [("folder/T", 1), ("folder/T", 2), ("U;x", 3)]:
+            getattr(file, make)(name, {"x": np.dtype("i8")} if make == "mktree" else ak.Array([{"x": 0}])[:0])
+            file[name].extend({"x": np.array([value])})
+    for name, value in [("folder/T", 2), ("folder/T;2", 2), ("folder/T;1", 1), ("U;x", 3), ("U;x;1", 3)]:
+        assert raddle.events.open(path, tree=name)["x"].tolist() == [value], name
+    for name in ("folder/T;3", "folder/T;", "T;1", "folder/T;99999"):
+        with pytest.raises(errors.InputError, match=f"tree {name}: there is no such tree; there is U;x, folder/T"):
+            raddle.events.open(path, tree=name)
+    with pytest.raises(errors.InputError, match="there is no such tree; there is U;x, folder/T"):
+        raddle.events.open(path)
+
+
+def test_a_file_without_trees_has_none(tmp_path):
+    with uproot.recreate(tmp_path / "hist.root") as file:
+        file["h"] = np.histogram(np.arange(9.0))
+    with pytest.raises(errors.InputError, match="there is none") as raised:
+        raddle.events.open(tmp_path / "hist.root")
+    assert raised.value.hint is None
 
 
 def test_what_is_written_is_read_and_is_what_the_command_writes(tree, tmp_path):

@@ -229,7 +229,9 @@ impl Failure {
             EventsError::Form { .. } => failure
                 .hint("choose products that it can hold with --products, or write columns, which hold everything"),
             EventsError::MixedSerialization { .. } => failure.hint("serialise all products alike with --serialize"),
-            EventsError::NoSuch { kind: "tree", .. } => failure.hint("name one of them with --tree"),
+            EventsError::NoSuch { kind: "tree", there_is, .. } if !there_is.is_empty() => {
+                failure.hint("name one of them with --tree")
+            }
             EventsError::Bad { place, .. } if place.branch.is_some() => {
                 failure.hint("leave out what cannot be read with --skip-bad, or with --products")
             }
