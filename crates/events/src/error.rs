@@ -239,6 +239,10 @@ impl EventsError {
     }
 }
 
+/// What layouts of bytes need of a product, and columns do not have.
+pub(crate) const NEEDS_BYTES: &str =
+    "it holds the bytes of serialised objects; columns, as RNTuples store them too, have none";
+
 /// At most a dozen names.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;
