@@ -108,7 +108,7 @@ fn advised(memory: *mut c_void, len_bytes: usize) -> *mut u8 {
     if !memory.is_null() {
         let to_page = memory.addr().next_multiple_of(SMALL_PAGE_LEN_BYTES) - memory.addr();
         // Memory that begins anywhere has no room for the whole of its last page.
-        let len_bytes = if memory.addr() % PAGE_LEN_BYTES == 0 { whole(len_bytes) } else { len_bytes };
+        let len_bytes = if memory.addr().is_multiple_of(PAGE_LEN_BYTES) { whole(len_bytes) } else { len_bytes };
         // SAFETY: what is not mapped makes the call fail, no more; the advice changes how pages are backed, nothing else.
         unsafe { libc::madvise(memory.byte_add(to_page), len_bytes - to_page, libc::MADV_HUGEPAGE) };
     }
