@@ -140,7 +140,7 @@ pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failu
             kind: "product",
             there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
         };
-        return Err(Failure::of_events(&error, None));
+        return Err(Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'"));
     }
     Ok(chosen)
 }
