@@ -21,9 +21,9 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
     import awkward as ak
 
     if isinstance(arrays, Mapping):
-        named = {str(name): ak.Array(array) for name, array in arrays.items()}
+        named = {str(name): ak.Array(_native(array)) for name, array in arrays.items()}
     else:
-        whole = ak.Array(arrays)
+        whole = ak.Array(_native(arrays))
         if not ak.fields(whole):
             raise UsageError(f"an array of type {whole.type} has no named fields; give a dict of arrays")
         named = {name: whole[name] for name in ak.fields(whole)}
@@ -40,6 +40,12 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
         products.append({"name": name, "class": classes.get(name, ""), "form": form})
         columns.append(own)
     return products, columns, next(iter(lengths.values()), 0)
+
+
+def _native(array: Any) -> Any:
+    """What awkward-array takes: numpy arrays of this machine's byte order only."""
+    is_other = isinstance(array, np.ndarray) and not array.dtype.isnative
+    return array.astype(array.dtype.newbyteorder("=")) if is_other else array
 
 
 def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:

@@ -263,6 +263,9 @@ def references(
 def _paths(inputs: Inputs) -> list[str]:
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fspath(inputs)]
+    if hasattr(inputs, "read"):
+        # Its lines would be taken for paths.
+        raise UsageError(f"{inputs!r} is a file object: name files by their paths")
     return [os.fspath(path) for path in inputs]
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -113,7 +115,8 @@ class EventsInspection(_Report):
 class Events(Mapping[str, Any]):
     """Events of a file, or of several behind each other: a mapping from names of products to awkward arrays.
 
-    Nothing is read before it is asked for. `arrays` reads several products in one parallel pass.
+    Nothing is read before it is asked for. `arrays` reads several products in one parallel pass. In another process (pickled, as by
+    dask and multiprocessing) the files are opened again.
     """
 
     def __init__(
@@ -126,10 +129,12 @@ class Events(Mapping[str, Any]):
         memory: int | str | None,
     ) -> None:
         options = {"tree": tree, "raw": raw, "differing": differing}
-        self._source = _core.Events(paths, _command_line([], options)[:-1])
+        source = _core.Events(paths, _command_line([], options)[:-1])
+        self._source: _core.Events | None = source
         self._running = _command_line([], {"jobs": jobs, "memory": memory})[:-1]
-        self._paths = list(paths)
-        found = json.loads(self._source.describe())
+        self._arguments = (tree, raw, differing, jobs, memory)
+        self._paths = source.paths()
+        found = json.loads(source.describe())
         self._len: int = found["events"]
         self._form: dict[str, Any] = json.loads(found["form"])
         self._buffers: list[list[str]] = found["buffers"]
@@ -138,11 +143,41 @@ class Events(Mapping[str, Any]):
             for product, of_type in zip(found["schema"]["products"], found["types"], strict=True)
         ]
         self._numbers = {product.name: number for number, product in enumerate(self._products)}
+        self._left_out = [Fields(left) for left in found["left_out"]]
+
+    def close(self) -> None:
+        """Close the files. What was read stays; nothing more can be."""
+        self._source = None
+
+    def __enter__(self) -> Events:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._open_source()
+        return (Events, (self._paths, *self._arguments))
+
+    @property
+    def paths(self) -> list[str]:
+        """Absolute paths of the files, in the order of their events."""
+        return list(self._paths)
 
     @property
     def products(self) -> list[Product]:
         """Products in the order of the file."""
         return list(self._products)
+
+    @property
+    def left_out(self) -> list[Fields]:
+        """Products that not all files have in one form (``differing="leave-out"``): ``product``, ``reason``."""
+        return list(self._left_out)
 
     @property
     def num_entries(self) -> int:
@@ -201,7 +236,7 @@ class Events(Mapping[str, Any]):
             raise UsageError(f"library={library!r}: 'ak' or 'np'")
         numbers = self._chosen(names)
         first, end = self._range(start, stop)
-        _, columns = self._source.read(numbers, (first, end), self._running)
+        _, columns = self._open_source().read(numbers, (first, end), self._running)
         held: dict[str, Any] = {}
         for number, column in zip(numbers, columns, strict=True):
             held |= zip(self._buffers[number], column, strict=True)
@@ -269,7 +304,7 @@ class Events(Mapping[str, Any]):
         ...     values = basket.data.view(">f4")
         """
         numbers = self._chosen(names)
-        runs_of_products = self._source.baskets(numbers, self._range(start, stop), self._running)
+        runs_of_products = self._open_source().baskets(numbers, self._range(start, stop), self._running)
         return {
             self._products[number].name: [basket for run in runs for basket in _baskets_of(*run)]
             for number, runs in zip(numbers, runs_of_products, strict=True)
@@ -286,7 +321,7 @@ class Events(Mapping[str, Any]):
         first, end = self._range(start, stop)
         # A range without events does not tell whether there are ids.
         some = (first, end) if first < end else (0, min(1, self._len))
-        ids, _ = self._source.read([], some, self._running)
+        ids, _ = self._open_source().read([], some, self._running)
         if ids is None:
             return None
         if first == end:
@@ -299,6 +334,11 @@ class Events(Mapping[str, Any]):
     def __repr__(self) -> str:
         where = self._paths[0] if len(self._paths) == 1 else f"{len(self._paths)} files"
         return f"<raddle.events.Events of {where}: {self._len:,} events of {len(self._products):,} products>"
+
+    def _open_source(self) -> _core.Events:
+        if self._source is None:
+            raise UsageError(f"{self!r} is closed")
+        return self._source
 
     def _chosen(self, names: str | Iterable[str] | None) -> list[int]:
         if names is None:
@@ -351,14 +391,16 @@ def open(
     Parameters
     ----------
     paths
-        ROOT files, packed data streams, HDF5 files of events.
+        ROOT files, packed data streams, HDF5 files of events: a path or several, in this order. Globs (``"run*.root"``) stand for
+        the files that match, folders for the HDF5 files in them, in natural order. ``"run1.root:Events"`` names the tree, too.
     tree
-        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+        Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     raw
         Products as the bytes that are stored, not as columns.
     differing
         What becomes of products that not all files have in one form: ``"refuse"`` (the first is named in an error),
-        ``"leave-out"``, or ``"fill"``: events of files without them get zeros and empty lists.
+        ``"leave-out"`` (with a warning; see `Events.left_out`), or ``"fill"``: events of files without them get zeros and empty
+        lists.
     jobs
         Threads. Default: the cores that this process may use.
     memory
@@ -373,13 +415,42 @@ def open(
     ------
     raddle.errors.InputError
         If a file is not there, of no known format, or damaged, or lacks a product of the first and ``differing`` does not help.
+    raddle.errors.UsageError
+        If no file is named, or trees of several names.
 
     Examples
     --------
-    >>> events = raddle.events.open("run1.root")  # doctest: +SKIP
-    >>> muons = events.arrays("Muon_*")  # doctest: +SKIP
+    >>> with raddle.events.open("run1.root") as events:  # doctest: +SKIP
+    ...     muons = events.arrays("Muon_*")
     """
-    return Events(_paths(paths), tree, raw, differing, jobs, memory)
+    files, of_all = _without_trees(_paths(paths), tree)
+    if not files:
+        raise UsageError("no files given: name files, folders or globs")
+    events = Events(files, of_all, raw, differing, jobs, memory)
+    if names := [left.product for left in events.left_out]:
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        what = f"{', '.join(names[:_MOST_NAMED])}{more}"
+        warnings.warn(f"{what} left out: not in all files in one form; left_out says why", stacklevel=2)
+    return events
+
+
+_MOST_NAMED = 12
+"""Products that a warning names."""
+
+
+def _without_trees(paths: list[str], tree: str | None) -> tuple[list[str], str | None]:
+    """Paths without the trees that some of them name, as uproot writes it, and the tree of all."""
+    files, trees = [], {tree} - {None}
+    for path in paths:
+        file, _, name = path.rpartition(":")
+        is_pattern = any(letter in os.path.basename(file) for letter in "*?[{")
+        if name and (os.path.isfile(file) or is_pattern) and not os.path.lexists(path):
+            trees.add(name)
+            path = file
+        files.append(path)
+    if len(trees) > 1:
+        raise UsageError(f"trees of several names: {', '.join(sorted(str(name) for name in trees))}; open each by itself")
+    return files, next(iter(trees), None)
 
 
 def write(
@@ -406,7 +477,8 @@ def write(
         An awkward array of records, such as uproot's ``tree.arrays()``, or an array for each product; first axis: events.
         Lists, records, strings, byte strings, numbers and bools; no missing values and no unions.
     ids
-        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`. Default: none.
+        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`, or of other whole numbers that fit its
+        types. Default: none.
     classes
         Names of products' C++ classes, for byte strings. These are taken to be objects as ROOT serialises them.
     layout, compress, jobs, memory, progress, options
@@ -422,7 +494,7 @@ def write(
     Raises
     ------
     raddle.errors.UsageError
-        If an array is none of events, or of a type that is not written.
+        If an array is none of events, or of a type that is not written; if an id does not fit its type.
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
 
@@ -431,13 +503,7 @@ def write(
     >>> raddle.events.write("run1.h5", uproot.open("run1.root")["Events"].arrays())  # doctest: +SKIP
     """
     products, columns, entries = flattened(arrays, classes or {})
-    given = None
-    if ids is not None:
-        rows = np.asarray(ids)
-        if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
-            raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
-        run, lumi = (np.ascontiguousarray(rows[name], np.uint32) for name in ("run", "lumi"))
-        given = (run, lumi, np.ascontiguousarray(rows["event"], np.uint64))
+    given = None if ids is None else _ids(ids, entries)
     schema = json.dumps({"products": products})
 
     def call(line: Sequence[str], told: Any) -> str:
@@ -447,12 +513,32 @@ def write(
     return _written(call, [], output, common, options, progress)
 
 
+def _ids(
+    ids: npt.ArrayLike, entries: int
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Runs, subruns and events of the types that are written; what does not fit them is refused."""
+    rows = np.asarray(ids)
+    if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
+        raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
+
+    def column(name: str) -> npt.NDArray[Any]:
+        values, largest = rows[name], int(np.iinfo(ID[name]).max)
+        if values.dtype.kind not in "iu" or values.ndim != 1:
+            raise UsageError(f"ids: {name} is of type {rows.dtype[name]}, not whole numbers")
+        for at in (values.argmin(), values.argmax()) if entries else ():
+            if not 0 <= int(values[at]) <= largest:
+                raise UsageError(f"ids: {name} {values[at]} of event {at} does not fit {ID[name]}, 0 to {largest:,}")
+        return np.ascontiguousarray(values, ID[name])
+
+    return column("run"), column("lumi"), column("event")
+
+
 def convert(
     inputs: Inputs,
     output: Path,
     *,
     layout: Layout = "columns",
-    products: Sequence[str] | None = None,
+    products: Iterable[str] | None = None,
     tree: str | None = None,
     force: bool = False,
     communicator: Communicator | None = None,
@@ -475,7 +561,7 @@ def convert(
     products
         Globs of names of products. Default: all.
     tree
-        Tree or RNTuple of ROOT files. Default: ``Events``, or the only one.
+        Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     force
         Replace the output if it exists.
     communicator
@@ -509,6 +595,10 @@ def convert(
     def call(line: Sequence[str], told: Any) -> str:
         return _core.events_convert(line, None if communicator is not None else told, communicator)
 
+    if products is not None and not isinstance(products, str):
+        products = list(products)
+        if not products:
+            raise UsageError("products=[]: name some, or leave it out for all")
     common: dict[str, Any] = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
     common |= {"products": products, "tree": tree}
     return _written(call, _paths(inputs), output, common, options, progress)

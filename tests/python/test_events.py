@@ -1,5 +1,8 @@
 """Events of ROOT files, streams and HDF5 as awkward arrays, and arrays as events."""
 
+import io
+import multiprocessing
+import pickle
 import struct
 import warnings
 
@@ -85,7 +88,9 @@ def test_files_whose_products_differ(tmp_path):
     write_root(paths[1], common | {"HLT_B": np.array([True, False])}, False)
     with pytest.raises(raddle.errors.InputError, match="two.root.*HLT_A"):
         raddle.events.open(paths)
-    assert "HLT_A" not in raddle.events.open(paths, differing="leave-out")
+    with pytest.warns(UserWarning, match="^HLT_A, njets, jets, HLT_B left out: not in all files"):
+        common_only = raddle.events.open(paths, differing="leave-out")
+    assert "HLT_A" not in common_only and "two.root" in common_only.left_out[0].reason
     filled = raddle.events.open(paths, differing="fill").arrays()
     assert ak.to_list(filled["HLT_A"]) == [True, True, False, False]
     assert ak.to_list(filled["HLT_B"]) == [False, False, True, False]
@@ -103,6 +108,71 @@ def test_files_whose_products_differ(tmp_path):
     assert ak.to_list(raddle.events.open(output).arrays()) == ak.to_list(filled)
 
 
+def vector(values):
+    """A vector<int> as ROOT serialises it: count, then values, twice behind byte count and version."""
+    inner = struct.pack(f">HI{len(values)}i", 10, len(values), *values)
+    outer = struct.pack(">HI", 6, 0x40000000 | len(inner)) + inner
+    return struct.pack(">I", 0x40000000 | len(outer)) + outer
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory):
+    """The same lists as a tree, an RNTuple, columns, and two streams that serialise them in both ways."""
+    folder = tmp_path_factory.mktemp("formats")
+    lists = ak.Array([list(range(number % 4)) for number in range(25)])
+    paths = [folder / name for name in ("tree.root", "ntuple.root", "columns.h5", "root.pds", "unrolled.pds", "batch.h5")]
+    write_root(paths[0], {"numbers": ak.values_astype(lists, np.int32)})
+    write_root(paths[1], {"numbers": ak.values_astype(lists, np.int32)}, True)
+    raddle.events.write(paths[2], {"numbers": ak.values_astype(lists, np.int32)}, progress=False)
+    blobs = {"numbers": ak.from_iter([vector(values) for values in ak.to_list(lists)])}
+    raddle.events.write(paths[3], blobs, classes={"numbers": "vector<int>"}, layout="pds", progress=False)
+    raddle.events.convert(paths[3], paths[4], layout="pds", serialize="unrolled", progress=False)
+    raddle.events.convert(paths[3], paths[5], layout="batch", batch=10, progress=False)
+    return paths, ak.to_list(lists)
+
+
+def test_files_of_all_formats_are_joined_as_what_they_are_read_as(formats, tmp_path):
+    paths, lists = formats
+    for order in (paths, paths[::-1]):
+        # The tree alone has the branch that counts them.
+        with pytest.warns(UserWarning, match="^nnumbers left out"):
+            events = raddle.events.open(order, differing="leave-out")
+        assert [product.type for product in events.products] == ["var * int32"]
+        assert ak.to_list(events["numbers"]) == lists * len(paths)
+    output = tmp_path / "all.h5"
+    raddle.events.convert(paths, output, products=["numbers"], order="given", progress=False)
+    # The others have no ids.
+    assert raddle.events.open(output).ids() is None and raddle.events.open(paths[3:]).ids().shape == (75,)
+    assert ak.to_list(raddle.events.open(output)["numbers"]) == lists * len(paths)
+    # Bytes of both streams, serialised alike.
+    streams = paths[3:]
+    for layout, serialize in (("batch", "root"), ("event", "unrolled"), ("pds", "root")):
+        output = tmp_path / f"{layout}.{serialize}"
+        raddle.events.convert(streams, output, layout=layout, serialize=serialize, order="given", progress=False)
+        assert raddle.events.open(output, raw=True).products[0].type == f"bytes[{serialize}]"
+        assert ak.to_list(raddle.events.open(output)["numbers"]) == lists * 3
+    with pytest.raises(errors.InputError, match="--serialize"):
+        raddle.events.convert(streams, tmp_path / "mixed", layout="batch", order="given", progress=False)
+
+
+def test_leaving_out_everything_is_an_error(formats, tmp_path):
+    paths, _ = formats
+    with pytest.raises(errors.InputError, match=r"numbers would all be left out: .*unrolled.pds, branch numbers: it is bytes"):
+        raddle.events.open(paths[3:5], raw=True, differing="leave-out")
+    with pytest.raises(errors.InputError, match="numbers would all be left out"):
+        raddle.events.convert(paths[3:5], tmp_path / "none.h5", layout="batch", differing="leave-out", progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("layout", ["product", "event", "batch", "pds"])
+@pytest.mark.parametrize("options", [{}, {"raw": True}, {"serialize": "root"}])
+def test_columns_have_no_bytes_for_layouts_of_bytes(formats, tmp_path, layout, options):
+    for path in formats[0][1:3]:
+        with pytest.raises(errors.InputError, match="columns, as RNTuples store them too, have none") as raised:
+            raddle.events.convert(path, tmp_path / "out", layout=layout, progress=False, **options)
+        assert "write columns" in raised.value.hint
+
+
 def test_several_files_are_behind_each_other(tree, tmp_path):
     more = tmp_path / "run2.root"
     write_root(more, columns(31, seed=2), tree.stem == "ntuple")
@@ -115,6 +185,84 @@ def test_several_files_are_behind_each_other(tree, tmp_path):
     parts = list(events.iterate("pt", step=100))
     assert [len(part) for part in parts] == [100, 100, 88]
     assert ak.array_equal(ak.concatenate(parts)["pt"], both)
+
+
+def test_files_are_named_by_globs_and_folders(tmp_path):
+    runs = tmp_path / "runs [1]"
+    runs.mkdir()
+    for number in (2, 10, 1):
+        raddle.events.write(runs / f"run{number}.h5", {"x": np.array([number])}, progress=False)
+    raddle.events.write(tmp_path / "first.h5", {"x": np.array([0])}, progress=False)
+    assert raddle.events.open(runs)["x"].tolist() == [1, 2, 10]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(runs)
+        events = raddle.events.open(["../first.h5", "run*.h5", "run1.h5"])
+    assert [path.rpartition("run")[2] for path in events.paths[1:]] == ["1.h5", "2.h5", "10.h5", "1.h5"]
+    assert events["x"].tolist() == [0, 1, 2, 10, 1]
+    with pytest.raises(errors.InputError, match=r"none\*.root matches no file"):
+        raddle.events.open(tmp_path / "none*.root")
+
+
+def test_what_names_no_file_is_refused(tree, tmp_path):
+    for nothing in ([], ()):
+        with pytest.raises(errors.UsageError, match="name files"):
+            raddle.events.open(nothing)
+    for lines in (b"", str(tree).encode()):
+        with pytest.raises(errors.UsageError, match="file object"):
+            raddle.events.open(io.BytesIO(lines))
+    with pytest.raises(errors.UsageError, match="products=\\[\\]"):
+        raddle.events.convert(tree, tmp_path / "out.h5", products=[], progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_found_again_from_another_folder(tree, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tree.parent)
+        events = raddle.events.open(tree.name)
+        patch.chdir(tmp_path)
+        assert ak.array_equal(events.arrays(["met", "pt"]), expected(tree, ["met", "pt"]))
+        assert len(events.ids()) == ENTRIES
+
+
+def test_a_path_may_name_the_tree_as_well(tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    met = expected(tree, "met")["met"]
+    for path in (f"{tree}:Events", f"{tree}:Events;1", f"{tree.parent}/*{tree.name}:Events"):
+        assert ak.array_equal(raddle.events.open(path)["met"], met)
+    assert raddle.events.open([f"{tree}:Events", tree], tree="Events").num_entries == 2 * ENTRIES
+    with pytest.raises(errors.UsageError, match="trees of several names: Events, Other; open each"):
+        raddle.events.open(f"{tree}:Events", tree="Other")
+    with pytest.raises(errors.InputError, match="tree Other: there is no such tree"):
+        raddle.events.open(f"{tree}:Other")
+    with pytest.raises(FileNotFoundError, match="absent.root:Events"):
+        raddle.events.open("absent.root:Events")
+    # A file of that name is one.
+    (tmp_path / "run1.root").write_bytes(b"")
+    (tmp_path / "run1.root:Events").write_bytes(tree.read_bytes())
+    assert raddle.events.open("run1.root:Events").num_entries == ENTRIES
+
+
+def met_of(events):
+    return events["met"].tolist()
+
+
+def test_events_go_to_other_processes(tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tree.parent)
+    events = raddle.events.open([tree.name, tree.name], tree="Events", raw=False, jobs=2, memory="64MiB")
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(pickle.dumps(events))
+    assert again.paths == events.paths == [str(tree)] * 2 and again.products == events.products
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(met_of, (events,)) == met_of(events)
+
+
+def test_events_are_closed_with_their_block(tree):
+    with raddle.events.open(tree) as events:
+        met = events["met"]
+    assert len(met) == ENTRIES and "met" in events
+    for read in (events.arrays, events.ids, events.baskets, lambda: pickle.dumps(events)):
+        with pytest.raises(errors.UsageError, match="is closed"):
+            read()
 
 
 def test_numpy_is_for_what_is_not_jagged(tree):
@@ -132,10 +280,34 @@ def test_names_are_chosen_by_globs_and_must_be_there(tree):
     assert set(ak.fields(events.arrays(["p*", "met"]))) == {"pixels", "passed", "pt", "met"}
     with pytest.raises(KeyError, match="nothing"):
         events["nothing"]
-    with pytest.raises(errors.InputError, match="there is no such tree"):
+    with pytest.raises(errors.InputError, match="there is no such tree; there is Events"):
         raddle.events.open(tree, tree="Other")
     with pytest.raises(FileNotFoundError):
         raddle.events.open(tree.with_name("absent.root"))
+
+
+@pytest.mark.parametrize("make", ["mktree", "mkrntuple"])
+def test_trees_and_ntuples_are_named_with_and_without_cycle(tmp_path, make):
+    path = tmp_path / "cycles.root"
+    with uproot.recreate(path) as file:
+        for name, value in [("folder/T", 1), ("folder/T", 2), ("U;x", 3)]:
+            getattr(file, make)(name, {"x": np.dtype("i8")} if make == "mktree" else ak.Array([{"x": 0}])[:0])
+            file[name].extend({"x": np.array([value])})
+    for name, value in [("folder/T", 2), ("folder/T;2", 2), ("folder/T;1", 1), ("U;x", 3), ("U;x;1", 3)]:
+        assert raddle.events.open(path, tree=name)["x"].tolist() == [value], name
+    for name in ("folder/T;3", "folder/T;", "T;1", "folder/T;99999"):
+        with pytest.raises(errors.InputError, match=f"tree {name}: there is no such tree; there is U;x, folder/T"):
+            raddle.events.open(path, tree=name)
+    with pytest.raises(errors.InputError, match="there is no such tree; there is U;x, folder/T"):
+        raddle.events.open(path)
+
+
+def test_a_file_without_trees_has_none(tmp_path):
+    with uproot.recreate(tmp_path / "hist.root") as file:
+        file["h"] = np.histogram(np.arange(9.0))
+    with pytest.raises(errors.InputError, match="there is none") as raised:
+        raddle.events.open(tmp_path / "hist.root")
+    assert raised.value.hint is None
 
 
 def test_what_is_written_is_read_and_is_what_the_command_writes(tree, tmp_path):
@@ -156,6 +328,18 @@ def test_what_is_written_is_read_and_is_what_the_command_writes(tree, tmp_path):
         raddle.events.write(tmp_path / "written.h5", arrays, progress=False)
     raddle.events.write(tmp_path / "written.h5", {"met": arrays["met"]}, force=True, progress=False)
     assert list(raddle.events.open(tmp_path / "written.h5")) == ["met"]
+
+
+@pytest.mark.parametrize("kind", [">i2", ">u4", ">f4", ">f8", "<f8", "?"])
+def test_arrays_of_both_byte_orders_are_written(tmp_path, kind):
+    values = np.arange(6).astype(kind).reshape(2, 3)
+    raddle.events.write(tmp_path / "one.h5", {"x": values}, progress=False)
+    rows = np.zeros(2, [("x", kind), ("y", ">i8")])
+    rows["x"] = values[:, 1]
+    raddle.events.write(tmp_path / "rows.h5", rows, progress=False)
+    read = raddle.events.open(tmp_path / "one.h5").arrays(library="np")["x"]
+    assert read.dtype == values.dtype.newbyteorder("=") and read.tolist() == values.tolist()
+    assert raddle.events.open(tmp_path / "rows.h5")["x"].tolist() == values[:, 1].tolist()
 
 
 ELEMENTS = st.recursive(
@@ -227,6 +411,35 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["i8", ">i8", "u8"])
+def test_ids_of_wider_types_are_written_where_they_fit(tmp_path, kind):
+    path = tmp_path / "ids.h5"
+    wider = [("event", kind), ("run", kind), ("lumi", kind)]
+    ids = np.array([(2**40, 2**32 - 1, 0), (3, 2, 1)], wider)
+    raddle.events.write(path, {"x": np.zeros(2)}, ids=ids, progress=False)
+    assert raddle.events.open(path).ids().tolist() == [(2**32 - 1, 0, 2**40), (2, 1, 3)]
+    raddle.events.write(path, {"x": np.zeros(0)}, ids=ids[:0], force=True, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "words"),
+    [
+        ((2**40, 2, 3), "i8", r"run 1099511627776 of event 1 does not fit uint32, 0 to 4,294,967,295"),
+        ((2**32, 2, 3), "u8", r"run 4294967296 of event 1"),
+        ((1, -1, 3), "i8", r"lumi -1 of event 1"),
+        ((1, 2, -5), "i8", r"event -5 of event 1"),
+        ((1, 2, 3), "f8", r"run is of type float64, not whole numbers"),
+        ((1, 2, 3), ("i8", (2,)), r"run is of type .*, not whole numbers"),
+    ],
+)
+def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):
+    """They were wrapped: another event's id."""
+    ids = np.array([(1, 2, 3), row], [(name, kind) for name in ("run", "lumi", "event")])
+    with pytest.raises(errors.UsageError, match=words):
+        raddle.events.write(tmp_path / "ids.h5", {"x": np.zeros(2)}, ids=ids, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_ranks_convert_together(tree, tmp_path, size):
     raddle.events.convert([tree] * 5, tmp_path / "one.h5", duplicates="keep", progress=False)
@@ -246,12 +459,6 @@ def test_ranks_convert_together(tree, tmp_path, size):
 
 
 def test_bytes_go_through_every_layout(tmp_path):
-    # As ROOT serialises a vector<int>: count, then values, twice behind byte count and version.
-    def vector(values):
-        inner = struct.pack(f">HI{len(values)}i", 10, len(values), *values)
-        outer = struct.pack(">HI", 6, 0x40000000 | len(inner)) + inner
-        return struct.pack(">I", 0x40000000 | len(outer)) + outer
-
     blobs = ak.from_iter([vector(range(number % 4)) for number in range(25)])
     classes = {"numbers": "vector<int>"}
     for layout in ("product", "event", "batch", "pds"):

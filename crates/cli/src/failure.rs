@@ -242,8 +242,19 @@ impl Failure {
             EventsError::Hdf5(source) => failure.caused_by(errno_of(source)),
             EventsError::Form { .. } => failure
                 .hint("choose products that it can hold with --products, or write columns, which hold everything"),
+            EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => failure.hint(
+                "choose products that all inputs have with --products, or say what becomes of others with --differing",
+            ),
+            EventsError::FormDiffers { .. } => failure.hint(
+                "choose other products with --products, or leave these out with --differing leave-out; \
+                 layouts of bytes write all alike with --serialize",
+            ),
+            EventsError::NothingInCommon { .. } => failure
+                .hint("convert inputs that have the same products; --differing fill takes those that not all have"),
             EventsError::MixedSerialization { .. } => failure.hint("serialise all products alike with --serialize"),
-            EventsError::NoSuch { kind: "tree", .. } => failure.hint("name one of them with --tree"),
+            EventsError::NoSuch { kind: "tree", there_is, .. } if !there_is.is_empty() => {
+                failure.hint("name one of them with --tree")
+            }
             EventsError::Bad { place, .. } if place.branch.is_some() => {
                 failure.hint("leave out what cannot be read with --skip-bad, or with --products")
             }

@@ -173,6 +173,14 @@ pub enum EventsError {
         /// Names of what the first input has.
         there_is: Vec<String>,
     },
+    /// Nothing would be left of products that not all inputs have in one form.
+    #[error("no product is in all inputs in one form, and {} would all be left out: {first}", listed(products))]
+    NothingInCommon {
+        /// Names of the products.
+        products: Vec<String>,
+        /// Why the first would be.
+        first: Box<EventsError>,
+    },
     /// More than the format has room for.
     #[error("{place}: {what} of {got} does not fit {layout}, whose limit is {limit}")]
     Limit {
@@ -238,6 +246,10 @@ impl EventsError {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 }
+
+/// What layouts of bytes need of a product, and columns do not have.
+pub(crate) const NEEDS_BYTES: &str =
+    "it holds the bytes of serialised objects; columns, as RNTuples store them too, have none";
 
 /// At most a dozen names.
 fn listed(names: &[String]) -> String {

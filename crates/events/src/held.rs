@@ -43,6 +43,10 @@ impl Source for Held {
         self.block.len_entries()
     }
 
+    fn has_ids(&self) -> bool {
+        !self.block.ids.is_empty()
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entry_len_bytes = self.block.len_bytes() as u64 / self.len_entries().max(1);
         start.saturating_add((target_len_bytes / entry_len_bytes.max(1)).max(1)).min(self.len_entries())

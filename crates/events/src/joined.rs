@@ -1,7 +1,7 @@
 //! Several sources as one, the entries of each behind those of the one before.
 //!
-//! Invariant: products are found by their names, so that a source that lacks one, or has it in another form, never shifts the
-//! others.
+//! Invariants: products are found by their names, so that a source that lacks one, or has it in another form, never shifts the
+//! others; all entries have ids or none.
 
 use crate::baskets::Baskets;
 use crate::block::{Block, Column};
@@ -28,6 +28,8 @@ pub enum Differing {
 pub struct Joined {
     parts: Vec<Part>,
     schema: Schema,
+    /// Whether all sources have them that have entries.
+    has_ids: bool,
     left_out: Vec<(String, EventsError)>,
 }
 
@@ -53,7 +55,7 @@ impl Joined {
     /// Joins sources as [`Joined::new`] does, and only those of their products that are wanted, by their names.
     ///
     /// # Errors
-    /// As `differing` says.
+    /// As `differing` says; no product is left of those that would be left out.
     pub fn of(sources: Vec<Box<dyn Source>>, is_wanted: impl Fn(&str) -> bool, differing: Differing) -> Result<Self> {
         let mut schema = Schema::default();
         let wanted = |source: &dyn Source| -> Vec<Product> {
@@ -92,6 +94,11 @@ impl Joined {
                 }
             }
         }
+        if schema.products.is_empty() && !left_out.is_empty() {
+            let products = left_out.iter().map(|(name, _)| name.clone()).collect();
+            return Err(EventsError::NothingInCommon { products, first: Box::new(left_out.swap_remove(0).1) });
+        }
+        let has_ids = sources.iter().all(|source| source.len_entries() == 0 || source.has_ids());
         let (mut parts, mut end) = (Vec::with_capacity(sources.len()), 0_u64);
         for source in sources {
             let number = |(number, product): (usize, &Product)| match find(product, number, source.as_ref()) {
@@ -106,7 +113,7 @@ impl Joined {
             end = end.saturating_add(source.len_entries());
             parts.push(Part { source, products, filled_len_bytes, end });
         }
-        Ok(Self { parts, schema, left_out })
+        Ok(Self { parts, schema, has_ids, left_out })
     }
 
     /// Products that were left out, and why.
@@ -187,6 +194,10 @@ impl Source for Joined {
         self.parts.last().map_or(0, |part| part.end)
     }
 
+    fn has_ids(&self) -> bool {
+        self.has_ids
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         match self.part_of(start) {
             Some((number, first)) => first + self.parts[number].source.unit_end(start - first, target_len_bytes),
@@ -241,7 +252,8 @@ impl Source for Joined {
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
-        Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids: true }))
+        let with_ids = self.has_ids;
+        Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids }))
     }
 }
 
@@ -269,6 +281,10 @@ impl JoinedReader<'_> {
             }
         };
         let mut block = reader.read(entries)?;
+        if !self.with_ids {
+            // A reader may have them anyway.
+            block.ids.clear();
+        }
         self.open = Some((number, reader));
         let missing = self.products.iter().enumerate().filter(|(_, product)| part.products[**product].is_none());
         for (column, &product) in missing {

@@ -11,7 +11,8 @@ use std::path::Path;
 /// What to open in a file.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The tree or RNTuple of a ROOT file; if it is not named, `Events`, or the only one.
+    /// The tree or RNTuple of a ROOT file, in its latest cycle unless one is stated (`Events;1`); if it is not named, `Events`,
+    /// or the only one.
     pub tree: Option<String>,
     /// Products as bytes, as they are stored, where there is a choice.
     pub raw: bool,
@@ -76,7 +77,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
             Some(tree) => tree.clone(),
             None => usual_tree(&file, path)?,
         };
-        if file.ntuples().contains(&tree) {
+        if file.has_ntuple(&tree) {
             return NtupleSource::open(file, &tree).map(Opened::Ntuple);
         }
         let source = TreeSource::open(file, &tree, RootOptions { raw: options.raw })?;
@@ -95,8 +96,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
 }
 
 fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
-    let mut there_is: Vec<String> = file.trees().into_iter().map(|tree| tree.path).collect();
-    there_is.extend(file.ntuples());
+    let there_is = file.containers();
     match there_is.as_slice() {
         [only] => Ok(only.clone()),
         _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),

@@ -41,6 +41,13 @@ impl<R: Recode> Recoded<R> {
     }
 }
 
+impl<R: Recode + 'static> Recoded<R> {
+    /// As a source of any kind: the one that was recoded where nothing is.
+    pub fn into_source(self) -> Box<dyn Source> {
+        if self.recoders.iter().any(Option::is_some) { Box::new(self) } else { self.inner }
+    }
+}
+
 impl<R: Recode> Source for Recoded<R> {
     fn place(&self) -> Place {
         self.inner.place()
@@ -52,6 +59,10 @@ impl<R: Recode> Source for Recoded<R> {
 
     fn len_entries(&self) -> u64 {
         self.inner.len_entries()
+    }
+
+    fn has_ids(&self) -> bool {
+        self.inner.has_ids()
     }
 
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {

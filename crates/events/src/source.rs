@@ -33,6 +33,9 @@ pub trait Source: Send + Sync {
     /// Number of entries.
     fn len_entries(&self) -> u64;
 
+    /// Whether blocks have ids of their entries.
+    fn has_ids(&self) -> bool;
+
     /// End of the range of entries from `start` on that is best read at once: of about `target_len_bytes` in memory if the
     /// source allows it, at least one entry, at most all that are left. Where ranges end depends on the source, the start
     /// and the target alone.

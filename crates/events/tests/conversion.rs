@@ -39,6 +39,10 @@ impl Source for Failing {
         self.inner.len_entries()
     }
 
+    fn has_ids(&self) -> bool {
+        self.inner.has_ids()
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         self.inner.unit_end(start, target_len_bytes)
     }
@@ -253,6 +257,10 @@ impl Source for Shifted {
 
     fn len_entries(&self) -> u64 {
         self.inner.len_entries() - 1
+    }
+
+    fn has_ids(&self) -> bool {
+        false
     }
 
     fn unit_end(&self, _start: u64, _target_len_bytes: u64) -> u64 {

@@ -333,6 +333,11 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     assert_eq!(names(&left), ["a"]);
     let left_out: Vec<&str> = left.left_out().iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(left_out, ["only-first", "form", "only-second"]);
+    // Nothing would be left.
+    let nothing = join(&["only-first", "form"], Differing::LeaveOut).map(drop).unwrap_err();
+    assert!(matches!(nothing, EventsError::NothingInCommon { .. }));
+    assert!(nothing.to_string().contains("only-first, form would all be left out: "), "{nothing}");
+    assert!(join(&[], Differing::LeaveOut).is_ok());
     let filled = join(&all[..3], Differing::Fill).unwrap();
     assert_eq!((names(&filled), filled.left_out().len()), (all[..3].iter().map(|&name| name.to_owned()).collect(), 0));
     let block = filled.reader(&[2, 1, 0]).unwrap().read(1..3).unwrap();
@@ -349,6 +354,33 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     let blobs: Box<dyn Source> = Box::new(TestProducts::new(3, Some(Serialization::Root)));
     let refused = Joined::of(vec![held(&[number("a")]), blobs], |_| true, Differing::Fill);
     assert!(matches!(refused, Err(EventsError::NotInFirst { .. })));
+}
+
+#[test]
+fn all_entries_have_ids_or_none() {
+    let with = |entries| Box::new(TestProducts::new(entries, None)) as Box<dyn Source>;
+    let without = |entries| {
+        let source = TestProducts::new(entries, None);
+        let mut block = source.reader(&[0, 1]).unwrap().read(0..entries).unwrap();
+        block.ids.clear();
+        Box::new(Held::new(source.schema().clone(), block).unwrap()) as Box<dyn Source>
+    };
+    for (sources, has_ids) in [
+        (vec![with(3), with(4)], true),
+        (vec![with(3), without(4)], false),
+        (vec![without(3), with(4)], false),
+        (vec![without(3), without(4)], false),
+        // Nothing has no ids.
+        (vec![without(0), with(4), without(0)], true),
+    ] {
+        let joined = Joined::new(sources).unwrap();
+        let entries = joined.len_entries();
+        assert_eq!(joined.has_ids(), has_ids);
+        let block = joined.reader(&[0, 1]).unwrap().read(0..entries).unwrap();
+        assert_eq!(block.ids.len() as u64, if has_ids { entries } else { 0 });
+        block.check(joined.schema()).unwrap();
+        round_trip(&joined, Layout::Columns, &chunks_of(64));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod values;
 
 use raddle_events::root::{RootFile, RootOptions, TreeSource};
-use raddle_events::{Form, Serialization, Source};
+use raddle_events::{Decoded, Form, Serialization, Serialized, Source};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use values::values;
@@ -168,6 +168,38 @@ fn bytes_of_entries() {
     let block = source.reader(&[number]).unwrap().read(6..7).unwrap();
     let expected = [&[0x40, 0, 0, 14, 0, 10, 0, 0, 0, 2][..], &6f32.to_be_bytes(), &6.5f32.to_be_bytes()].concat();
     assert_eq!(block.columns[0].as_bytes().unwrap(), (&[0, 18][..], expected.as_slice()));
+}
+
+/// An entry of a split collection's counter is a number, and one of a member's branch as many members as there are objects:
+/// neither is a collection, whatever class the objects are of.
+#[test]
+fn classes_are_those_of_entries() {
+    let source = open("split.root", true);
+    let class = |product: &str| {
+        let number = source.schema().position(product).unwrap_or_else(|| panic!("no product {product}"));
+        source.schema().products[number].class.as_str()
+    };
+    assert_eq!([class("hits"), class("shapes"), class("tracks")], ["int"; 3]);
+    assert_eq!(
+        [class("hits.energy"), class("hits.adc"), class("shapes.first")],
+        ["double[]", "vector<short>[]", "string[]"]
+    );
+    assert_eq!([class("clusters.grid[2][2]"), class("cluster.shape[3]")], ["int[][2][2]", "float[3]"]);
+    assert_eq!([class("ids"), class("hit.adc"), class("cluster.x")], ["set<long>", "vector<short>", "double"]);
+
+    let all: Vec<usize> = (0..source.schema().products.len()).collect();
+    let bytes = source.reader(&all).unwrap().read(0..ENTRIES).unwrap();
+    let decoded = Decoded::new(Box::new(open("split.root", true)));
+    decoded.reader(&all).unwrap().read(0..ENTRIES).unwrap();
+    let serialized = Serialized::new(Box::new(open("split.root", true)), Serialization::Root);
+    let block = serialized.reader(&all).unwrap().read(0..ENTRIES).unwrap();
+    for (number, product) in serialized.schema().products.iter().enumerate() {
+        if product.form == Form::Blob(Serialization::Basket) {
+            assert_eq!(block.columns[number], bytes.columns[number], "{}", product.name);
+        }
+    }
+    let form = |name: &str| &decoded.schema().products[source.schema().position(name).unwrap()].form;
+    assert_eq!((form("shapes").to_string(), form("ids").to_string()), ("bytes[basket]".into(), "var * int64".into()));
 }
 
 #[test]

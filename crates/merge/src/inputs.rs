@@ -33,7 +33,7 @@ pub enum InputOrder {
     /// Lists keep their order; everything else is sorted as people read numbers (`run2` before `run10`).
     #[default]
     Natural,
-    /// As given.
+    /// As given; the files of a folder or pattern as people read numbers.
     Given,
 }
 
@@ -63,7 +63,11 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
                 let mut found = expand_path(path)?;
                 match order {
                     InputOrder::Natural => sorted.append(&mut found),
-                    InputOrder::Given => inputs.append(&mut found),
+                    InputOrder::Given => {
+                        // What a folder or pattern stands for has no order of its own.
+                        found.sort_by(|left, right| natural(left, right));
+                        inputs.append(&mut found);
+                    }
                 }
             }
             InputSpec::List(path) => inputs.extend(read_list(path)?),
@@ -220,6 +224,17 @@ mod tests {
             names(&expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap()),
             ["run2.h5", "run10.h5"]
         );
+    }
+
+    #[test]
+    fn given_order_is_that_of_the_specs_and_natural_inside_them() {
+        let files: Vec<String> = (1..=20).rev().map(|number| format!("run{number}.h5")).collect();
+        let folder = folder_with(&files.iter().map(String::as_str).collect::<Vec<_>>());
+        let specs = ["run2?.h5", "run1*.h5", "run3.h5"].map(|name| InputSpec::Path(folder.path().join(name)));
+        let mut expected = vec!["run20.h5".to_owned(), "run1.h5".to_owned()];
+        expected.extend((10..20).map(|number| format!("run{number}.h5")));
+        expected.push("run3.h5".to_owned());
+        assert_eq!(names(&expand(&specs, InputOrder::Given, DuplicatePolicy::Refuse).unwrap()), expected);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use raddle_cli::command::events::convert::ConvertArgs;
 use raddle_cli::command::events::inspect::InspectArgs;
 use raddle_cli::command::events::merge::MergeArgs;
-use raddle_cli::command::events::output::{convert_options, open_all, write};
+use raddle_cli::command::events::output::{LeftOut, convert_options, open_all, write};
 use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RunningArgs;
@@ -25,8 +25,11 @@ use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
 use raddle_events::{
-    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, Held, Schema, Source, collect, collect_baskets,
+    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, EventsError, Held, Schema, Source, collect,
+    collect_baskets,
 };
+use raddle_merge::error::MergeError;
+use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -97,12 +100,16 @@ struct Description<'source> {
     form: String,
     /// For each product the keys of its arrays.
     buffers: Vec<Vec<String>>,
+    /// Products that not all files have in one form.
+    left_out: &'source [LeftOut],
 }
 
 /// Events of one file, or of several behind each other.
 #[pyclass(frozen)]
 pub struct Events {
     source: Box<dyn Source>,
+    left_out: Vec<LeftOut>,
+    paths: Vec<PathBuf>,
 }
 
 /// An array of a column: offsets, or values as bytes.
@@ -123,11 +130,19 @@ type BasketRun<'py> = (Vec<BasketPlace>, Bound<'py, numpy::PyArray1<u8>>, Bound<
 
 #[pymethods]
 impl Events {
+    /// Files are found again by other readers and processes: their paths are made absolute.
     #[new]
     fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
         let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_failure(py, &failure))?;
+        let paths = expanded(py, paths)?;
         let opened = detached(py, || open_all(&paths, &selection, &layout))?;
-        opened.map(|(source, _)| Self { source }).map_err(|error| errors::of_events(py, &error))
+        let (source, left_out) = opened.map_err(|error| errors::of_events(py, &error))?;
+        Ok(Self { source, left_out, paths })
+    }
+
+    /// The files that it reads.
+    fn paths(&self) -> Vec<OsString> {
+        self.paths.iter().map(|path| path.clone().into_os_string()).collect()
     }
 
     /// What it holds, as JSON.
@@ -135,7 +150,7 @@ impl Events {
         let schema = self.source.schema();
         let AwkwardForm { form, buffers } = AwkwardForm::of(schema);
         let types = schema.products.iter().map(|product| product.form.to_string()).collect();
-        json(&Description { events: self.source.len_entries(), schema, types, form, buffers })
+        json(&Description { events: self.source.len_entries(), schema, types, form, buffers, left_out: &self.left_out })
     }
 
     /// The arrays of some products in the order in which they are asked for; the ids of entries, if there are any and if no
@@ -193,6 +208,23 @@ impl Events {
                 .map_err(|error| Failure::of_events(&error, None))
         })
     }
+}
+
+/// The files of paths, folders and globs, as often as they are given and in that order, by absolute paths.
+fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
+    let specs: Vec<InputSpec> = paths.into_iter().map(InputSpec::Path).collect();
+    let failed = |error: MergeError| match error {
+        MergeError::Input { path, source } => {
+            errors::of_events(py, &EventsError::Io { path, operation: "open", source })
+        }
+        error => errors::of_failure(py, &Failure::of_merge(&error, &[])),
+    };
+    let found = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep).map_err(failed)?;
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path)
+            .map_err(|source| errors::of_events(py, &EventsError::Io { path, operation: "find the folder of", source }))
+    };
+    found.into_iter().map(absolute).collect()
 }
 
 /// What Python takes for baskets.

@@ -45,6 +45,10 @@ impl<G: Generator> Source for G {
         Generator::len_entries(self)
     }
 
+    fn has_ids(&self) -> bool {
+        true
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes().max(1)).max(1);
         start.saturating_add(entries).min(Generator::len_entries(self))

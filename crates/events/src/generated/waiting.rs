@@ -37,6 +37,10 @@ impl Source for Waiting {
         self.inner.len_entries()
     }
 
+    fn has_ids(&self) -> bool {
+        self.inner.has_ids()
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         self.inner.unit_end(start, target_len_bytes)
     }

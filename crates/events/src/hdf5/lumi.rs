@@ -5,7 +5,7 @@
 use super::series::{Attribute, Value};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::block::{Block, Column};
-use crate::error::{EventsError, Result};
+use crate::error::{EventsError, NEEDS_BYTES, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::EventId;
 
@@ -41,7 +41,7 @@ pub(super) fn serialization(product: &Product, layout: &'static str) -> Result<S
     match product.form {
         Form::Blob(serialization) if !product.name.contains('\0') && !product.class.contains('\0') => Ok(serialization),
         Form::Blob(_) => Err(refused(product, layout, "names must be without NUL")),
-        _ => Err(refused(product, layout, "its products are blobs: read them as they are stored, not as columns")),
+        _ => Err(refused(product, layout, NEEDS_BYTES)),
     }
 }
 

@@ -216,6 +216,10 @@ impl Source for Hdf5Source {
         self.len_entries
     }
 
+    fn has_ids(&self) -> bool {
+        !matches!(self.ids, Ids::None)
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes).max(1);
         start.saturating_add(entries).min(self.len_entries)

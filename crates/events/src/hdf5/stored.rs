@@ -131,6 +131,10 @@ impl Source for StoredFile {
         self.packed.len_entries()
     }
 
+    fn has_ids(&self) -> bool {
+        !matches!(self.ids, Ids::None)
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         // The greatest number of events that are no longer than the target, between one that is not and one that is.
         let (mut fits, mut exceeds) = (0, self.len_entries().saturating_sub(start) + 1);

@@ -156,6 +156,10 @@ impl Source for PdsSource {
         self.records.len() as u64
     }
 
+    fn has_ids(&self) -> bool {
+        true
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let end_bytes = self.payload_before(start).saturating_add(target_len_bytes);
         let fitting = self.records.partition_point(|record| record.payload_end_bytes <= end_bytes) as u64;

@@ -8,7 +8,7 @@ use super::header::Header;
 use super::record::{self, LONGEST_PAYLOAD_LEN_BYTES};
 use crate::among::agreed;
 use crate::block::{Block, Column};
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, NEEDS_BYTES, Place, Result};
 use crate::output::Output;
 use crate::schema::{Form, Schema, Serialization};
 use crate::sink::{NoTile, Prepare, SharedSink, Sink};
@@ -88,7 +88,7 @@ fn check_schema(schema: &Schema) -> Result<Serialization> {
             needed,
         };
         let Form::Blob(serialization) = product.form else {
-            return Err(refused("its products are blobs: serialise them first"));
+            return Err(refused(NEEDS_BYTES));
         };
         if serialization == Serialization::Basket {
             return Err(refused("the bytes of branches differ from both serialisations that it knows"));

@@ -24,6 +24,9 @@ const DEEPEST_FOLDER: usize = 64;
 /// Class of the key that leads to an RNTuple.
 const NTUPLE_CLASS: &str = "ROOT::RNTuple";
 
+/// Classes of the keys that lead to trees.
+const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
+
 /// A ROOT file, open.
 #[derive(Debug)]
 pub struct RootFile {
@@ -177,8 +180,7 @@ impl RootFile {
     pub fn trees(&self) -> Vec<TreeName> {
         let mut trees: Vec<TreeName> = Vec::new();
         for NamedKey { path, key } in &self.keys {
-            let is_tree = matches!(key.class.as_str(), "TTree" | "TNtuple" | "TNtupleD");
-            if is_tree && trees.last().is_none_or(|last| last.path != *path) {
+            if is_tree(&key.class) && trees.last().is_none_or(|last| last.path != *path) {
                 trees.push(TreeName { path: path.clone(), class: key.class.clone(), cycle: key.cycle });
             }
         }
@@ -189,21 +191,50 @@ impl RootFile {
     pub fn ntuples(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for NamedKey { path, key } in &self.keys {
-            if key.class == NTUPLE_CLASS && paths.last().is_none_or(|last| last != path) {
+            if is_ntuple(&key.class) && paths.last().is_none_or(|last| last != path) {
                 paths.push(path.clone());
             }
         }
         paths
     }
 
-    /// The latest key of an RNTuple.
-    pub(super) fn ntuple_key(&self, path: &str) -> Result<&Key> {
-        // The highest cycle of a name comes first.
-        let found = self.keys.iter().find(|named| named.path == path && named.key.class == NTUPLE_CLASS);
-        found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
-            place: Place::file(self.file.path()).tree(path).into(),
-            kind: "RNTuple",
-            there_is: self.ntuples(),
+    /// Paths of all trees and RNTuples.
+    pub(crate) fn containers(&self) -> Vec<String> {
+        self.trees().into_iter().map(|tree| tree.path).chain(self.ntuples()).collect()
+    }
+
+    /// Whether there is an RNTuple of this name, which may state a cycle.
+    pub(crate) fn has_ntuple(&self, name: &str) -> bool {
+        self.key_of(name, is_ntuple).is_some()
+    }
+
+    /// The key of an RNTuple: the latest, unless the name states a cycle.
+    pub(super) fn ntuple_key(&self, name: &str) -> Result<&Key> {
+        self.key_of(name, is_ntuple).ok_or_else(|| self.no_such(name, "RNTuple", self.ntuples()))
+    }
+
+    /// The key of a tree: the latest, unless the name states a cycle.
+    pub(super) fn tree_key(&self, name: &str) -> Result<&Key> {
+        // RNTuples, too: whoever asks for a tree by a name may take them.
+        self.key_of(name, is_tree).ok_or_else(|| self.no_such(name, "tree", self.containers()))
+    }
+
+    fn no_such(&self, name: &str, kind: &'static str, there_is: Vec<String>) -> EventsError {
+        EventsError::NoSuch { place: Place::file(self.file.path()).tree(name).into(), kind, there_is }
+    }
+
+    /// The key of a name such as `folder/name`, or `folder/name;1`, with the cycle 1.
+    fn key_of(&self, name: &str, is_kind: fn(&str) -> bool) -> Option<&Key> {
+        let find = |path: &str, is_cycle: &dyn Fn(u16) -> bool| {
+            // The highest cycle of a name comes first.
+            let is_it =
+                |named: &&NamedKey| named.path == path && is_kind(&named.key.class) && is_cycle(named.key.cycle);
+            self.keys.iter().find(is_it).map(|named| &named.key)
+        };
+        find(name, &|_| true).or_else(|| {
+            let (path, stated) = name.rsplit_once(';')?;
+            let stated: u16 = stated.parse().ok()?;
+            find(path, &|cycle| cycle == stated)
         })
     }
 
@@ -217,21 +248,6 @@ impl RootFile {
         &self.infos
     }
 
-    /// The latest key of a tree.
-    pub(super) fn tree_key(&self, path: &str) -> Result<&Key> {
-        let trees = self.trees();
-        let found = trees.iter().find(|tree| tree.path == path).and_then(|tree| {
-            self.keys
-                .iter()
-                .find(|named| named.path == path && named.key.cycle == tree.cycle && named.key.class == tree.class)
-        });
-        found.map(|named| &named.key).ok_or_else(|| EventsError::NoSuch {
-            place: Place::file(self.file.path()).tree(path).into(),
-            kind: "tree",
-            there_is: trees.into_iter().map(|tree| tree.path).collect(),
-        })
-    }
-
     /// The payload of `key`, decoded.
     pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, Fault> {
         let stored = self.file.read(key.address, key.len_bytes, "object")?;
@@ -239,6 +255,14 @@ impl RootFile {
         decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
         Ok(payload)
     }
+}
+
+fn is_tree(class: &str) -> bool {
+    TREE_CLASSES.contains(&class)
+}
+
+fn is_ntuple(class: &str) -> bool {
+    class == NTUPLE_CLASS
 }
 
 /// Decodes what stands behind `key` in `stored`, which begins with the key and lies at `address`; it overwrites what is in `out`

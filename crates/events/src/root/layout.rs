@@ -155,15 +155,26 @@ pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
     Ok(Layout { item, form })
 }
 
-/// The C++ type of a branch's entries, as far as the tree states it.
+/// The C++ type of a branch's entries, as far as the tree states it; `float[]` where an entry is a member of each object of a
+/// split collection, and a number where it says how many there are. What is no collection must not look like one.
 pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
-    match &branch.element {
-        Some(element) if element.id >= 0 => {
-            let member = info_of(element, infos).and_then(|info| info.elements.get(element.id as usize));
-            member.map_or_else(|| element.class.clone(), |member| member.type_name.clone())
-        }
-        Some(element) => element.class.clone(),
-        None => branch.title.clone(),
+    let Some(element) = &branch.element else { return branch.title.clone() };
+    if matches!(element.kind, 3 | 4) {
+        return "int".to_owned();
+    }
+    let member = usize::try_from(element.id).ok().and_then(|id| info_of(element, infos)?.elements.get(id));
+    let Some(member) = member else { return element.class.clone() };
+    let objects = if matches!(element.kind, 31 | 41) { "[]" } else { "" };
+    let extents: String = array_extents(member).iter().map(|extent| format!("[{extent}]")).collect();
+    format!("{}{objects}{extents}", member.type_name)
+}
+
+/// The extents of a member that is an array, the first outermost.
+fn array_extents(element: &Element) -> Vec<u64> {
+    match (element.array_len, element.extents.is_empty()) {
+        (0, _) => Vec::new(),
+        (_, false) => element.extents.iter().map(|&extent| extent as u64).collect(),
+        (len, true) => vec![len as u64],
     }
 }
 
@@ -371,12 +382,7 @@ impl Compiler<'_> {
         match &element.kind {
             ElementKind::Number(basic) => {
                 let (item, form) = self.number(basic.number);
-                let extents: Vec<u64> = element.extents.iter().map(|&extent| extent as u64).collect();
-                match (element.array_len, extents.is_empty()) {
-                    (0, _) => Ok((item, form)),
-                    (_, false) => Ok(regular(item, form, &extents)),
-                    (len, true) => Ok(regular(item, form, &[len as u64])),
-                }
+                Ok(regular(item, form, &array_extents(element)))
             }
             ElementKind::TString if element.array_len == 0 => Ok(self.text()),
             ElementKind::Collection if element.array_len == 0 => match TypeName::parse(&element.type_name) {

@@ -279,6 +279,10 @@ impl Source for PackedTree {
         }
     }
 
+    fn has_ids(&self) -> bool {
+        self.batches.is_some() || self.tree.has_ids()
+    }
+
     /// Ends with a batch.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let events = (target_len_bytes / self.event_len_bytes.max(1)).max(1);

@@ -149,6 +149,10 @@ impl Source for TreeSource {
         self.tree.len_entries
     }
 
+    fn has_ids(&self) -> bool {
+        self.ids.is_some()
+    }
+
     /// Ends where a basket of the longest branch does: the last on the way, or the first behind it if that is not much farther.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes()).max(1);

@@ -29,9 +29,12 @@ pub struct ConvertArgs {
     #[command(flatten)]
     selection: SelectionArgs,
 
-    /// Events with these numbers, counted from 0 over all inputs, for example 0..1000
-    #[arg(long, value_name = "A..B", value_parser = parse_range, help_heading = "Inputs")]
-    entries: Option<Range<u64>>,
+    /// Events with these numbers, counted from 0 over all inputs, for example 0..1000, or 1000.. for all others
+    #[arg(
+        long, value_name = "A..B", value_parser = parse_range, default_value = "..", hide_default_value = true,
+        help_heading = "Inputs"
+    )]
+    entries: EntryRange,
 
     /// Leave out products that cannot be read, which takes reading everything twice; the run then ends with exit code 4
     #[arg(long, help_heading = "Inputs")]
@@ -64,12 +67,32 @@ Examples:
 Inputs may be ROOT files (trees), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor
 dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";
 
-fn parse_range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000");
+/// Events that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct EntryRange {
+    start: u64,
+    /// None: that of all.
+    end: Option<u64>,
+}
+
+impl EntryRange {
+    /// The range of so many events. A beginning behind their end stays where it is: reading refuses it.
+    fn of(self, len_entries: u64) -> Range<u64> {
+        self.start..self.end.unwrap_or(len_entries.max(self.start))
+    }
+}
+
+fn parse_range(text: &str) -> Result<EntryRange, String> {
+    let wrong = || {
+        format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000, or one of them")
+    };
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let number = |digits: &str| digits.trim().parse::<u64>().map_err(|_| wrong());
-    let range = number(start)?..number(end)?;
-    if range.start <= range.end { Ok(range) } else { Err(wrong()) }
+    let number = |digits: &str| match digits.trim() {
+        "" => Ok(None),
+        digits => digits.parse::<u64>().map(Some).map_err(|_| wrong()),
+    };
+    let (start, end) = (number(start)?.unwrap_or(0), number(end)?);
+    if end.is_none_or(|end| start <= end) { Ok(EntryRange { start, end }) } else { Err(wrong()) }
 }
 
 /// Collective. Converts.
@@ -109,7 +132,7 @@ impl ConvertArgs {
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
         tell(&lacking, watch);
         let mut options = convert_options(running, cores);
-        options.entries.clone_from(entries);
+        options.entries = Some(entries.of(source.len_entries()));
         let bad = match self.skip_bad {
             true => self.bad_products(source.as_ref(), &products, &options, watch, ranks)?,
             false => Vec::new(),
@@ -134,7 +157,7 @@ impl ConvertArgs {
         ranks: &dyn Communicator,
     ) -> Result<Vec<LeftOut>, Failure> {
         let own: Vec<usize> = products.iter().skip(ranks.rank()).step_by(ranks.size()).copied().collect();
-        let range = self.entries.clone().unwrap_or(0..source.len_entries());
+        let range = self.entries.of(source.len_entries());
         let found = readable(source, &own, range, options.unit_len_bytes, options.jobs, watch.cancel)
             .map_err(|error| Failure::of_events(&error, Some(&self.output)));
         let found = agreed(ranks, "look for what cannot be read", found)?;
@@ -159,5 +182,29 @@ fn tell(left_out: &[LeftOut], watch: &Watch<'_>) {
     for LeftOut { product, reason } in left_out {
         let text = format!("{} is left out: {reason}", shown(product));
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_may_be_open() {
+        let range = |text: &str| parse_range(text).map(|range| range.of(10));
+        for (text, expected) in [
+            ("2..5", 2..5),
+            ("3..", 3..10),
+            ("..4", 0..4),
+            ("..", 0..10),
+            (" 2 .. 2 ", 2..2),
+            ("12..", 12..12),
+            ("5..99", 5..99),
+        ] {
+            assert_eq!(range(text), Ok(expected), "{text}");
+        }
+        for text in ["", "5", "5..3", "a..b", "-1..3", "1..2..3", "1...3", "18446744073709551616.."] {
+            assert!(range(text).is_err_and(|why| why.contains("is no range")), "{text}");
+        }
     }
 }

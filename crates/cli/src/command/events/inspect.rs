@@ -23,7 +23,7 @@ pub struct InspectArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Tree of a ROOT file [default: Events, or the only one]
+    /// Tree or RNTuple of a ROOT file, for example Events or 'folder/Events;1' [default: Events, or the only one]
     #[arg(long, value_name = "NAME")]
     tree: Option<String>,
 

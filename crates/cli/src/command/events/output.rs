@@ -61,9 +61,11 @@ pub fn open_all(
     let is_columns = layout.layout == EventLayout::Columns;
     let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
-    let mut sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
+    let sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
+    // Before they are joined: what differs is how products are read, not how each file stores them.
+    let mut sources = as_taken(sources, selection, layout);
     if sources.len() == 1 {
-        return Ok((as_taken(sources.remove(0), selection, layout), Vec::new()));
+        return Ok((sources.remove(0), Vec::new()));
     }
     // Patterns that are none, or match nothing, are told of when products are chosen.
     let globs = ProductGlobs::new(&selection.products).ok().filter(|globs| {
@@ -74,28 +76,35 @@ pub fn open_all(
     let left_out =
         |(product, error): &(String, EventsError)| LeftOut { product: product.clone(), reason: error.to_string() };
     let left_out = joined.left_out().iter().map(left_out).collect();
-    Ok((as_taken(Box::new(joined), selection, layout), left_out))
+    Ok((Box::new(joined), left_out))
 }
 
-/// A source whose products have the form that the layout takes.
-fn as_taken(source: Box<dyn Source>, selection: &SelectionArgs, layout: &EventLayoutArgs) -> Box<dyn Source> {
-    let is_columns = layout.layout == EventLayout::Columns;
-    if is_columns {
-        return if selection.raw { source } else { Box::new(Decoded::new(source)) };
+/// Sources whose products have the form that the layout takes.
+fn as_taken(
+    sources: Vec<Box<dyn Source>>,
+    selection: &SelectionArgs,
+    layout: &EventLayoutArgs,
+) -> Vec<Box<dyn Source>> {
+    if layout.layout == EventLayout::Columns {
+        return match selection.raw {
+            true => sources,
+            false => sources.into_iter().map(|source| Decoded::new(source).into_source()).collect(),
+        };
     }
+    let has_baskets = sources.iter().any(|source| has_baskets(source.schema()));
     let wanted = match layout.serialize {
         Some(Wanted::Root) => Some(Serialization::Root),
         Some(Wanted::Unrolled) => Some(Serialization::Unrolled),
         // The framework's product layout says nothing of it; its other formats have no bytes of branches.
         None if layout.compat.is_some() && layout.layout == EventLayout::Product => Some(Serialization::Root),
-        None if (layout.compat.is_some() || layout.layout == EventLayout::Pds) && has_baskets(source.schema()) => {
+        None if (layout.compat.is_some() || layout.layout == EventLayout::Pds) && has_baskets => {
             Some(Serialization::Root)
         }
         None => None,
     };
     match wanted {
-        Some(wanted) => Box::new(Serialized::new(source, wanted)),
-        None => source,
+        Some(wanted) => sources.into_iter().map(|source| Serialized::new(source, wanted).into_source()).collect(),
+        None => sources,
     }
 }
 
@@ -131,7 +140,7 @@ pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failu
             kind: "product",
             there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
         };
-        return Err(Failure::of_events(&error, None));
+        return Err(Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'"));
     }
     Ok(chosen)
 }

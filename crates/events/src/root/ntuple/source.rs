@@ -124,6 +124,10 @@ impl Source for NtupleSource {
         self.clusters.last().map_or(0, |cluster| cluster.end)
     }
 
+    fn has_ids(&self) -> bool {
+        self.ids.is_some()
+    }
+
     /// Ends where a cluster does, if one does on the way.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes).max(1);
