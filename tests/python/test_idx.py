@@ -433,3 +433,25 @@ def test_ranks_of_mpi(environment, tmp_path):
     command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(path)]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert finished.stdout == "equal\n", finished.stderr
+
+
+def test_an_array_alone_is_the_only_field(tmp_path):
+    array = numbers((8, 9))
+    raddle.idx.write(tmp_path / "my data.idx", array)
+    assert [field.name for field in raddle.idx.info(tmp_path / "my data.idx").fields] == ["my_data"]
+    assert np.array_equal(raddle.idx.read(tmp_path / "my data.idx"), array)
+    for wrong in (array.tolist(), [array], 3, "array", [(array, (0, 0))], {"a": array}.items()):
+        with pytest.raises(errors.UsageError):
+            raddle.idx.write(tmp_path / "other.idx", wrong)
+    assert not (tmp_path / "other.idx").exists()
+
+
+def test_a_slice_alone_is_a_box_of_one_axis(tmp_path):
+    array = numbers((20,))
+    raddle.idx.write(tmp_path / "a.idx", {"a": array})
+    assert np.array_equal(raddle.idx.read(tmp_path / "a.idx", box=np.s_[2:4]), array[2:4])
+    assert [got.size for _, got in raddle.idx.refine(tmp_path / "a.idx", box=np.s_[4:8])][-1] == 4
+    raddle.idx.write(tmp_path / "b.idx", {"b": numbers((4, 5))})
+    for path, box in (("b.idx", np.s_[2:4]), ("a.idx", 3), ("a.idx", "2:4"), ("a.idx", [2, 4]), ("a.idx", range(2, 4))):
+        with pytest.raises(errors.UsageError):
+            raddle.idx.read(tmp_path / path, box=box)
