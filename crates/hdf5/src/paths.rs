@@ -89,10 +89,43 @@ fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&path[..end], &path[end..]))
 }
 
+/// A path and what lies behind it, which begins with a slash or is empty.
 fn joined(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
-    if !rest.is_empty() {
-        path.push(b'/');
-        path.extend_from_slice(rest);
-    }
+    path.extend_from_slice(rest);
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed() {
+        let link =
+            |name: &[u8], target: LinkTarget| Link { name: name.to_vec(), utf8: false, creation_order: None, target };
+        let external = LinkTarget::External { file: b"far.h5".to_vec(), path: b"/far".to_vec() };
+        let groups = [
+            vec![
+                link(b"a", LinkTarget::Hard(1)),
+                link(b"soft", LinkTarget::Soft(b"a/b".to_vec())),
+                link(b"cycle", LinkTarget::Soft(b"/cycle".to_vec())),
+                link(b"other", external),
+            ],
+            vec![link(b"b", LinkTarget::Hard(2)), link(b"root", LinkTarget::Hard(0))],
+            vec![],
+        ];
+        let lead = |path: &str| {
+            let link_of =
+                |group: ObjectIndex, name: &[u8]| Ok(groups[group as usize].iter().find(|link| link.name == name));
+            find(0, path.as_bytes(), link_of).unwrap()
+        };
+        for path in ["/a/b", "a//b/", "./a/./b", "soft", "/a/root/soft"] {
+            assert_eq!(lead(path), Found::Object(2), "{path}");
+        }
+        for path in ["cycle", "/a/c", "/a/b/c", "a/root/cycle/b"] {
+            assert_eq!(lead(path), Found::Nothing, "{path}");
+        }
+        let away = |path: &[u8]| Found::External { file: b"far.h5".to_vec(), path: path.to_vec() };
+        assert_eq!((lead("other"), lead("/a/root/other/x")), (away(b"/far"), away(b"/far/x")));
+    }
 }
