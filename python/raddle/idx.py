@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -128,7 +130,7 @@ class ZarrInfo(_Report):
 
 def write(
     path: Path,
-    samples: Mapping[str, npt.ArrayLike] | Sequence[Box],
+    samples: Mapping[str, npt.ArrayLike] | npt.NDArray[Any] | Sequence[Box],
     *,
     shape: Sequence[int] | None = None,
     start: Sequence[int] | None = None,
@@ -164,8 +166,9 @@ def write(
     path
         The ``.idx`` file, whose blocks lie in a folder of that name beside it; or a folder ``NAME.zarr``.
     samples
-        An array for each field, or several boxes with such arrays. The boxes of all ranks are disjoint and together the
-        dataset. A rank that holds nothing gives arrays with an axis of length 0.
+        An array for each field, or several boxes with such arrays; a numpy array alone is the only field, called as the
+        output. The boxes of all ranks are disjoint and together the dataset. A rank that holds nothing gives arrays with an
+        axis of length 0.
     shape
         Samples along each axis of the whole dataset; an array with an axis more holds the components of its samples
         there. Default: the shape of the arrays.
@@ -248,6 +251,8 @@ def write(
     own = {"jobs": jobs, "memory": memory}
     flags = [f"--{name}" for name, wanted in (("force", force), ("append", append), ("no-sync", not sync)) if wanted]
     line = [f"--{name}={value}" for name, value in options.items() if value is not None] + flags
+    if isinstance(samples, np.ndarray):
+        samples = {_plain(pathlib.PurePath(path).stem): samples}
     held = _agreed(communicator, lambda: _held(samples, shape, start), lambda held: (line, held.shape, held.fields, step))
     line += [f"--{name}={value}" for name, value in own.items() if value is not None]
     report = _core.idx_write(line, held.shape, held.fields, held.boxes, step, communicator)
@@ -259,7 +264,7 @@ def read(
     field: str | None = None,
     *,
     step: int | None = None,
-    box: Sequence[slice] | None = None,
+    box: slice | Sequence[slice] | None = None,
     resolution: int | None = None,
     missing: Literal["error", "default"] = "error",
     communicator: Communicator | None = None,
@@ -276,7 +281,8 @@ def read(
     step
         The time step. Default: the first.
     box
-        A slice without step for each axis, of samples at full resolution: ``np.s_[:, 10:20, 64:]``. Default: all.
+        A slice without step for each axis, of samples at full resolution: ``np.s_[:, 10:20, 64:]``; of a dataset with one axis
+        also the slice alone. Default: all.
     resolution
         The highest level to read, as `info` lists them. Default: all of them.
     missing
@@ -318,7 +324,7 @@ def refine(
     field: str | None = None,
     *,
     step: int | None = None,
-    box: Sequence[slice] | None = None,
+    box: slice | Sequence[slice] | None = None,
     resolution: int | None = None,
     every: int | None = None,
     missing: Literal["error", "default"] = "error",
@@ -407,6 +413,11 @@ class _Held(NamedTuple):
     boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]]
 
 
+def _plain(name: str) -> str:
+    """A name that a header can hold."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "field"
+
+
 def _held(
     samples: Mapping[str, npt.ArrayLike] | Sequence[Box], shape: Sequence[int] | None, start: Sequence[int] | None
 ) -> _Held:
@@ -414,7 +425,12 @@ def _held(
         given = [Box(() if start is None else start, samples)]
     elif start is not None:
         raise UsageError("start is that of one box; several boxes have their own")
+    elif isinstance(samples, str | bytes) or not isinstance(samples, Sequence):
+        raise UsageError(f"samples of type {type(samples).__name__}: an array for each field, {{name: array}}, or boxes")
     else:
+        wrong = next((box for box in samples if not _is_box(box)), None)
+        if wrong is not None:
+            raise UsageError(f"{type(wrong).__name__} among boxes: Box(start, {{name: array}})")
         given = [Box(*box) for box in samples]
     if not given or not given[0].samples:
         raise UsageError("no arrays; a process that holds no samples gives arrays with an axis of length 0")
@@ -439,6 +455,10 @@ def _held(
             boxes.append((first, counts, [_bytes(array) for array in arrays.values()]))
     assert whole is not None
     return _Held(whole, fields, boxes)
+
+
+def _is_box(box: object) -> bool:
+    return isinstance(box, tuple) and len(box) == 2 and isinstance(box[1], Mapping)
 
 
 def _sample_type(name: str, array: npt.NDArray[Any], counts: list[int]) -> str:
@@ -506,8 +526,12 @@ def _read(
     return values.view(np.dtype(number).newbyteorder("<")).reshape(shape)
 
 
-def _ranges(described: Info, box: Sequence[slice], *, may_be_empty: bool) -> list[tuple[int, int]]:
+def _ranges(described: Info, box: slice | Sequence[slice], *, may_be_empty: bool) -> list[tuple[int, int]]:
     """First sample and one past the last along each axis."""
+    if isinstance(box, slice):
+        box = (box,)
+    if not isinstance(box, tuple | list):
+        raise UsageError(f"box={box!r}: a slice for each axis, as np.s_[:, 10:20] makes them")
     if len(box) != len(described.shape):
         raise UsageError(f"a box of {len(box)} axes; the dataset has {len(described.shape)}")
     ranges = []

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import raddle
@@ -433,3 +434,59 @@ def test_ranks_of_mpi(environment, tmp_path):
     command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(path)]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert finished.stdout == "equal\n", finished.stderr
+
+
+def test_an_array_alone_is_the_only_field(tmp_path):
+    array = numbers((8, 9))
+    raddle.idx.write(tmp_path / "my data.idx", array)
+    assert [field.name for field in raddle.idx.info(tmp_path / "my data.idx").fields] == ["my_data"]
+    assert np.array_equal(raddle.idx.read(tmp_path / "my data.idx"), array)
+    for wrong in (array.tolist(), [array], 3, "array", [(array, (0, 0))], {"a": array}.items()):
+        with pytest.raises(errors.UsageError):
+            raddle.idx.write(tmp_path / "other.idx", wrong)
+    assert not (tmp_path / "other.idx").exists()
+
+
+def test_a_slice_alone_is_a_box_of_one_axis(tmp_path):
+    array = numbers((20,))
+    raddle.idx.write(tmp_path / "a.idx", {"a": array})
+    assert np.array_equal(raddle.idx.read(tmp_path / "a.idx", box=np.s_[2:4]), array[2:4])
+    assert [got.size for _, got in raddle.idx.refine(tmp_path / "a.idx", box=np.s_[4:8])][-1] == 4
+    raddle.idx.write(tmp_path / "b.idx", {"b": numbers((4, 5))})
+    for path, box in (("b.idx", np.s_[2:4]), ("a.idx", 3), ("a.idx", "2:4"), ("a.idx", [2, 4]), ("a.idx", range(2, 4))):
+        with pytest.raises(errors.UsageError):
+            raddle.idx.read(tmp_path / path, box=box)
+
+
+def test_datasets_that_links_name(environment, tmp_path):
+    array = numbers((3, 4))
+    with h5py.File(tmp_path / "far.h5", "w") as file:
+        file["x"] = array
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/x"] = array
+        file["hard"] = file["g/x"]
+        file["soft"], file["of_group"] = h5py.SoftLink("/g/x"), h5py.SoftLink("g")
+        file["cycle"], file["external"] = h5py.SoftLink("/cycle"), h5py.ExternalLink("far.h5", "/x")
+        layout = h5py.VirtualLayout((3, 4), "f4")
+        layout[:] = h5py.VirtualSource("far.h5", "x", (3, 4))
+        file.create_virtual_dataset("virtual", layout)
+        file["complex"], file["scalar"] = np.zeros(3, complex), 1.0
+
+    def run(name):
+        command = [sys.executable, "-m", "raddle", "idx", "write", f"a.h5:/{name}", "-o", "out.idx", "--force", "-q"]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    for name in ("g/x", "hard", "soft", "of_group/x"):
+        done = run(name)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(raddle.idx.read(tmp_path / "out.idx"), array)
+    for name, words in (
+        ("cycle", "has no dataset /cycle"),
+        ("external", "name it there, as far.h5:/x"),
+        ("virtual", "dataset /virtual is virtual"),
+        ("complex", "dataset /complex holds no numbers that IDX has"),
+        ("scalar", "dataset /scalar has no axis"),
+        ("g", "/g is no dataset"),
+    ):
+        refused = run(name)
+        assert refused.returncode == 3 and words in refused.stderr, refused.stderr

@@ -9,7 +9,7 @@ use raddle_core::output::folder_of;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_idx::compression::BlockFault;
-use raddle_idx::{ErrorKind as IdxErrorKind, IdxError};
+use raddle_idx::{ErrorKind as IdxErrorKind, IdxError, TimeFault};
 use raddle_merge::error::MergeError;
 use raddle_merge::join::DifferenceKind;
 use raddle_tune::TuneError;
@@ -218,6 +218,13 @@ impl Failure {
             error if error.is_echo() => failure.echo(),
             IdxError::Core(CoreError::Cancelled) => Self::new(exit, "stopped before the end; nothing was published"),
             IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
+            IdxError::StepExists { .. } => failure.hint(
+                "name another step with --step, or write the whole dataset anew with --force instead of --append",
+            ),
+            IdxError::NoTime { fault: TimeFault::NotAdded, .. } => {
+                failure.hint("write it anew with --step N and --force instead of --append, or name another output")
+            }
+            IdxError::NoTime { fault: TimeFault::Unnamed, .. } => failure.hint("name one with --step"),
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
                 failure.hint("use fewer --jobs, smaller blocks (--bits-per-block) or shards (--shard), or more ranks")

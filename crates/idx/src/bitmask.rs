@@ -9,6 +9,9 @@
 /// Most axes of an IDX dataset.
 pub const MAX_RANK: usize = 5;
 
+/// Names of the axes, the fastest first.
+pub const AXES: [char; MAX_RANK] = ['x', 'y', 'z', 'u', 'v'];
+
 /// Most letters of a bitmask: addresses and the marker bit above them fit 63 bits, which OpenVisus reads as signed.
 pub const MAX_LEVEL: u32 = 62;
 

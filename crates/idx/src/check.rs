@@ -1,22 +1,44 @@
-//! Looking whether a dataset is whole: every block that should be there is, and decodes.
+//! Looking whether a dataset is whole: the time steps that its header names are there, and every block that should be is
+//! and decodes.
 //!
 //! Not for what the samples should be. Invariant: a block with a sample of the dataset is counted as good or told as a
-//! fault, never passed over.
+//! fault, never passed over, until there are more faults than anybody reads; then it is said that looking stopped. Memory
+//! does not go with the number of blocks, which a damaged header may state at will.
 
 use crate::compression::{Coding, Record};
 use crate::error::{IdxError, Result};
-use crate::grid::{Layout, blocks, level_range};
+use crate::grid::{Blocks, Layout, level_range};
 use crate::header::Header;
 use crate::reader::{Dataset, Query, Readers};
-use crate::step::StepPlan;
 use crate::stored::{BlockReader, StoredBlocks};
 use raddle_core::parallel;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Most time steps that are looked for.
-const MAX_STEPS: u64 = 1 << 20;
+/// Blocks that are looked at before the next ones are found: what is held of them takes some megabytes.
+const PIECE_BLOCKS: usize = 1 << 15;
+
+/// Most faults that are told of a dataset. Looking for more would take as long as a damaged header likes.
+const MOST_FAULTS: usize = 1 << 14;
+
+/// What was found of a dataset.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DatasetCheck {
+    /// Blocks, by time step and field.
+    pub checks: Vec<FieldCheck>,
+    /// Time steps that the header names and that are not there.
+    pub missing_steps: Vec<u64>,
+    /// Whether looking stopped at so many faults, and there may be more.
+    pub is_stopped: bool,
+}
+
+impl DatasetCheck {
+    /// Whether everything is there.
+    pub fn is_whole(&self) -> bool {
+        self.missing_steps.is_empty() && !self.checks.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
+    }
+}
 
 /// The blocks that end a resolution.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -68,37 +90,45 @@ pub struct FieldCheck {
 }
 
 impl Dataset {
-    /// The time steps that are there: `None` for a dataset without any.
+    /// Looks for the time steps that the header names, and reads and decodes every block of those that are `there`.
     ///
     /// # Errors
-    /// If the header names too many to look for.
-    pub fn steps(&self) -> Result<Vec<Option<u64>>> {
-        let header = self.header();
-        let Some(time) = &header.time else { return Ok(vec![None]) };
-        let (first, last) = time.range.unwrap_or((0, 0));
-        if last.saturating_sub(first) >= MAX_STEPS {
-            let has = "more time steps than can be looked for";
-            return Err(IdxError::NoTime { path: self.path().to_path_buf(), asked: None, has });
+    /// As [`Dataset::check`].
+    pub fn check_all(&self, there: &[Option<u64>], readers: &Readers<'_>) -> Result<DatasetCheck> {
+        let mut all = DatasetCheck { missing_steps: self.missing_steps(there), ..DatasetCheck::default() };
+        let mut left = MOST_FAULTS;
+        for step in there {
+            for field in 0..self.header().fields.len() {
+                let check = self.check_up_to(left, field, *step, readers)?;
+                left = left.saturating_sub(check.bad.len());
+                all.checks.push(check);
+                if left == 0 {
+                    all.is_stopped = true;
+                    return Ok(all);
+                }
+            }
         }
-        let Some(grid) = header.grid(header.bitmask.max_level()) else { return Ok(Vec::new()) };
-        let folder = self.path().parent().unwrap_or(std::path::Path::new(""));
-        let plan = StepPlan::new(header, &grid, &time.template.name(first));
-        let is_there = |step: &u64| {
-            let time_name = time.template.name(*step);
-            let plan = if *step == first { &plan } else { &StepPlan::named(header, &plan, &time_name) };
-            plan.names().any(|name| folder.join(name).exists())
-        };
-        Ok((first..=last).filter(is_there).map(Some).collect())
+        Ok(all)
     }
 
-    /// Reads and decodes every block of a field at a time step.
+    /// Reads and decodes every block of a field at a time step, until many are found to be bad.
     ///
     /// # Errors
     /// If the field does not exist, a file cannot be read (a missing one makes its blocks bad), or on cancellation.
     pub fn check(&self, field: usize, time: Option<u64>, readers: &Readers<'_>) -> Result<FieldCheck> {
+        self.check_up_to(MOST_FAULTS, field, time, readers)
+    }
+
+    fn check_up_to(
+        &self,
+        most_faults: usize,
+        field: usize,
+        time: Option<u64>,
+        readers: &Readers<'_>,
+    ) -> Result<FieldCheck> {
         let query = Query { time, ..self.whole(field) };
         let (grid, header) = (self.grid(&query)?, self.header());
-        let all = blocks(&header.bitmask, header.bits_per_block, &grid, header.bitmask.max_level());
+        let mut all = Blocks::new(&header.bitmask, header.bits_per_block, &grid, header.bitmask.max_level());
         let stored = StoredBlocks::new(self, field, time);
         let mut check = FieldCheck {
             field: header.fields[field].name.clone(),
@@ -111,27 +141,32 @@ impl Dataset {
             levels: Vec::new(),
             bad: Vec::new(),
         };
-        let looked = Mutex::new(Vec::with_capacity(all.len()));
-        let jobs = stored.jobs(&all, readers.jobs);
-        parallel::for_each(&jobs, readers.jobs, readers.cancel, BlockReader::default, |reader, of_job| {
-            reader.read(&stored, of_job, &mut |block, path, found| {
-                let found = found.map(|found| found.record).map_err(|fault| (path.to_path_buf(), fault));
-                looked.lock().unwrap_or_else(PoisonError::into_inner).push((block, found));
-                Ok::<_, IdxError>(())
-            })
-        })?;
-        let mut looked = looked.into_inner().unwrap_or_else(PoisonError::into_inner);
-        looked.sort_unstable_by_key(|(block, _)| *block);
-        for (block, found) in looked {
-            match found {
-                Ok(record) => check.count(block, &record, header),
-                Err((path, fault)) => {
-                    let field = check.field.clone();
-                    check.bad.push(BadBlock { field, time, path, block, why: fault.to_string() });
+        loop {
+            let piece: Vec<u64> = all.by_ref().take(PIECE_BLOCKS).collect();
+            if piece.is_empty() || check.bad.len() >= most_faults {
+                return Ok(check);
+            }
+            let looked = Mutex::new(Vec::with_capacity(piece.len()));
+            let jobs = stored.jobs(&piece, readers.jobs);
+            parallel::for_each(&jobs, readers.jobs, readers.cancel, BlockReader::default, |reader, of_job| {
+                reader.read(&stored, of_job, &mut |block, path, found| {
+                    let found = found.map(|found| found.record).map_err(|fault| (path.to_path_buf(), fault));
+                    looked.lock().unwrap_or_else(PoisonError::into_inner).push((block, found));
+                    Ok::<_, IdxError>(())
+                })
+            })?;
+            let mut looked = looked.into_inner().unwrap_or_else(PoisonError::into_inner);
+            looked.sort_unstable_by_key(|(block, _)| *block);
+            for (block, found) in looked {
+                match found {
+                    Ok(record) => check.count(block, &record, header),
+                    Err((path, fault)) => {
+                        let field = check.field.clone();
+                        check.bad.push(BadBlock { field, time, path, block, why: fault.to_string() });
+                    }
                 }
             }
         }
-        Ok(check)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::compression::BlockFault;
 use crate::header::HeaderError;
 use crate::restructure::PartitionFault;
+use crate::steps::StepList;
 use crate::zarr::ZarrFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
@@ -78,7 +79,8 @@ pub enum IdxError {
     /// A field that is to be written in a way that raddle does not know, or that its samples do not take.
     #[error(
         "field {field:?}: compression {compression:?} cannot be written; zip, lz4 and none can, and zfp for single \
-         float32, float64, int32 or int64 numbers on two or three axes (with an accuracy: for the first two)"
+         float32, float64, int32 or int64 numbers on two or three axes, slowest ones of length 1 not counted (with an \
+         accuracy: for the first two)"
     )]
     Compression {
         /// Field.
@@ -131,16 +133,31 @@ pub enum IdxError {
         limit: u32,
     },
     /// A time step that does not exist, or is missing in the request.
-    #[error("{}: time step {asked:?} was asked for, the dataset has {has}", path.display())]
+    #[error("{}: {fault}", path.display())]
     NoTime {
         /// The `.idx` file.
         path: PathBuf,
-        /// As asked.
-        asked: Option<u64>,
-        /// What there is.
-        has: &'static str,
+        /// What does not fit.
+        fault: TimeFault,
     },
-    /// A box that is not in the dataset, or holds no sample of the resolution.
+    /// A box that reaches beyond the dataset.
+    #[error("{}: the box goes from {axis} = {start} to before {end}; the dataset has samples {first} to before {limit} there",
+        path.display())]
+    BoxOutside {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Name of the axis.
+        axis: char,
+        /// First sample of the box along it.
+        start: u64,
+        /// One past the last.
+        end: u64,
+        /// First sample of the dataset along it.
+        first: u64,
+        /// One past its last.
+        limit: u64,
+    },
+    /// A box that holds no sample of the resolution.
     #[error("{}: the box from {start:?} to before {end:?} holds no samples of the dataset at resolution {resolution}",
         path.display())]
     EmptyBox {
@@ -175,6 +192,18 @@ pub enum IdxError {
     #[error("{} exists", path.display())]
     Exists {
         /// Output.
+        path: PathBuf,
+    },
+    /// The time step that is to be added is there.
+    #[error("{}: this time step is there", path.display())]
+    StepExists {
+        /// Its folder, or a file of it.
+        path: PathBuf,
+    },
+    /// The `.idx` file is none.
+    #[error("{} is not a regular file; name another output", path.display())]
+    NotAFile {
+        /// The output.
         path: PathBuf,
     },
     /// What is to be replaced is not only a dataset.
@@ -221,6 +250,32 @@ pub enum IdxError {
     },
 }
 
+/// How a time step that was asked for, or none, does not fit a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimeFault {
+    /// It has no time steps.
+    #[error("has no time steps, and time step {asked} was asked for")]
+    None {
+        /// As asked.
+        asked: u64,
+    },
+    /// It has no time steps, and one was to be added.
+    #[error("has no time steps, so that none can be added to it")]
+    NotAdded,
+    /// It has time steps and none was named.
+    #[error("has time steps, of which one must be named")]
+    Unnamed,
+    /// It has others.
+    #[error("has no time step {asked}; those there are: {there}")]
+    Absent {
+        /// As asked.
+        asked: u64,
+        /// The time steps that it has.
+        there: StepList,
+    },
+}
+
 impl From<LockError> for IdxError {
     fn from(error: LockError) -> Self {
         match error {
@@ -257,7 +312,11 @@ impl IdxError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             error if error.is_echo() => ErrorKind::RankFailed,
-            Self::Write { .. } | Self::Exists { .. } | Self::Foreign { .. } => ErrorKind::Output,
+            Self::Write { .. }
+            | Self::Exists { .. }
+            | Self::StepExists { .. }
+            | Self::NotAFile { .. }
+            | Self::Foreign { .. } => ErrorKind::Output,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::Memory { .. } | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
             Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,

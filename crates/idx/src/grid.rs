@@ -182,34 +182,71 @@ pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
 }
 
 /// The blocks that hold samples of `array`, ascending. `resolution` is the array's.
+pub fn blocks(bitmask: &Bitmask, bits_per_block: u32, array: &ArrayGrid, resolution: u32) -> Vec<u64> {
+    Blocks::new(bitmask, bits_per_block, array, resolution).collect()
+}
+
+/// The blocks that hold samples of an array, ascending, one after the other: there may be more than fit into memory.
 ///
 /// Walks down the tree of power-of-two boxes that the bitmask describes and leaves out what lies outside, so that the
 /// cost goes with the blocks found, not with those of the dataset.
-pub fn blocks(bitmask: &Bitmask, bits_per_block: u32, array: &ArrayGrid, resolution: u32) -> Vec<u64> {
-    let mut found = vec![0];
-    if runs(bitmask, bits_per_block, 0, Layout::RowMajor, resolution).iter().all(|run| run.clip(array).is_none()) {
-        found.clear();
+#[derive(Debug)]
+pub struct Blocks<'a> {
+    bitmask: &'a Bitmask,
+    bits_per_block: u32,
+    array: &'a ArrayGrid,
+    resolution: u32,
+    /// The level whose blocks are being found; the first block holds all up to `bits_per_block`.
+    level: u32,
+    /// Boxes of the level that are still to be looked at: how many letters cut them out, and which bits.
+    open: Vec<(u32, u64)>,
+}
+
+impl<'a> Blocks<'a> {
+    /// As [`blocks`].
+    pub fn new(bitmask: &'a Bitmask, bits_per_block: u32, array: &'a ArrayGrid, resolution: u32) -> Self {
+        Self { bitmask, bits_per_block, array, resolution, level: bits_per_block, open: vec![(0, 0)] }
     }
-    for level in bits_per_block + 1..=resolution {
-        // A block of this level is the part of the level in the box that its first letters, one per bit of its number,
-        // cut out.
-        let letters = level - 1 - bits_per_block;
-        let mut open = vec![(0u32, 0u64)];
-        while let Some((depth, prefix)) = open.pop() {
-            let inside = depth_run(bitmask, level, depth, prefix);
-            if inside.clip(array).is_none() {
+
+    fn has_first(&self) -> bool {
+        let runs = runs(self.bitmask, self.bits_per_block, 0, Layout::RowMajor, self.resolution);
+        runs.iter().any(|run| run.clip(self.array).is_some())
+    }
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            let Some((depth, prefix)) = self.open.pop() else {
+                if self.level >= self.resolution {
+                    return None;
+                }
+                self.level += 1;
+                self.open.push((0, 0));
+                continue;
+            };
+            if self.level == self.bits_per_block {
+                if self.has_first() {
+                    return Some(0);
+                }
                 continue;
             }
-            if depth == letters {
-                found.push(1 << letters | prefix);
-            } else {
-                // The lower half comes off the stack first.
-                open.push((depth + 1, prefix << 1 | 1));
-                open.push((depth + 1, prefix << 1));
+            if depth_run(self.bitmask, self.level, depth, prefix).clip(self.array).is_none() {
+                continue;
             }
+            // A block of this level is the part of the level in the box that its first letters, one per bit of its number,
+            // cut out.
+            let letters = self.level - 1 - self.bits_per_block;
+            if depth == letters {
+                return Some(1 << letters | prefix);
+            }
+            // The lower half comes off the stack first.
+            self.open.push((depth + 1, prefix << 1 | 1));
+            self.open.push((depth + 1, prefix << 1));
         }
     }
-    found
 }
 
 /// The samples of `level` in the box that `depth` letters cut out.

@@ -29,6 +29,7 @@ pub mod sample;
 pub mod simulate;
 mod slabs;
 pub mod step;
+pub mod steps;
 mod stored;
 pub mod template;
 mod traffic;
@@ -38,7 +39,7 @@ pub mod zarr;
 mod zfp;
 
 pub use durability::Durability;
-pub use error::{ErrorKind, IdxError, Result};
+pub use error::{ErrorKind, IdxError, Result, TimeFault};
 pub use exchange::Patch;
 pub use header::{Field, Header};
 pub use layout::LayoutOptions;

@@ -6,7 +6,7 @@
 //! blocks of another layout than it says.
 
 use crate::durability::Durability;
-use crate::error::{IdxError, Result};
+use crate::error::{IdxError, Result, TimeFault};
 use crate::header::Header;
 use crate::reader::Dataset;
 use crate::step::StepPlan;
@@ -48,17 +48,16 @@ impl Staging {
     /// one more of a dataset that `continues`, or the first of a new one.
     pub(crate) fn begin(
         output: &Path,
-        step: &StepPlan,
+        (step, header): (&StepPlan, &Header),
         (existing, durability): (Existing, Durability),
         continues: bool,
     ) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
         if existing == Existing::Refuse
-            && let Some(taken) =
-                names(step, continues).map(|name| target.join(name)).find(|name| name.symlink_metadata().is_ok())
+            && let Some(error) = in_the_way(output, step, header, continues)
         {
-            return Err(IdxError::Exists { path: taken });
+            return Err(error);
         }
         // What a killed run left.
         match remove(&folder) {
@@ -121,6 +120,19 @@ impl Staging {
 /// What is renamed.
 fn names(step: &StepPlan, continues: bool) -> Box<dyn Iterator<Item = &Path> + '_> {
     if continues { Box::new(step.names()) } else { Box::new(step.names_alone()) }
+}
+
+/// The error about what has a step's names, if anything has.
+pub(crate) fn in_the_way(output: &Path, step: &StepPlan, header: &Header, continues: bool) -> Option<IdxError> {
+    let mut places = names(step, continues).map(|name| folder_of(output).join(name));
+    let path = places.find(|place| place.symlink_metadata().is_ok())?;
+    Some(match holds_blocks_alone(&path, header.files.ending()) {
+        // It would not be replaced either.
+        Ok(false) => IdxError::Foreign { path },
+        _ if continues && header.time.is_some() => IdxError::StepExists { path },
+        _ if continues => IdxError::NoTime { path: output.to_path_buf(), fault: TimeFault::NotAdded },
+        _ => IdxError::Exists { path },
+    })
 }
 
 impl Drop for Staging {

@@ -5,9 +5,9 @@
 //! decodes; where one does not, the error names file, field and block, unless missing blocks are asked to give the field's
 //! default value.
 
-use crate::bitmask::{MAX_RANK, Point};
+use crate::bitmask::{AXES, MAX_RANK, Point};
 use crate::compression::BlockFault;
-use crate::error::{IdxError, Result};
+use crate::error::{IdxError, Result, TimeFault};
 use crate::grid::{ArrayGrid, blocks, runs};
 use crate::header::{Field, Header, MAX_HEADER_LEN_BYTES, VERSION};
 use crate::kernel;
@@ -15,6 +15,7 @@ use crate::slabs::Slabs;
 use crate::stored::{BlockReader, StoredBlocks};
 use raddle_core::cancel::CancelToken;
 use raddle_core::extent::fill_with;
+use raddle_core::output::folder_of;
 use raddle_core::parallel;
 use std::fs::File;
 use std::io::Read;
@@ -79,6 +80,14 @@ impl Dataset {
         &self.header
     }
 
+    /// Whether `path` has the name of one of the dataset's files: the `.idx` file or one of blocks.
+    pub fn owns(&self, path: &Path) -> bool {
+        let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+        let (Some(own), Some(path)) = (placed(&self.path), placed(path)) else { return false };
+        let within = own.parent().and_then(|folder| path.strip_prefix(folder).ok()).and_then(Path::to_str);
+        path == own || within.is_some_and(|name| self.header.files.may_name(name))
+    }
+
     /// A query for all of a field at full resolution, at the first time step if there are any.
     pub fn whole(&self, field: usize) -> Query {
         let time = self.header.time.as_ref().map(|time| time.range.map_or(0, |(first, _)| first));
@@ -113,21 +122,23 @@ impl Dataset {
         if query.resolution > limit {
             return Err(IdxError::NoResolution { path: path(), resolution: query.resolution, limit });
         }
-        let has = match (&header.time, query.time) {
-            (None, Some(_)) => Some("no time steps"),
-            (Some(_), None) => Some("time steps, of which one must be named"),
-            (Some(time), Some(step)) if time.range.is_some_and(|(a, b)| !(a..=b).contains(&step)) => {
-                Some("other steps")
+        let fault = match (&header.time, query.time) {
+            (None, Some(asked)) => Some(TimeFault::None { asked }),
+            (Some(_), None) => Some(TimeFault::Unnamed),
+            (Some(time), Some(asked)) if time.range.is_some_and(|(a, b)| !(a..=b).contains(&asked)) => {
+                Some(TimeFault::Absent { asked, there: self.step_list() })
             }
             _ => None,
         };
-        if let Some(has) = has {
-            return Err(IdxError::NoTime { path: path(), asked: query.time, has });
+        if let Some(fault) = fault {
+            return Err(IdxError::NoTime { path: path(), fault });
         }
-        let inside =
-            (0..MAX_RANK).all(|axis| header.start[axis] <= query.start[axis] && query.end[axis] <= header.end[axis]);
-        if !inside {
-            return Err(self.empty(query));
+        let is_outside =
+            |axis: &usize| query.start[*axis] < header.start[*axis] || query.end[*axis] > header.end[*axis];
+        if let Some(axis) = (0..MAX_RANK).find(is_outside) {
+            let (start, end) = (query.start[axis], query.end[axis]);
+            let (first, limit) = (header.start[axis], header.end[axis]);
+            return Err(IdxError::BoxOutside { path: path(), axis: AXES[axis], start, end, first, limit });
         }
         Ok(ArrayGrid::of_box(&header.bitmask, &query.start, &query.end, query.resolution))
     }

@@ -160,6 +160,21 @@ pub fn rank_grid(ranks: u64, axes: usize) -> Vec<u64> {
     grid
 }
 
+/// What planning holds for a rank: its box before and after, its messages. Measured with 65,536 and 524,288 ranks of one sample:
+/// 1.05 to 1.1 KB.
+const RANK_LEN_BYTES: u64 = 1200;
+
+/// What planning holds for a block of a rank, in each field and once for all. Measured with 16,384 ranks of 15 x 15 x 15 samples in
+/// blocks of 8, of which each rank has some 420: 80 bytes, of which the tables of blocks, that double, may need as much again.
+const BLOCK_LEN_BYTES: u64 = 160;
+
+/// About how many bytes planning takes here for so many ranks that hold `samples` each, in blocks of `2^bits_per_block`.
+pub fn planning_len_bytes(ranks: u64, samples: u64, bits_per_block: u32, fields: u64) -> u64 {
+    let blocks = samples.checked_shr(bits_per_block).unwrap_or(0).max(1);
+    let of_blocks = blocks.saturating_mul(BLOCK_LEN_BYTES / 2).saturating_mul(fields.saturating_add(1));
+    ranks.saturating_mul(of_blocks.saturating_add(RANK_LEN_BYTES))
+}
+
 /// Says what ranks that hold the boxes of `partition` would do to write a time step of `header`.
 ///
 /// # Errors
@@ -364,6 +379,14 @@ mod tests {
     use raddle_core::progress::{Silent, Watch};
     use raddle_core::threads::Threads;
     use std::num::NonZeroUsize;
+
+    #[test]
+    fn what_planning_takes_is_known_before() {
+        assert!(planning_len_bytes(65_536, 60 * 60 * 60, 15, 1) < 256 << 20);
+        assert!(planning_len_bytes(4_000_000, 1, 15, 1) > 4 << 30);
+        assert!(planning_len_bytes(16_384, 15 * 15 * 15, 3, 1) > 590_000_000);
+        assert_eq!(planning_len_bytes(u64::MAX, u64::MAX, 1, u64::MAX), u64::MAX);
+    }
 
     fn header(counts: &[u64]) -> Header {
         let fields =

@@ -148,7 +148,7 @@ impl StepPlan {
 }
 
 /// The folder that holds the files of a step and nothing else, if the template gives them one.
-fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
+pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
     let text = header.files.text();
     let before = text.split('%').next().unwrap_or_default();
     let before = before.strip_prefix("./").unwrap_or(before);

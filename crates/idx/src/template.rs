@@ -1,4 +1,5 @@
-//! File names: from the template of a header and the number of a block to the path of its file.
+//! File names: from the template of a header and the number of a block to the path of its file, and from a name to the
+//! time step that it is of.
 //!
 //! Invariant: a path never leads out of the folder of the `.idx` file; templates that could are refused.
 
@@ -41,6 +42,24 @@ enum Part {
     Text(String),
     /// Digits, with zeros before.
     Number(usize),
+}
+
+impl Part {
+    /// The text; none of a number.
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(_) => "",
+        }
+    }
+
+    /// The digits of a number.
+    fn digits(&self) -> Option<usize> {
+        match self {
+            Self::Text(_) => None,
+            Self::Number(digits) => Some(*digits),
+        }
+    }
 }
 
 /// A checked relative path with conversions of one kind.
@@ -110,6 +129,16 @@ impl FileTemplate {
     /// Whether the name depends on the block.
     pub fn has_conversions(&self) -> bool {
         self.parts.len() > 1
+    }
+
+    /// Whether a path from the folder of the `.idx` file may be one of these, whatever the block and the time step.
+    pub fn may_name(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix(self.parts.first().map_or("", Part::text)) else { return false };
+        let [.., number, last] = self.parts.as_slice() else { return rest.is_empty() };
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = number.digits().unwrap_or(0);
+        let rest = rest.strip_suffix(last.text()).map(str::as_bytes);
+        rest.and_then(|rest| rest.get(rest.len().checked_sub(digits)?..)).is_some_and(|end| end.iter().all(is_digit))
     }
 
     /// What every file's name ends in, behind its number.
@@ -191,6 +220,70 @@ impl TimeTemplate {
     }
 }
 
+/// Names by which the time steps of a dataset are found in the folder that holds them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepNames {
+    /// The folder, from that of the `.idx` file; empty for that one itself.
+    pub folder: PathBuf,
+    before: String,
+    digits: usize,
+    /// What may stand behind the number of a step.
+    endings: Vec<Vec<Part>>,
+}
+
+impl StepNames {
+    /// Of a dataset with these templates.
+    pub fn new(files: &FileTemplate, time: &TimeTemplate) -> Self {
+        let text = |part: Option<&Part>| part.map_or("", Part::text).to_owned();
+        let fixed = text(files.parts.first()) + &text(time.parts.first());
+        let (folder, before) = fixed.rsplit_once('/').unwrap_or(("", &fixed));
+        let digits = time.parts.iter().find_map(Part::digits).unwrap_or(1);
+        let behind = Part::Text(text(time.parts.last()));
+        let of_block = files.parts.get(1..).unwrap_or_default();
+        let mut endings = vec![first_name(std::iter::once(&behind).chain(of_block))];
+        if let (Part::Text(text), Some(number)) = (&behind, of_block.first())
+            && !text.contains('/')
+        {
+            // Digits that the template has no room for are folders before all others.
+            endings.push(vec![behind.clone(), number.clone()]);
+        }
+        Self { folder: PathBuf::from(folder), before: before.to_owned(), digits, endings }
+    }
+
+    /// The time step that a name in the folder is of, if it is of one.
+    pub fn step(&self, name: &str) -> Option<u64> {
+        let rest = name.strip_prefix(&self.before)?;
+        self.endings.iter().find_map(|ending| {
+            let len: usize = ending.iter().map(|part| part.digits().unwrap_or_else(|| part.text().len())).sum();
+            let (number, mut rest) = rest.split_at_checked(rest.len().checked_sub(len)?)?;
+            for part in ending {
+                rest = match part {
+                    Part::Text(text) => rest.strip_prefix(text.as_str())?,
+                    Part::Number(digits) => {
+                        let (number, rest) = rest.split_at_checked(*digits)?;
+                        number.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(rest)?
+                    }
+                };
+            }
+            let step: u64 = number.parse().ok()?;
+            (number == format!("{step:0digits$}", digits = self.digits)).then_some(step)
+        })
+    }
+}
+
+/// The parts up to the end of the first name of a path.
+fn first_name<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Part> {
+    let mut name = Vec::new();
+    for part in parts {
+        if let Some((before, _)) = part.text().split_once('/') {
+            name.push(Part::Text(before.to_owned()));
+            break;
+        }
+        name.push(part.clone());
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +306,18 @@ mod tests {
     }
 
     #[test]
+    fn names_of_blocks_are_known() {
+        let may_name = |template: &str, path: &str| FileTemplate::parse(template).unwrap().may_name(path);
+        for own in ["a/0010.bin", "a/0001/2345.bin", "a/time_0003/0000.bin"] {
+            assert!(may_name("./a/%04x.bin", own), "{own}");
+        }
+        for other in ["b/0010.bin", "a/picture.bin", "a/0010.npy", "a/010.bin", "0010.bin"] {
+            assert!(!may_name("./a/%04x.bin", other), "{other}");
+        }
+        assert!(may_name("one.bin", "one.bin") && !may_name("one.bin", "two.bin") && !may_name("%04x.bin", "raw.bin"));
+    }
+
+    #[test]
     fn time_steps() {
         let time = TimeTemplate::parse("time%09d/").unwrap();
         assert_eq!(time.name(12), "time000000012/");
@@ -220,6 +325,47 @@ mod tests {
         assert!(TimeTemplate::parse("time/").is_err());
         assert!(TimeTemplate::parse("%d%d/").is_err());
         assert!(matches!(TimeTemplate::parse("../%d/"), Err(TemplateError::Outside { .. })));
+    }
+
+    #[test]
+    fn names_tell_the_time_step() {
+        let names = |files: &str, time: &str| {
+            StepNames::new(&FileTemplate::parse(files).unwrap(), &TimeTemplate::parse(time).unwrap())
+        };
+        let of_folders = names("./a/%02x/%04x.bin", "time_%04d/");
+        assert_eq!(of_folders.folder, PathBuf::from("a"));
+        let known =
+            [("time_0003", Some(3)), ("time_20261124", Some(20_261_124)), ("time_00003", None), ("time_3", None)];
+        let others =
+            [("time_", None), ("time_0003x", None), ("x", None), ("", None), ("time_+003", None), ("time_é003", None)];
+        for (name, step) in known.into_iter().chain(others) {
+            assert_eq!(of_folders.step(name), step, "{name}");
+        }
+        assert_eq!(names("./%04x.bin", "a/b%d/c/").folder, PathBuf::from("a"));
+        assert_eq!(names("./%04x.bin", "a/b%d/c/").step("b12"), Some(12));
+        // Without folders of their own the number of the block follows, and folders for the digits that it has too many.
+        let beside = names("./a/%04x.bin", "t%d");
+        assert_eq!(
+            [beside.step("t70000.bin"), beside.step("t12000f"), beside.step("t0000.bin")],
+            [Some(7), Some(12), None]
+        );
+        assert_eq!(names("./a/t%02x/%04x.bin", "%d_").step("3_t00"), None, "the text is before the time");
+        assert_eq!(names("./a/t%02x/%04x.bin", "%d_").step("t3_00"), Some(3));
+    }
+
+    #[test]
+    fn every_path_tells_its_step() {
+        for (files, time) in
+            [("./a/%04x.bin", "t%d"), ("%02x%02x", "%03d-"), ("a/b/%x/c%04x.bin", "d/%d/e"), ("x%04x", "%d/")]
+        {
+            let (files, time) = (FileTemplate::parse(files).unwrap(), TimeTemplate::parse(time).unwrap());
+            let names = StepNames::new(&files, &time);
+            for (step, block) in [(0, 0), (7, 0x1234), (1000, 0xffff), (u64::MAX, 1)] {
+                let path = files.path(block, &time.name(step));
+                let name = path.strip_prefix(&names.folder).unwrap().components().next().unwrap();
+                assert_eq!(names.step(name.as_os_str().to_str().unwrap()), Some(step), "{path:?}");
+            }
+        }
     }
 
     #[test]

@@ -11,13 +11,13 @@
 
 use crate::compression::{Compression, Record};
 use crate::direct;
-use crate::error::{IdxError, Result};
+use crate::error::{IdxError, Result, TimeFault};
 use crate::exchange::{Patch, agree, check_arrays, gather_boxes, partition_error, restructure};
 use crate::files::StepFiles;
 use crate::grid::ArrayGrid;
 use crate::header::{Field, Header};
 use crate::options::{Counts, Phases, WriteOptions, WriteReport};
-use crate::publish::{Existing, Staging, staging_folder, write_header};
+use crate::publish::{Existing, Staging, in_the_way, staging_folder, write_header};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
 use crate::restructure::Restructuring;
@@ -161,11 +161,17 @@ impl Writer {
 
     fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
         let how = (self.options.existing, self.options.durability);
+        if self.path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(IdxError::NotAFile { path: self.path.clone() });
+        }
         let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
         if is_taken && self.options.existing == Existing::Refuse {
-            return Err(IdxError::Exists { path: self.path.clone() });
+            return Err(match in_the_way(&self.path, step, &self.header, false) {
+                Some(error @ IdxError::Foreign { .. }) => error,
+                _ => IdxError::Exists { path: self.path.clone() },
+            });
         }
-        let staging = Staging::begin(&self.path, step, how, self.continues)?;
+        let staging = Staging::begin(&self.path, (step, &self.header), how, self.continues)?;
         if self.continues {
             // Read again under the lock: another process may have added a step since.
             self.header.time = there(&self.path, &self.header)?.time;
@@ -176,13 +182,13 @@ impl Writer {
     /// Whether arrays and time fit the header; all samples of the dataset.
     fn check(&self, time: Option<u64>, patches: &[Patch<'_>]) -> Result<ArrayGrid> {
         let header = &self.header;
-        let has = match (&header.time, time) {
-            (Some(_), None) => Some("time steps, of which one must be named"),
-            (None, Some(_)) => Some("no time steps"),
+        let fault = match (&header.time, time) {
+            (Some(_), None) => Some(TimeFault::Unnamed),
+            (None, Some(asked)) => Some(TimeFault::None { asked }),
             _ => None,
         };
-        if let Some(has) = has {
-            return Err(IdxError::NoTime { path: self.path.clone(), asked: time, has });
+        if let Some(fault) = fault {
+            return Err(IdxError::NoTime { path: self.path.clone(), fault });
         }
         check_arrays(patches, &self.sample_lens())?;
         header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {

@@ -227,7 +227,7 @@ fn time_steps_appear_one_by_one() {
     for (step, array) in &steps {
         writer.write(Some(*step), &[array]).unwrap();
     }
-    assert!(matches!(writer.write(Some(3), &[&steps[0].1]), Err(IdxError::Exists { .. })));
+    assert!(matches!(writer.write(Some(3), &[&steps[0].1]), Err(IdxError::StepExists { .. })));
     assert!(matches!(writer.write(None, &[&steps[0].1]), Err(IdxError::NoTime { .. })));
     assert!(folder.path().join("t/time_0003/0000.bin").exists());
     let dataset = Dataset::open(&path).unwrap();
@@ -239,6 +239,90 @@ fn time_steps_appear_one_by_one() {
     assert!(matches!(dataset.read(&Query { time: Some(5), ..dataset.whole(0) }), Err(IdxError::NoTime { .. })));
     let missing = dataset.read(&Query { time: Some(1), ..dataset.whole(0) });
     assert!(matches!(missing, Err(IdxError::Block { source: BlockFault::NoFile, .. })));
+}
+
+fn with_steps(name: &str) -> Header {
+    let mut header = Header::new(name, &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
+    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    header
+}
+
+#[test]
+fn steps_far_apart_are_found_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.idx");
+    let mut writer = Writer::new(&path, with_steps("t"), WriteOptions::default()).unwrap();
+    for step in [20_261_124, 1, u64::MAX] {
+        writer.write(Some(step), &[&bytes(60, 3)]).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("t/time_0007x")).unwrap();
+    let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(dataset.steps().unwrap(), [Some(1), Some(20_261_124), Some(u64::MAX)]);
+    let refused = dataset.read(&Query { time: Some(0), ..dataset.whole(0) }).unwrap_err().to_string();
+    assert!(refused.ends_with("has no time step 0; those there are: 1, 20261124, 18446744073709551615"), "{refused}");
+}
+
+#[test]
+fn the_first_and_the_last_step_must_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.idx");
+    let mut writer = Writer::new(&path, with_steps("t"), WriteOptions::default()).unwrap();
+    for step in [2, 5, 9] {
+        writer.write(Some(step), &[&bytes(60, 3)]).unwrap();
+    }
+    let (cancel, dataset) = (CancelToken::new(), Dataset::open(&path).unwrap());
+    let check = || dataset.check_all(&dataset.steps().unwrap(), &Readers { jobs: 1, cancel: &cancel }).unwrap();
+    assert!(check().is_whole());
+    // The header does not name those between.
+    std::fs::remove_dir_all(folder.path().join("t/time_0005")).unwrap();
+    assert!(check().is_whole());
+    std::fs::remove_dir_all(folder.path().join("t/time_0009")).unwrap();
+    assert_eq!((check().is_whole(), check().missing_steps), (false, vec![9]));
+    std::fs::remove_dir_all(folder.path().join("t")).unwrap();
+    assert_eq!((check().is_whole(), check().missing_steps), (false, vec![2, 9]));
+}
+
+#[test]
+fn a_header_of_more_blocks_than_memory_holds_ends_a_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = write_small(folder.path(), &small(vec![field("rho", "float32", "", "zip")]));
+    let mut huge = Header::new("small", &[1_000_001; 3], vec![field("rho", "float32", "", "zip")]).unwrap();
+    huge.bits_per_block = 9;
+    std::fs::write(&path, huge.to_text()).unwrap();
+    let (cancel, dataset) = (CancelToken::new(), Dataset::open(&path).unwrap());
+    let found = dataset.check_all(&[None], &Readers { jobs: 2, cancel: &cancel }).unwrap();
+    assert!(found.is_stopped && !found.is_whole() && found.checks[0].bad.len() < 1 << 17);
+}
+
+#[test]
+fn what_is_in_the_way_is_told_as_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = write_small(folder.path(), &small(vec![field("rho", "uint16", "", "lz4")]));
+    let header = Dataset::open(&path).unwrap().header().clone();
+    let write = |path: &Path, options: WriteOptions| {
+        Writer::new(path, header.clone(), options)
+            .and_then(|mut writer| writer.write(None, &[&bytes(22 * 36 * 22 * 2, 3)]))
+    };
+    // What would not be replaced either.
+    std::fs::write(folder.path().join("small/diary.txt"), b"mine").unwrap();
+    assert!(matches!(write(&path, WriteOptions::default()), Err(IdxError::Foreign { .. })));
+    let mut later = Writer::resume(&path, &header, WriteOptions::default()).unwrap();
+    std::fs::remove_file(folder.path().join("small/diary.txt")).unwrap();
+    assert!(matches!(later.write(None, &[&bytes(22 * 36 * 22 * 2, 3)]), Err(IdxError::NoTime { .. })));
+    let special = folder.path().join("folder.idx");
+    std::fs::create_dir(&special).unwrap();
+    assert!(matches!(write(&special, replacing()), Err(IdxError::NotAFile { .. })));
+}
+
+#[test]
+fn files_of_a_dataset_are_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = write_small(folder.path(), &small(vec![field("rho", "uint16", "", "lz4")]));
+    std::os::unix::fs::symlink("small", folder.path().join("also")).unwrap();
+    let dataset = Dataset::open(&path).unwrap();
+    let owns = |name: &str| dataset.owns(&folder.path().join(name));
+    assert!(owns("small.idx") && owns("small/0000.bin") && owns("also/0000.bin") && owns("small/../small/0010.bin"));
+    assert!(!owns("other.idx") && !owns("small/a.npy") && !owns("0000.bin") && !owns("nowhere/0000.bin"));
 }
 
 #[test]
@@ -299,7 +383,10 @@ fn wrong_requests_are_refused() {
     let whole = dataset.whole(0);
     assert!(matches!(dataset.read(&Query { field: 1, ..whole }), Err(IdxError::NoField { .. })));
     assert!(matches!(dataset.read(&Query { resolution: 17, ..whole }), Err(IdxError::NoResolution { .. })));
-    assert!(matches!(dataset.read(&Query { end: [23, 36, 22, 1, 1], ..whole }), Err(IdxError::EmptyBox { .. })));
+    assert!(matches!(
+        dataset.read(&Query { end: [23, 36, 22, 1, 1], ..whole }),
+        Err(IdxError::BoxOutside { axis: 'x', limit: 22, .. })
+    ));
     let between = Query { start: [1, 1, 1, 0, 0], end: [2, 2, 2, 1, 1], resolution: 3, ..whole };
     assert!(matches!(dataset.read(&between), Err(IdxError::EmptyBox { .. })));
     assert!(matches!(dataset.read_into(&whole, &mut [0; 5]), Err(IdxError::Buffer { .. })));

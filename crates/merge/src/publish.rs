@@ -152,7 +152,7 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
     }
     let kind = metadata.file_type();
     if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
-        return refuse("is not a regular file; HDF5 files cannot be written there".to_owned());
+        return refuse("is not a regular file; name another output".to_owned());
     }
     for input in inputs {
         if let Ok(input_metadata) = std::fs::metadata(input)

@@ -13,10 +13,11 @@ use raddle_hdf5::dimensions::{Dimensions, is_without_values};
 use raddle_hdf5::logical::{NULL_STRING, Resolver};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{
-    Attribute, ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, Link, LinkTarget, Object, ObjectIndex,
-    ObjectKind, TypeClass,
+    Attribute, ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind,
+    TypeClass,
 };
 use raddle_hdf5::native::{Encoding, Forms, ReadLimits};
+use raddle_hdf5::paths::{Found, find};
 use raddle_hdf5::read::{DatasetSource, ReaderLimits, for_each_chunk};
 use raddle_hdf5::source::{InputFile, MetadataView};
 use raddle_hdf5::{Hdf5Error, Result};
@@ -28,27 +29,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 /// Memory for cached metadata blocks while a file is opened.
 const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Soft links followed in one path, as operating systems do.
-const MOST_SOFT_LINKS: u32 = 40;
-
 /// Forms of datasets, over all files that this process opens: files of one kind are opened one after the other.
 static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
-
-/// Where a path leads.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Found {
-    /// An object of the file.
-    Object(ObjectIndex),
-    /// A path in another file.
-    External {
-        /// File name as stored.
-        file: Vec<u8>,
-        /// Path in it.
-        path: Vec<u8>,
-    },
-    /// Nowhere.
-    Nothing,
-}
 
 /// What a dataset's axes are.
 #[derive(Debug)]
@@ -127,38 +109,7 @@ impl OpenFile {
 
     /// Where `path` leads from the group `start`; an absolute path from the root.
     pub fn find(&self, start: ObjectIndex, path: &[u8]) -> Result<Found> {
-        self.find_within(start, path, &mut MOST_SOFT_LINKS.clone())
-    }
-
-    fn find_within(&self, start: ObjectIndex, path: &[u8], links_left: &mut u32) -> Result<Found> {
-        let mut current = if path.first() == Some(&b'/') { 0 } else { start };
-        let mut rest = path;
-        while let Some((name, behind)) = next_name(rest) {
-            rest = behind;
-            if name == b"." {
-                continue;
-            }
-            let Some(link) = self.link(current, name)? else { return Ok(Found::Nothing) };
-            match &link.target {
-                LinkTarget::Hard(target) => current = *target,
-                LinkTarget::Soft(target) => {
-                    let Some(left) = links_left.checked_sub(1) else { return Ok(Found::Nothing) };
-                    *links_left = left;
-                    match self.find_within(current, target, links_left)? {
-                        Found::Object(object) => current = object,
-                        Found::External { file, path } => {
-                            return Ok(Found::External { file, path: joined(path, rest) });
-                        }
-                        Found::Nothing => return Ok(Found::Nothing),
-                    }
-                }
-                LinkTarget::External { file, path } => {
-                    return Ok(Found::External { file: file.clone(), path: joined(path.clone(), rest) });
-                }
-                _ => return Ok(Found::Nothing),
-            }
-        }
-        Ok(Found::Object(current))
+        find(start, path, |group, name| self.link(group, name))
     }
 
     /// The link `name` of a group.
@@ -337,20 +288,6 @@ impl OpenFile {
     fn unsupported(&self, address: u64, what: &str) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address, what: what.to_owned() }
     }
-}
-
-/// The first name of a path and what is behind it.
-fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let begin = path.iter().position(|&byte| byte != b'/')?;
-    let path = &path[begin..];
-    let end = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
-    Some((&path[..end], &path[end..]))
-}
-
-fn joined(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
-    path.push(b'/');
-    path.extend_from_slice(rest);
-    path
 }
 
 /// Cuts canonical bytes of strings or of sequences of a type that is not file-local into elements; `None` for other

@@ -3,10 +3,13 @@
 use super::{ArraySource, Values, refused};
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
+use crate::render::escape;
 use raddle_codec::Pipeline;
+use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
-use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
+use raddle_hdf5::paths::{Found, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use raddle_idx::sample::Number;
@@ -52,21 +55,19 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
         Some(child) => complete(native, path, &child),
         None => native,
     };
-    let tree = tree.map_err(|error| Failure::of_input(&error))?;
+    let tree = tree.map_err(|error| match error {
+        Hdf5Error::NotHdf5 { .. } => Failure::of_input(&error).hint("a raw file needs --shape and --dtype"),
+        error => Failure::of_input(&error),
+    })?;
     let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
-    let all = arrays(&tree);
     let (name, dataset) = match name {
-        Some(name) => {
-            let found = all.iter().find(|(known, _)| known == name);
-            found.ok_or_else(|| refused(path, &format!("has no dataset {name} of numbers; it has {}", choice(&all))))?
-        }
-        None => match all.as_slice() {
-            [only] => only,
-            _ => return Err(refused(path, &format!("name a dataset, as FILE:/PATH; it has {}", choice(&all)))),
-        },
+        Some(name) => (name.to_owned(), named(&tree, path, name)?),
+        None => only(&tree, path)?,
     };
-    // `arrays` lists no others.
-    let Some((number, is_big_endian)) = number_of(&dataset.datatype.class) else { return Err(refused(path, name)) };
+    let (number, is_big_endian) = readable(dataset).map_err(|(why, hint)| {
+        let failure = refused(path, &format!("dataset {name} {why}"));
+        if hint.is_empty() { failure } else { failure.hint(hint) }
+    })?;
     let pipeline = Pipeline::new(&dataset.filters, number.len_bytes())
         .map_err(|error| refused(path, &format!("{name}: {error}")))?;
     let encoding = Encoding {
@@ -75,14 +76,62 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
         length_len_bytes: tree.length_len_bytes,
     };
     let shape = dataset.dataspace.dims().to_vec();
-    let values = Hdf5Values { file, encoding, dataset: (*dataset).clone(), pipeline, is_big_endian };
+    let values = Hdf5Values { file, encoding, dataset: dataset.clone(), pipeline, is_big_endian };
     Ok(ArraySource {
         path: path.to_path_buf(),
-        name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+        name: name.rsplit('/').next().unwrap_or(&name).to_owned(),
+        dataset: Some(name),
         shape,
         number,
         values: Values::Hdf5(Box::new(values)),
     })
+}
+
+/// The dataset that a path leads to, by hard and soft links of this file.
+fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
+    let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
+        Found::Object(index) => tree.objects.get(index as usize),
+        Found::External { file, path: within } => {
+            let (file, within) = (escape::bytes(&file), escape::bytes(&within));
+            return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
+                .hint(&format!("name it there, as {file}:{within}; files of links are not opened here")));
+        }
+        Found::Nothing => None,
+    };
+    match object.map(|object| &object.kind) {
+        Some(ObjectKind::Dataset(dataset)) => Ok(dataset),
+        Some(ObjectKind::Unreadable { reason, .. }) => Err(refused(path, &format!("{name} cannot be read: {reason}"))),
+        Some(_) => Err(refused(path, &format!("{name} is no dataset; it has {}", choice(&arrays(tree))))),
+        None => Err(refused(path, &format!("has no dataset {name}; it has {}", choice(&arrays(tree))))),
+    }
+}
+
+/// The only dataset of numbers with an axis.
+fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Failure> {
+    let mut all = arrays(tree);
+    match all.len() {
+        1 => Ok(all.swap_remove(0)),
+        _ => Err(refused(path, &format!("name a dataset, as FILE:/PATH; it has {}", choice(&all)))),
+    }
+}
+
+/// The type of a dataset's numbers, and whether their highest byte comes first; or why they are not read, and what to do.
+fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static str)> {
+    let number = number_of(&dataset.datatype.class);
+    match &dataset.layout {
+        _ if dataset.dataspace.dims().is_empty() => Err(("has no axis", "name an array")),
+        Layout::Virtual => Err((
+            "is virtual: its values lie in other datasets",
+            "name these, or copy its values into a dataset of their own, for example with h5py, and write that",
+        )),
+        Layout::External { .. } => {
+            Err(("has its values in raw files beside it", "write these, with --shape and --dtype"))
+        }
+        _ => number.ok_or((
+            "holds no numbers that IDX has: integers of 1, 2, 4 or 8 bytes, float32 and float64",
+            "convert it, or name another dataset",
+        )),
+    }
 }
 
 /// The datasets of numbers with an axis, by path.

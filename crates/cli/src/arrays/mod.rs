@@ -30,6 +30,8 @@ pub struct ArraySource {
     pub path: PathBuf,
     /// Last part of the dataset's path, or the file's name without its ending.
     pub name: String,
+    /// The dataset's path, where it is one.
+    dataset: Option<String>,
     /// Values per axis, slowest first.
     pub shape: Vec<u64>,
     /// Their type.
@@ -62,6 +64,12 @@ impl ArraySource {
         hdf5::open(Path::new(path), dataset.as_deref(), reader)
     }
 
+    /// File and dataset, as the user names them.
+    pub fn place(&self) -> String {
+        let path = self.path.display();
+        self.dataset.as_ref().map_or_else(|| path.to_string(), |dataset| format!("{path}:{dataset}"))
+    }
+
     /// Values of a row: all with the same index on the slowest axis.
     fn row_values(&self) -> u64 {
         self.shape[1..].iter().product()
@@ -81,7 +89,7 @@ impl ArraySource {
         let mut out = Vec::new();
         let len = usize::try_from(len_bytes).ok().filter(|len| out.try_reserve_exact(*len).is_ok());
         let Some(len) = len else {
-            let what = format!("{}: no memory for {len_bytes} bytes", self.path.display());
+            let what = format!("{}: no memory for {len_bytes} bytes", self.place());
             return Err(Failure::new(crate::exit::Exit::Limit, &what));
         };
         out.resize(len, 0);

@@ -1,7 +1,8 @@
 //! Where the result goes and how it is written.
 
+use crate::failure::Failure;
 use raddle_merge::options::MergeOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of commands that write an HDF5 file.
 #[derive(Debug, Clone, clap::Args)]
@@ -42,4 +43,13 @@ impl OutputArgs {
         options.resume = !self.no_resume;
         options.provenance = !self.no_provenance;
     }
+}
+
+/// Fails where `output` cannot be written: it is one of `inputs`, a folder or a special file, or exists and is not to be
+/// replaced.
+///
+/// # Errors
+/// With the reason and what to do.
+pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<(), Failure> {
+    raddle_merge::check_output(output, inputs, replace).map_err(|error| Failure::of_merge(&error, inputs))
 }

@@ -2,9 +2,10 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use crate::command::idx::compare::{Comparison, Rounded, Unequal};
+use crate::command::idx::compare::{Comparison, NotCompared, Rounded, Unequal};
 use crate::command::idx::verify::Outcome;
-use raddle_idx::check::FieldCheck;
+use raddle_idx::check::{DatasetCheck, FieldCheck};
+use raddle_idx::steps::StepList;
 use raddle_idx::{Dataset, Header, WriteReport};
 use serde::Serialize;
 use std::path::Path;
@@ -169,19 +170,30 @@ impl Info {
 
 /// What a verification found.
 pub fn verified(path: &Path, outcome: &Outcome) -> String {
-    let sum = |of: fn(&FieldCheck) -> u64| outcome.checks.iter().map(of).sum::<u64>();
+    let DatasetCheck { checks, missing_steps, is_stopped } = &outcome.check;
+    let sum = |of: fn(&FieldCheck) -> u64| checks.iter().map(of).sum::<u64>();
     let stored = sum(|check| check.stored_len_bytes);
     let bad = sum(|check| check.bad.len() as u64);
     let path = escape::path(path);
     let good = format!("{} with {}", quantity::counted(sum(|check| check.blocks), "block"), quantity::size(stored));
-    if outcome.checks.is_empty() {
+    if checks.is_empty() {
         return format!("EMPTY: {path}: no time step is there\n");
+    }
+    let missing = match missing_steps.as_slice() {
+        [] => String::new(),
+        [step] => format!("time step {step}, which the .idx file names, is not there; "),
+        steps => {
+            format!("time steps {}, which the .idx file names, are not there; ", StepList::of(steps.iter().copied()))
+        }
+    };
+    if bad == 0 && !missing.is_empty() {
+        return format!("DAMAGED: {path}: {missing}{good} are good\n");
     }
     if bad > 0 {
         let titles =
             [("field", Align::Left), ("step", Align::Right), ("block", Align::Right), ("what is wrong", Align::Left)];
         let mut columns = Columns::new(&titles);
-        for block in outcome.checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
+        for block in checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
             columns.row(&[
                 escape::shorten(&escape::text(&block.field)).into_owned(),
                 block.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
@@ -194,11 +206,15 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
             _ => String::new(),
         };
         let count = quantity::counted(bad, "block");
-        return format!("DAMAGED: {path}: {count} missing or damaged, {good} good\n{}{rest}", columns.render());
+        let stopped = if *is_stopped { "; not looked further" } else { "" };
+        return format!(
+            "DAMAGED: {path}: {missing}{count} missing or damaged, {good} good{stopped}\n{}{rest}",
+            columns.render()
+        );
     }
-    let Comparison { unequal, rounded } = &outcome.comparison;
-    if !unequal.is_empty() {
-        return not_equal(&path, unequal);
+    let Comparison { unequal, rounded, not_compared } = &outcome.comparison;
+    if !outcome.comparison.is_equal() {
+        return not_equal(&path, unequal, not_compared);
     }
     match (outcome.is_compared, rounded.is_empty()) {
         (false, _) => format!("whole: {path}: {good}\n"),
@@ -227,17 +243,39 @@ fn as_rounded(rounded: &[Rounded]) -> String {
     columns.render()
 }
 
-/// The fields of the dataset at `path`, which is escaped, that differ from their inputs.
-pub fn not_equal(path: &str, unequal: &[Unequal]) -> String {
-    let titles = [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
-    let mut columns = Columns::new(&titles);
-    for unequal in unequal.iter().take(LONGEST_TABLE) {
-        columns.row(&[
-            escape::shorten(&escape::text(&unequal.field)).into_owned(),
-            unequal.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
-            quantity::count(unequal.samples),
-            escape::path(&unequal.input),
-        ]);
+/// The fields of the dataset at `path`, which is escaped, that differ from their inputs, or that have none.
+pub fn not_equal(path: &str, unequal: &[Unequal], not_compared: &[NotCompared]) -> String {
+    let step = |step: Option<u64>| step.map_or_else(|| "-".to_owned(), |step| step.to_string());
+    let mut text = String::new();
+    if !unequal.is_empty() {
+        let titles =
+            [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
+        let mut columns = Columns::new(&titles);
+        for unequal in unequal.iter().take(LONGEST_TABLE) {
+            columns.row(&[
+                escape::shorten(&escape::text(&unequal.field)).into_owned(),
+                step(unequal.time),
+                quantity::count(unequal.samples),
+                escape::path(&unequal.input),
+            ]);
+        }
+        text = format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render());
     }
-    format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render())
+    if !not_compared.is_empty() {
+        let mut columns = Columns::new(&[("field", Align::Left), ("steps", Align::Right)]);
+        for left in not_compared.iter().take(LONGEST_TABLE) {
+            let steps = match left.time {
+                Some((first, last)) if first != last => format!("{first} to {last}"),
+                time => step(time.map(|(first, _)| first)),
+            };
+            columns.row(&[escape::shorten(&escape::text(&left.field)).into_owned(), steps]);
+        }
+        let rest = match not_compared.len().checked_sub(LONGEST_TABLE) {
+            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+            _ => String::new(),
+        };
+        let what = "not everything in it was compared; give inputs for these as well";
+        text.push_str(&format!("NOT COMPARED: {path}: {what}\n{}{rest}", columns.render()));
+    }
+    text
 }

@@ -167,7 +167,7 @@ pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
         let count = quantity::counted(bad, "fault");
         return format!("DAMAGED: {path}: {count}, good: {good}\n{}{rest}", columns.render());
     }
-    if outcome.comparison.unequal.is_empty() {
+    if outcome.comparison.is_equal() {
         let compared = if outcome.is_compared { "equal" } else { "whole" };
         let levels = match outcome.checks.iter().all(|check| check.levels_compared) {
             true => "each level as the one before makes it",
@@ -175,5 +175,5 @@ pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
         };
         return format!("{compared}: {path}: {good}; {levels}\n");
     }
-    super::idx::not_equal(&path, &outcome.comparison.unequal)
+    super::idx::not_equal(&path, &outcome.comparison.unequal, &outcome.comparison.not_compared)
 }

@@ -132,8 +132,8 @@ pub enum HeaderError {
     },
     /// No field that could be compressed as asked.
     #[error(
-        "zfp takes single float32, float64, int32 or int64 numbers on two or three axes (with an accuracy: the first two), \
-         and no field has them; choose zip, lz4 or none"
+        "zfp takes single float32, float64, int32 or int64 numbers (with an accuracy: the first two) on two or three axes, \
+         slowest ones of length 1 not counted, and no field has them; choose zip, lz4 or none"
     )]
     Zfp,
     /// A block whose length does not fit its record.

@@ -1,11 +1,12 @@
 //! `raddle events convert`: events in another layout.
 
-use super::output::{LeftOut, Written, check_output, chosen, convert_options, open_all, shown, write};
+use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{EventLayoutArgs, SelectionArgs};
 use crate::options::inputs::InputArgs;
+use crate::options::output::check_output;
 use crate::options::running::RunningArgs;
 use crate::render::{events, json};
 use crate::team::{Team, agreed};

@@ -1,12 +1,13 @@
 //! `raddle events merge`: files of one layout, one behind the other.
 
-use super::output::{Written, check_output, convert_options, write};
+use super::output::{Written, convert_options, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::layout::Compression;
+use crate::options::output::check_output;
 use crate::options::running::RunningArgs;
 use crate::options::size::Size;
 use crate::render::events;

@@ -125,11 +125,6 @@ pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     options
 }
 
-/// Fails where `output` cannot be written, or is one of `inputs`.
-pub fn check_output(output: &Path, inputs: &[PathBuf], force: bool) -> Result<(), Failure> {
-    raddle_merge::check_output(output, inputs, force).map_err(|error| Failure::of_merge(&error, inputs))
-}
-
 /// Numbers of the products that are asked for.
 pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
     let schema = source.schema();

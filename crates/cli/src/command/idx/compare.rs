@@ -1,4 +1,6 @@
 //! Comparing a dataset with the arrays that it was made of.
+//!
+//! Invariant: what the dataset holds and no input is compared with is told; "equal" is said of everything or not at all.
 
 use super::inputs::Inputs;
 use crate::exit::Exit;
@@ -6,9 +8,11 @@ use crate::failure::Failure;
 use raddle_codec::ZfpMode;
 use raddle_core::CoreError;
 use raddle_idx::compression::Compression;
+use raddle_idx::steps::StepList;
 use raddle_idx::zarr::{Image, Images};
 use raddle_idx::{Dataset, IdxError, Query, Readers, SampleBox};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +45,18 @@ pub struct Rounded {
     pub largest_difference: f64,
 }
 
+/// First and last of time steps that follow each other; `None` where there are no time steps.
+pub type StepRuns = Vec<Option<(u64, u64)>>;
+
+/// Time steps of a field that no input was compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotCompared {
+    /// Field.
+    pub field: String,
+    /// First and last of steps that follow each other, where there are any.
+    pub time: Option<(u64, u64)>,
+}
+
 /// What comparing found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
@@ -48,6 +64,15 @@ pub struct Comparison {
     pub unequal: Vec<Unequal>,
     /// Fields that are not what their inputs are bit by bit, as their compression has it.
     pub rounded: Vec<Rounded>,
+    /// What is there and was not compared.
+    pub not_compared: Vec<NotCompared>,
+}
+
+impl Comparison {
+    /// Whether nothing differs and nothing was left out.
+    pub fn is_equal(&self) -> bool {
+        self.unequal.is_empty() && self.not_compared.is_empty()
+    }
 }
 
 /// How far samples may be from those of the input.
@@ -85,8 +110,11 @@ pub trait Compared {
     /// How far samples of a field may be from the inputs', and how it is compressed.
     fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String);
 
-    /// Whether it has a field of this name and type with `inputs`' samples: else how it differs.
+    /// Whether it has a field of this name and type with `inputs`' samples at their time steps: else how it differs.
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String>;
+
+    /// The fields that it holds, each with its time steps.
+    fn holds(&self, inputs: &Inputs) -> Vec<(String, StepRuns)>;
 
     /// Samples of a field at a time step, x fastest; `field` is that of the inputs, of which `rows` are wanted.
     fn read_rows(
@@ -146,19 +174,68 @@ pub fn compare(
             }
         }
     }
+    comparison.not_compared = not_compared(dataset, inputs);
     Ok(comparison)
 }
 
-impl Compared for Dataset {
+/// What is there and is none of `inputs`.
+fn not_compared(dataset: &dyn Compared, inputs: &Inputs) -> Vec<NotCompared> {
+    let steps: BTreeSet<u64> = inputs.steps.iter().filter_map(|(step, _)| *step).collect();
+    let mut left = Vec::new();
+    for (field, runs) in dataset.holds(inputs) {
+        let is_input = inputs.fields.iter().any(|(name, _)| *name == field);
+        for run in runs {
+            match run {
+                _ if !is_input => left.push(NotCompared { field: field.clone(), time: run }),
+                Some(run) => left.extend(
+                    gaps(run, &steps).into_iter().map(|time| NotCompared { field: field.clone(), time: Some(time) }),
+                ),
+                None => {}
+            }
+        }
+    }
+    left
+}
+
+/// What is left of a run of steps without `steps`.
+fn gaps((first, last): (u64, u64), steps: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+    let (mut gaps, mut from) = (Vec::new(), Some(first));
+    for step in steps.range(first..=last) {
+        gaps.extend(from.filter(|from| from < step).map(|from| (from, step - 1)));
+        from = step.checked_add(1);
+    }
+    gaps.extend(from.filter(|from| *from <= last).map(|from| (from, last)));
+    gaps
+}
+
+/// An IDX dataset with the time steps that it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'d> {
+    /// The dataset.
+    pub dataset: &'d Dataset,
+    /// Its time steps.
+    pub steps: &'d [Option<u64>],
+}
+
+impl Compared for Stored<'_> {
     fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String) {
-        let field = self.header().field_index(&inputs.fields[field].0).map(|number| &self.header().fields[number]);
+        let field = self
+            .dataset
+            .header()
+            .field_index(&inputs.fields[field].0)
+            .map(|number| &self.dataset.header().fields[number]);
         let name = field.and_then(|field| field.attribute("default_compression")).unwrap_or_default();
         (Tolerance::of(Compression::from_name(name)), name.to_owned())
     }
 
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String> {
-        let (header, whole) = (self.header(), inputs.region(&(0..inputs.rows())));
+        let (header, whole) = (self.dataset.header(), inputs.region(&(0..inputs.rows())));
         let (name, sample) = &inputs.fields[field];
+        let of_input = inputs.steps.iter().filter(|(step, _)| step.is_some());
+        if let Some((Some(step), _)) = of_input.into_iter().find(|(step, _)| !self.steps.contains(step)) {
+            let there = StepList::of(self.steps.iter().copied().flatten());
+            return Err(format!("has no time step {step}; those there are: {there}"));
+        }
         if (whole.start, whole.end) != (header.start, header.end) {
             return Err("has other samples than the inputs".to_owned());
         }
@@ -171,6 +248,14 @@ impl Compared for Dataset {
         }
     }
 
+    fn holds(&self, _: &Inputs) -> Vec<(String, StepRuns)> {
+        let runs: StepRuns = match self.steps {
+            [None] => vec![None],
+            steps => StepList::of(steps.iter().copied().flatten()).runs().iter().copied().map(Some).collect(),
+        };
+        self.dataset.header().fields.iter().map(|field| (field.name.clone(), runs.clone())).collect()
+    }
+
     fn read_rows(
         &self,
         field: usize,
@@ -180,9 +265,10 @@ impl Compared for Dataset {
         readers: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError> {
         // It has been looked for.
-        let number = self.header().field_index(&inputs.fields[field].0).unwrap_or_default();
+        let number = self.dataset.header().field_index(&inputs.fields[field].0).unwrap_or_default();
         let region = inputs.region(rows);
-        self.read_by(&Query { time, start: region.start, end: region.end, ..self.whole(number) }, readers)
+        self.dataset
+            .read_by(&Query { time, start: region.start, end: region.end, ..self.dataset.whole(number) }, readers)
     }
 }
 
@@ -204,6 +290,17 @@ impl Compared for Images {
             Some(want) if want.end == image.domain(0).end => Ok(()),
             _ => Err(format!("has image {name} of other samples than the inputs")),
         }
+    }
+
+    fn holds(&self, inputs: &Inputs) -> Vec<(String, StepRuns)> {
+        let of_image = |image: &Image| {
+            // Inputs without steps have time among their axes, if any.
+            let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
+            let time = image.axes().iter().position(|axis| *axis == 't').filter(|_| has_steps);
+            let run = time.map(|axis| (0, image.domain(0).end[axis].saturating_sub(1)));
+            (image.name().to_owned(), vec![run])
+        };
+        self.images.iter().map(of_image).collect()
     }
 
     fn read_rows(
@@ -252,4 +349,18 @@ fn region_of(
     let start: Vec<u64> = ranges.iter().map(|range| range.start).collect();
     let counts: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
     (ranges.len() == image.axes().len()).then(|| SampleBox::new(&start, &counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_what_is_left() {
+        let left = |run, steps: &[u64]| gaps(run, &steps.iter().copied().collect());
+        assert_eq!(left((0, 9), &[]), [(0, 9)]);
+        assert_eq!(left((0, 9), &[0, 4, 5, 9, 12]), [(1, 3), (6, 8)]);
+        assert_eq!(left((3, 3), &[3]), []);
+        assert_eq!(left((u64::MAX - 1, u64::MAX), &[u64::MAX]), [(u64::MAX - 1, u64::MAX - 1)]);
+    }
 }

@@ -91,14 +91,13 @@ impl ArrayArgs {
         for array in &arrays {
             of_samples.push(self.samples(array)?);
         }
-        let refused = |array: &ArraySource, why: &str| {
-            Failure::new(Exit::InputRefused, &format!("{}: {why}", array.path.display()))
-        };
+        let refused =
+            |array: &ArraySource, why: &str| Failure::new(Exit::InputRefused, &format!("{}: {why}", array.place()));
         let (counts, first_sample) = of_samples[0].clone();
         for (array, (others, sample)) in arrays.iter().zip(&of_samples) {
             if *others != counts {
                 let (one, other) = (product(others), product(&counts));
-                return Err(refused(array, &format!("has {one} samples, {} has {other}", arrays[0].path.display())));
+                return Err(refused(array, &format!("has {one} samples, {} has {other}", arrays[0].place())));
             }
             if self.inputs_are == InputsAre::Steps && *sample != first_sample {
                 let why = format!("has samples of type {sample}, the first step has {first_sample}");
@@ -140,7 +139,7 @@ impl ArrayArgs {
                 let vector = if self.vector { " with the components on the last" } else { "" };
                 let what = format!(
                     "{}: its shape {:?} is not that of 1 to {MAX_RANK} axes of samples{vector}",
-                    array.path.display(),
+                    array.place(),
                     array.shape
                 );
                 Err(Failure::new(Exit::InputRefused, &what))

@@ -2,15 +2,12 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use raddle_idx::bitmask::MAX_RANK;
+use raddle_idx::bitmask::AXES;
 use raddle_idx::zarr::is_zarr;
 use raddle_idx::{Dataset, Query};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
-
-/// Names of the axes, x fastest.
-pub const AXES: [char; MAX_RANK] = ['x', 'y', 'z', 'u', 'v'];
 
 /// Options that say what to read.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,7 +89,7 @@ impl PlaceArgs {
     /// The same for a part of what is meant, which may have no sample of the resolution.
     ///
     /// # Errors
-    /// If there is no such field.
+    /// If there is no such field or axis.
     pub fn part(&self, dataset: &Dataset) -> Result<Query, Failure> {
         let header = dataset.header();
         let field = match &self.field {
@@ -107,7 +104,15 @@ impl PlaceArgs {
         if header.time.is_some() || self.step.is_some() {
             query.time = self.step.or(query.time);
         }
-        for Along { axis, range } in &self.along {
+        for (place, Along { axis, range }) in self.along.iter().enumerate() {
+            let name = AXES[*axis];
+            if *axis >= header.rank {
+                let axes: String = AXES[..header.rank].iter().map(|axis| format!(" {axis}")).collect();
+                return Err(Failure::usage(&format!("--box names axis {name}, the dataset has{axes}")));
+            }
+            if self.along[..place].iter().any(|other| other.axis == *axis) {
+                return Err(Failure::usage(&format!("--box names axis {name} twice")));
+            }
             (query.start[*axis], query.end[*axis]) = (range.start, range.end);
         }
         query.resolution = self.resolution.unwrap_or(query.resolution);

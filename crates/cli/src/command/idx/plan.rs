@@ -1,17 +1,18 @@
 //! `raddle idx plan`: what each of many ranks would do to write a dataset, without samples and without doing it.
 
 use super::inputs::{Shape, shape};
-use super::target::{Imposed, PhaseCount, imposed};
+use super::target::{Imposed, imposed};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::TellingArgs;
 use crate::options::size::Size;
-use crate::render::idx_plan;
+use crate::render::{idx_plan, quantity};
 use crate::watching::Watching;
+use raddle_idx::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::sample::SampleType;
-use raddle_idx::simulate::{Simulation, rank_grid, regular_partition, simulate};
-use raddle_idx::{Field, Header, WriteOptions};
+use raddle_idx::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
+use raddle_idx::{Field, Header, Phases, WriteOptions};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 
@@ -43,11 +44,11 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N")]
     blocks_per_file: Option<u64>,
 
-    /// What samples go through between ranks: two or three
-    #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three)]
-    phases: PhaseCount,
+    /// What samples go through between ranks
+    #[arg(long, value_name = "N", value_enum, default_value_t = PlannedPhases::Three)]
+    phases: PlannedPhases,
 
-    /// Power-of-two boxes to compare, as of `raddle idx write`
+    /// Power-of-two boxes to compare, as of `raddle idx write`; sizes are rounded up to powers of two
     #[arg(long = "box", value_name = "SIZE", value_delimiter = ',', default_value = "default,expanded", value_parser = imposed)]
     imposed: Vec<Imposed>,
 
@@ -83,6 +84,46 @@ fn sample(text: &str) -> Result<SampleType, String> {
     text.parse().map_err(|_| "not a type such as float32 or float64[3]".to_owned())
 }
 
+/// What samples go through between ranks. Writing in one phase sends nothing, so that there is nothing to plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PlannedPhases {
+    /// Parts of blocks are sent to those that write them
+    Two,
+    /// Samples are brought into power-of-two boxes before
+    Three,
+}
+
+impl PlannedPhases {
+    /// The same for the writer.
+    fn phases(self) -> Phases {
+        match self {
+            Self::Two => Phases::Two,
+            Self::Three => Phases::Three,
+        }
+    }
+}
+
+/// Most memory that planning may take: that of some 3 million ranks.
+const MOST_LEN_BYTES: u64 = 4 << 30;
+
+/// Fails where planning takes more memory than it may, or than can be had.
+fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure> {
+    let samples = raddle_core::extent::product(&arguments.per_rank.0).unwrap_or(u64::MAX);
+    let (ranks, fields) = (arguments.ranks.get() as u64, arguments.fields.len() as u64);
+    let len_bytes = planning_len_bytes(ranks, samples, bits_per_block, fields);
+    // Asked for at once and given back: an allocation that fails in between would end the program.
+    let can_be_had = || Vec::<u8>::new().try_reserve_exact(len_bytes as usize).is_ok();
+    if len_bytes <= MOST_LEN_BYTES && can_be_had() {
+        return Ok(());
+    }
+    let (needed, limit) = (quantity::size(len_bytes), quantity::size(MOST_LEN_BYTES.min(len_bytes)));
+    let what = match len_bytes > MOST_LEN_BYTES {
+        true => format!("planning for so many ranks and blocks takes some {needed} of memory here, more than {limit}"),
+        false => format!("planning takes some {needed} of memory here, which cannot be had"),
+    };
+    Err(Failure::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
+}
+
 /// One box size, simulated.
 #[derive(Debug, Serialize)]
 pub struct Choice {
@@ -115,6 +156,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         let axes = arguments.per_rank.0.len();
         let reversed = |shape: &[u64]| shape.iter().rev().copied().collect::<Vec<u64>>();
         let ranks = arguments.ranks.get();
+        check_memory(arguments, arguments.bits_per_block.unwrap_or(DEFAULT_BITS_PER_BLOCK))?;
         let grid = arguments.grid.as_ref().map_or_else(|| rank_grid(ranks as u64, axes), |grid| reversed(&grid.0));
         if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64)
         {
@@ -122,17 +164,17 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
                 "--grid: ranks along {axes} axes whose product is {ranks} are needed"
             )));
         }
-        if arguments.phases == PhaseCount::One {
-            return Err(Failure::usage("--phases one sends no messages; two or three can be planned"));
-        }
         let per_rank = reversed(&arguments.per_rank.0);
         let counts: Vec<u64> =
             grid.iter().zip(&per_rank).map(|(ranks, samples)| ranks.saturating_mul(*samples)).collect();
         let field = |(number, sample): (usize, &SampleType)| Field::new(&format!("field{number}"), *sample);
-        let refused = |error: raddle_idx::header::HeaderError| Failure::usage(&error.to_string());
+        let refused = |error: HeaderError| Failure::usage(&error.to_string());
         let fields = arguments.fields.iter().enumerate().map(field).collect();
         let mut header = Header::new("simulated", &counts, fields).map_err(refused)?;
         let level = header.bitmask.max_level();
+        if arguments.bits_per_block == Some(0) && level > 0 {
+            return Err(refused(HeaderError::NoBitsPerBlock));
+        }
         header.bits_per_block = arguments.bits_per_block.unwrap_or(header.bits_per_block).min(level);
         header.blocks_per_file = arguments.blocks_per_file.unwrap_or(header.blocks_per_file);
         header.check().map_err(refused)?;
@@ -140,7 +182,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         let mut boxes = Vec::new();
         // Without the first phase there are no boxes to compare.
         let compared =
-            if arguments.phases == PhaseCount::Two { &arguments.imposed[..1] } else { &arguments.imposed[..] };
+            if arguments.phases == PlannedPhases::Two { &arguments.imposed[..1] } else { &arguments.imposed[..] };
         for imposed in compared {
             watch.cancel.check().map_err(|error| failed(error.into()))?;
             let options = WriteOptions {
@@ -152,7 +194,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
                 ..WriteOptions::default()
             };
             let simulation = simulate(&header, &partition, &options).map_err(failed)?;
-            let name = if arguments.phases == PhaseCount::Two { "none".to_owned() } else { imposed.to_string() };
+            let name = if arguments.phases == PlannedPhases::Two { "none".to_owned() } else { imposed.to_string() };
             boxes.push(Choice { imposed: name, simulation });
         }
         let fields = arguments.fields.iter().map(ToString::to_string).collect();

@@ -4,16 +4,20 @@ use super::place::{PlaceArgs, ThreadsArgs, open};
 use super::write::share;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::output::check_output;
 use crate::options::running::TellingArgs;
 use crate::team::Team;
 use crate::watching::Watching;
+use raddle_core::report::peak_rss_bytes;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::npy::NpyHead;
 use raddle_idx::{Dataset, Query, Readers};
+use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tempfile::NamedTempFile;
 
 /// Options of `raddle idx read`.
@@ -55,8 +59,11 @@ A block that is missing is an error unless --missing-as-default is given; a dama
 pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
     let watching = Watching::start_telling_among(team, &arguments.telling, "idx read")?;
     watching.conclude(|watch| {
+        let started = Instant::now();
         let opened = open(&arguments.input).and_then(|dataset| Ok((arguments.place.query(&dataset)?, dataset)));
         let (query, dataset) = team.agree("open the dataset", opened)?;
+        let checked = if team.leads() { check_apart(&arguments.output, &dataset, arguments.force) } else { Ok(()) };
+        team.agree("look at the output", checked)?;
         let ranks = team.ranks();
         let failed = |error| Failure::of_idx(&error);
         let grid = dataset.grid(&query).map_err(failed)?;
@@ -76,8 +83,51 @@ pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
         let mut parts = vec![(offset, samples.as_slice())];
         parts.extend(team.leads().then_some((0, head.as_slice())));
         put_among(team, &arguments.output, arguments.force, &parts)?;
+        if team.leads() {
+            let shape = shape(&dataset, &query);
+            arguments.telling.write_report(&ReadReport {
+                output: &arguments.output,
+                field: &dataset.header().fields[query.field].name,
+                time: query.time,
+                resolution: query.resolution,
+                sample_len_bytes: grid.sample_count().unwrap_or(0).saturating_mul(sample.len_bytes() as u64),
+                shape,
+                ranks: ranks.size(),
+                jobs,
+                elapsed_s: started.elapsed().as_secs_f64(),
+                peak_rss_bytes: peak_rss_bytes(),
+            })?;
+        }
         Ok(Exit::Done)
     })
+}
+
+/// The report of a run.
+#[derive(Debug, Serialize)]
+struct ReadReport<'a> {
+    output: &'a Path,
+    field: &'a str,
+    time: Option<u64>,
+    resolution: u32,
+    /// Slowest axis first, components last.
+    shape: Vec<u64>,
+    sample_len_bytes: u64,
+    ranks: usize,
+    /// Threads of each rank.
+    jobs: usize,
+    elapsed_s: f64,
+    /// Of the first rank, where the system tells.
+    peak_rss_bytes: Option<u64>,
+}
+
+/// Fails where `output` cannot be written, or is one of the dataset's own files.
+pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<(), Failure> {
+    check_output(output, &[dataset.path().to_path_buf()], replace)?;
+    if output.exists() && dataset.owns(output) {
+        let what = format!("{}: is one of the files of {}", output.display(), dataset.path().display());
+        return Err(Failure::new(Exit::Output, &what).hint("name another output"));
+    }
+    Ok(())
 }
 
 /// The part of a query that gives some rows of its array, and how many samples lie before them. Rows are those along the

@@ -76,7 +76,8 @@ pub struct TargetArgs {
     #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three, help_heading = "Ranks")]
     phases: PhaseCount,
 
-    /// Power-of-two boxes of the first phase: default, expanded, or samples per axis, slowest first, for example 64x64x64
+    /// Power-of-two boxes of the first phase: default, expanded, or samples per axis, slowest first, for example 64x64x64;
+    /// other numbers are rounded up to powers of two
     #[arg(long = "box", value_name = "SIZE", value_parser = imposed, help_heading = "Ranks")]
     imposed: Option<Imposed>,
 

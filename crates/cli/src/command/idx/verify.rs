@@ -1,6 +1,6 @@
 //! `raddle idx verify`: is every block there, and are the samples those of the inputs?
 
-use super::compare::{Compared, Comparison, compare};
+use super::compare::{Compared, Comparison, Stored, compare};
 use super::inputs::ArrayArgs;
 use super::place::open;
 use crate::command::print;
@@ -12,7 +12,7 @@ use crate::watching::Watching;
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_idx::Readers;
-use raddle_idx::check::FieldCheck;
+use raddle_idx::check::DatasetCheck;
 use raddle_idx::zarr::{ImageCheck, Images, is_zarr};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -49,13 +49,15 @@ Examples:
   raddle idx verify flow.idx --against rho.npy v.npy --name rho,v
   raddle idx verify flow.zarr                                 every shard decodes, every level is made of the one before
 
-Exit code 0: whole and equal, 8: blocks are missing or damaged, or samples differ.";
+Exit code 0: whole and, with --against, equal in everything that it holds. 8: blocks or time steps are missing or damaged, samples
+differ, or fields or time steps are there that no input was given for.";
 
 /// What was found.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     /// Blocks, by field and time step.
-    pub checks: Vec<FieldCheck>,
+    #[serde(flatten)]
+    pub check: DatasetCheck,
     /// How fields differ from their inputs.
     #[serde(flatten)]
     pub comparison: Comparison,
@@ -66,9 +68,7 @@ pub struct Outcome {
 impl Outcome {
     /// Whether nothing is wrong.
     pub fn is_good(&self) -> bool {
-        self.comparison.unequal.is_empty()
-            && self.checks.iter().all(|check| check.bad.is_empty())
-            && !self.checks.is_empty()
+        self.check.is_whole() && self.comparison.is_equal()
     }
 }
 
@@ -83,16 +83,12 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         let failed = |error| Failure::of_idx(&error);
         let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
         let readers = Readers { jobs, cancel: watch.cancel };
-        let mut checks = Vec::new();
-        for step in dataset.steps().map_err(failed)? {
-            for field in 0..dataset.header().fields.len() {
-                checks.push(dataset.check(field, step, &readers).map_err(failed)?);
-            }
-        }
+        let steps = dataset.steps().map_err(failed)?;
+        let check = dataset.check_all(&steps, &readers).map_err(failed)?;
         let is_compared = !arguments.against.is_empty();
-        let is_whole = checks.iter().all(|check| check.bad.is_empty());
-        let comparison = if is_whole { arguments.compare(&dataset, &readers)? } else { Comparison::default() };
-        let outcome = Outcome { checks, comparison, is_compared };
+        let stored = Stored { dataset: &dataset, steps: &steps };
+        let comparison = if check.is_whole() { arguments.compare(&stored, &readers)? } else { Comparison::default() };
+        let outcome = Outcome { check, comparison, is_compared };
         arguments.tell(&outcome, outcome.is_good(), || idx::verified(&arguments.input, &outcome))
     })
 }
@@ -112,7 +108,7 @@ pub struct ZarrOutcome {
 impl ZarrOutcome {
     /// Whether nothing is wrong.
     pub fn is_good(&self) -> bool {
-        self.comparison.unequal.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
+        self.comparison.is_equal() && self.checks.iter().all(|check| check.bad.is_empty())
     }
 }
 

@@ -1,12 +1,13 @@
 //! `raddle idx view`: a picture of a slice.
 
-use super::place::{AXES, PlaceArgs, ThreadsArgs, axis, open};
-use super::read::put;
+use super::place::{PlaceArgs, ThreadsArgs, axis, open};
+use super::read::{check_apart, put};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::picture::{Picture, Range};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
+use raddle_idx::bitmask::AXES;
 use raddle_idx::{Dataset, Query, Readers};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub struct ViewArgs {
     #[arg(short, long)]
     force: bool,
 
-    /// The slice: a sample along every axis but two [default: the middle of the last axes]
+    /// The slice: a sample along every axis but two, or but one for a line [default: the middle of the last axes]
     #[arg(long, value_name = "z=11", value_delimiter = ',', value_parser = at)]
     slice: Vec<At>,
 
@@ -82,6 +83,7 @@ fn range(text: &str) -> Result<Range, String> {
 pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let dataset = open(&arguments.input)?;
     let header = dataset.header();
+    check_apart(&arguments.output, &dataset, arguments.force)?;
     let mut query = arguments.place.query(&dataset)?;
     let shown = sides(&dataset, &query, &arguments.slice)?;
     if !arguments.place.has_resolution() {
@@ -111,7 +113,8 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let samples = dataset.read_by(&query, &Readers { jobs, cancel: &CancelToken::new() }).map_err(failed)?;
     let at = arguments.component * sample.number.len_bytes();
     let values = samples.chunks(sample.len_bytes()).map(|bytes| sample.number.value_of(&bytes[at..])).collect();
-    let [width, height] = shown.map(|axis| grid.counts[axis]);
+    let side = |number: usize| shown.get(number).map_or(1, |axis| grid.counts[*axis]);
+    let (width, height) = (side(0), side(1));
     let picture = Picture { width, height, values };
     let png = picture
         .to_png(arguments.range)
@@ -120,8 +123,8 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The two axes of the picture: those that the slice does not name, the fastest first.
-fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<[usize; 2], Failure> {
+/// The axes of the picture: two that the slice does not name, the fastest first, or the only one.
+fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, Failure> {
     let header = dataset.header();
     for (place, at) in slice.iter().enumerate() {
         let is_inside = at.axis < header.rank && (query.start[at.axis]..query.end[at.axis]).contains(&at.sample);
@@ -130,12 +133,12 @@ fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<[usize; 2], F
             return Err(Failure::usage(&format!("--slice {axis}={sample} is not in the dataset, or named twice")));
         }
     }
-    let free: Vec<usize> = (0..header.rank).filter(|axis| slice.iter().all(|at| at.axis != *axis)).collect();
-    match free[..] {
-        [width] => Ok([width, if width == 1 { 0 } else { 1 }]),
-        [width, height, ..] => Ok([width, height]),
-        [] => Err(Failure::usage("--slice leaves no axis to show; name one less")),
+    let is_free = |axis: &usize| slice.iter().all(|at| at.axis != *axis);
+    let shown: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
+    if shown.is_empty() {
+        return Err(Failure::usage("--slice leaves no axis to show; name one less"));
     }
+    Ok(shown)
 }
 
 #[cfg(test)]

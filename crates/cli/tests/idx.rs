@@ -1,0 +1,196 @@
+//! `raddle idx`: what is refused and what is told where that is more than a transcript shows.
+
+use assert_cmd::Command;
+use raddle_idx::npy::NpyHead;
+use raddle_idx::sample::Number;
+use serde_json::Value;
+use std::path::Path;
+
+/// Runs `raddle` in `folder` to the end; exit code, standard output, standard error.
+fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::cargo_bin("raddle").unwrap();
+    command.current_dir(folder).env("NO_COLOR", "1").args(arguments);
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Runs it, which must end well.
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let (code, stdout, stderr) = raddle(folder, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
+    stdout
+}
+
+/// Runs it; it must end with `code` and say `words`.
+fn ends(folder: &Path, arguments: &[&str], code: i32, words: &str) {
+    let (got, stdout, stderr) = raddle(folder, arguments);
+    assert_eq!(got, code, "{arguments:?}: {stdout}{stderr}");
+    assert!(stdout.contains(words) || stderr.contains(words), "{arguments:?}: {stdout}{stderr}");
+}
+
+/// Writes an array of bytes that count from `first`.
+fn array(folder: &Path, name: &str, shape: &[u64], first: u8) {
+    let count: u64 = shape.iter().product();
+    let mut bytes = NpyHead::to_bytes(Number::Uint8, shape);
+    bytes.extend((0..count).map(|at| first.wrapping_add(at as u8)));
+    std::fs::write(folder.join(name), bytes).unwrap();
+}
+
+/// A folder with two arrays of 3 x 4 x 5 bytes, `a.npy` and `b.npy`.
+fn two_arrays() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    array(folder.path(), "a.npy", &[3, 4, 5], 0);
+    array(folder.path(), "b.npy", &[3, 4, 5], 100);
+    folder
+}
+
+#[test]
+fn a_step_that_is_gone_is_told() {
+    let made = two_arrays();
+    let folder = made.path();
+    let against = ["idx", "verify", "st.idx", "--against", "a.npy", "b.npy", "--as", "steps"];
+    done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "st.idx", "--as", "steps", "-q"]);
+    done(folder, &against);
+    std::fs::rename(folder.join("st/time_0001"), folder.join("gone")).unwrap();
+    let words = "DAMAGED: st.idx: time step 1, which the .idx file names, is not there";
+    ends(folder, &["idx", "verify", "st.idx"], 8, words);
+    ends(folder, &against, 8, words);
+    // One between others may be left out, but not compared with.
+    std::fs::rename(folder.join("gone"), folder.join("st/time_0001")).unwrap();
+    done(folder, &["idx", "write", "a.npy", "-o", "st.idx", "--append", "--step", "2", "-q"]);
+    std::fs::remove_dir_all(folder.join("st/time_0001")).unwrap();
+    done(folder, &["idx", "verify", "st.idx"]);
+    ends(folder, &against, 8, "has no time step 1; those there are: 0, 2");
+}
+
+#[test]
+fn equal_is_said_of_everything_or_not_at_all() {
+    let made = two_arrays();
+    let folder = made.path();
+    done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "f.idx", "-q"]);
+    done(folder, &["idx", "verify", "f.idx", "--against", "a.npy", "b.npy"]);
+    ends(folder, &["idx", "verify", "f.idx", "--against", "a.npy"], 8, "NOT COMPARED: f.idx: not everything");
+    let (code, stdout, _) = raddle(folder, &["idx", "verify", "f.idx", "--against", "a.npy", "--json"]);
+    let outcome: Value = serde_json::from_str(&stdout).unwrap();
+    let left = serde_json::json!([{"field": "b", "time": null}]);
+    assert_eq!((code, &outcome["not_compared"], &outcome["missing_steps"]), (8, &left, &serde_json::json!([])));
+    done(folder, &["idx", "write", "a.npy", "b.npy", "a.npy", "-o", "s.idx", "--as", "steps", "-q"]);
+    let (code, stdout, _) =
+        raddle(folder, &["idx", "verify", "s.idx", "--against", "a.npy", "--step", "0", "--name", "a", "--json"]);
+    let outcome: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &outcome["not_compared"]), (8, &serde_json::json!([{"field": "a", "time": [1, 2]}])));
+    done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "z.zarr", "-q"]);
+    done(folder, &["idx", "verify", "z.zarr", "--against", "a.npy", "b.npy"]);
+    ends(folder, &["idx", "verify", "z.zarr", "--against", "a.npy"], 8, "NOT COMPARED");
+    done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "t.zarr", "--as", "steps", "-q"]);
+    done(folder, &["idx", "verify", "t.zarr", "--against", "a.npy", "b.npy", "--as", "steps"]);
+    ends(folder, &["idx", "verify", "t.zarr", "--against", "b.npy", "--step", "1", "--name", "a"], 8, "NOT COMPARED");
+}
+
+#[test]
+fn a_slice_of_all_axes_but_one_is_a_line() {
+    let made = two_arrays();
+    let folder = made.path();
+    array(folder, "flat.npy", &[3, 4], 0);
+    array(folder, "line.npy", &[7], 0);
+    for name in ["a", "flat", "line"] {
+        done(folder, &["idx", "write", &format!("{name}.npy"), "-o", &format!("{name}.idx"), "-q"]);
+    }
+    let size = |name: &str, slice: &[&str]| {
+        done(folder, &[&["idx", "view", name, "-f", "-o", "p.png"], slice].concat());
+        let png = std::fs::read(folder.join("p.png")).unwrap();
+        [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()))
+    };
+    assert_eq!(size("a.idx", &["--slice", "y=3,z=1"]), [5, 1]);
+    assert_eq!(size("a.idx", &["--slice", "x=0,z=1"]), [4, 1]);
+    assert_eq!(size("a.idx", &["--slice", "z=1"]), [5, 4]);
+    assert_eq!(size("flat.idx", &["--slice", "y=1"]), [4, 1]);
+    assert_eq!(size("flat.idx", &[]), [4, 3]);
+    assert_eq!(size("line.idx", &[]), [7, 1]);
+}
+
+#[test]
+fn only_a_file_of_others_is_replaced() {
+    let made = two_arrays();
+    let folder = made.path();
+    done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.join("fifo.npy"), 0o600.into()).unwrap();
+    std::os::unix::fs::symlink("o.idx", folder.join("link.npy")).unwrap();
+    std::fs::write(folder.join("there.npy"), b"old").unwrap();
+    for command in ["read", "view"] {
+        for (output, words) in [
+            ("fifo.npy", "is not a regular file"),
+            ("/dev/full", "is not a regular file"),
+            ("o.idx", "is also an input"),
+            ("link.npy", "is also an input"),
+            ("o/0000.bin", "is one of the files of o.idx"),
+            ("o", "is a folder"),
+        ] {
+            ends(folder, &["idx", command, "o.idx", "-f", "-o", output], 5, words);
+        }
+        ends(folder, &["idx", command, "o.idx", "-o", "there.npy"], 5, "use --force to replace it");
+    }
+    done(folder, &["idx", "verify", "o.idx", "--against", "a.npy", "--name", "a"]);
+    done(folder, &["idx", "read", "o.idx", "-f", "-o", "there.npy"]);
+    assert_eq!(std::fs::read(folder.join("there.npy")).unwrap(), std::fs::read(folder.join("a.npy")).unwrap());
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.join("fifo.idx"), 0o600.into()).unwrap();
+    ends(folder, &["idx", "write", "a.npy", "-f", "-o", "fifo.idx"], 5, "is not a regular file");
+}
+
+#[test]
+fn reading_writes_its_report() {
+    let made = two_arrays();
+    let folder = made.path();
+    done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
+    done(folder, &["idx", "read", "o.idx", "-o", "p.npy", "--box", "x=0:2", "--report", "report.json"]);
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.join("report.json")).unwrap()).unwrap();
+    assert_eq!((&report["shape"], &report["sample_len_bytes"]), (&serde_json::json!([3, 4, 2]), &24.into()));
+    assert_eq!((&report["field"], &report["resolution"], &report["ranks"]), (&"a".into(), &7.into(), &1.into()));
+}
+
+#[test]
+fn boxes_name_axes_that_there_are_once() {
+    let made = two_arrays();
+    let folder = made.path();
+    done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
+    let read = |along: &'static str| ["idx", "read", "o.idx", "-o", "p.npy", "--box", along];
+    ends(folder, &read("u=0:1"), 2, "--box names axis u, the dataset has x y z");
+    ends(folder, &read("x=0:1,x=2:3"), 2, "--box names axis x twice");
+    let words = "the box goes from y = 1 to before 9; the dataset has samples 0 to before 4 there";
+    ends(folder, &read("y=1:9"), 3, words);
+}
+
+#[test]
+fn a_plan_that_takes_too_much_memory_is_refused() {
+    let made = tempfile::tempdir().unwrap();
+    let folder = made.path();
+    let plan = |ranks: &'static str, more: &[&'static str]| {
+        [&["idx", "plan", "--progress", "never", "--per-rank", "1", "--ranks", ranks], more].concat()
+    };
+    ends(folder, &plan("4000000", &[]), 6, "of memory here, more than 4.00 GiB");
+    ends(folder, &plan("18446744073709551557", &[]), 6, "of memory here");
+    ends(folder, &plan("64", &["--bits-per-block", "0"]), 2, "at least 1 is written");
+    ends(folder, &plan("64", &["--phases", "one"]), 2, "[possible values: two, three]");
+    done(folder, &plan("64", &[]));
+}
+
+#[test]
+fn what_is_no_array_is_told_as_what_it_is() {
+    let made = two_arrays();
+    let folder = made.path();
+    std::fs::write(folder.join("r.raw"), b"numbers").unwrap();
+    ends(folder, &["idx", "write", "r.raw", "-o", "r.idx"], 3, "a raw file needs --shape and --dtype");
+    array(folder, "thin.npy", &[1, 9], 0);
+    ends(folder, &["idx", "write", "thin.npy", "-o", "t.idx", "-c", "zfp"], 2, "slowest ones of length 1 not counted");
+    done(folder, &["idx", "write", "a.npy", "-o", "s.idx", "--step", "3", "-q"]);
+    let add = ["idx", "write", "a.npy", "-o", "s.idx", "--append", "--step", "3"];
+    ends(folder, &add, 5, "name another step with --step");
+    ends(folder, &["idx", "read", "s.idx", "-o", "p.npy", "--step", "7"], 3, "has no time step 7; those there are: 3");
+    done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
+    let words = "has no time steps, and time step 7 was asked for";
+    ends(folder, &["idx", "read", "o.idx", "-o", "p.npy", "--step", "7"], 3, words);
+    std::fs::write(folder.join("o/diary.txt"), b"mine").unwrap();
+    let (code, _, stderr) = raddle(folder, &["idx", "write", "a.npy", "-o", "o.idx"]);
+    assert!(code == 5 && stderr.contains("holds other things than blocks") && !stderr.contains("--force"), "{stderr}");
+}

@@ -1,0 +1,131 @@
+//! Where a path leads: from link to link, hard and soft ones, until it ends or leaves the file.
+//!
+//! Not for opening other files. Invariant: soft links that lead in a circle end the search.
+
+use crate::Result;
+use crate::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
+
+/// Soft links followed in one path, as operating systems do.
+const MOST_SOFT_LINKS: u32 = 40;
+
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// An object of the file.
+    Object(ObjectIndex),
+    /// A path in another file.
+    External {
+        /// File name as stored.
+        file: Vec<u8>,
+        /// Path in it.
+        path: Vec<u8>,
+    },
+    /// Nowhere.
+    Nothing,
+}
+
+/// Where `path` leads from the group `start`; an absolute path from the root. `link_of` gives the link of a name in a group,
+/// if there is one.
+///
+/// # Errors
+/// Those of `link_of`.
+pub fn find<'t>(
+    start: ObjectIndex,
+    path: &[u8],
+    link_of: impl Fn(ObjectIndex, &[u8]) -> Result<Option<&'t Link>>,
+) -> Result<Found> {
+    find_within(start, path, &link_of, &mut MOST_SOFT_LINKS.clone())
+}
+
+fn find_within<'t>(
+    start: ObjectIndex,
+    path: &[u8],
+    link_of: &impl Fn(ObjectIndex, &[u8]) -> Result<Option<&'t Link>>,
+    links_left: &mut u32,
+) -> Result<Found> {
+    let mut current = if path.first() == Some(&b'/') { 0 } else { start };
+    let mut rest = path;
+    while let Some((name, behind)) = next_name(rest) {
+        rest = behind;
+        if name == b"." {
+            continue;
+        }
+        let Some(link) = link_of(current, name)? else { return Ok(Found::Nothing) };
+        match &link.target {
+            LinkTarget::Hard(target) => current = *target,
+            LinkTarget::Soft(target) => {
+                let Some(left) = links_left.checked_sub(1) else { return Ok(Found::Nothing) };
+                *links_left = left;
+                match find_within(current, target, link_of, links_left)? {
+                    Found::Object(object) => current = object,
+                    Found::External { file, path } => return Ok(Found::External { file, path: joined(path, rest) }),
+                    Found::Nothing => return Ok(Found::Nothing),
+                }
+            }
+            LinkTarget::External { file, path } => {
+                return Ok(Found::External { file: file.clone(), path: joined(path.clone(), rest) });
+            }
+            LinkTarget::UserDefined { .. } => return Ok(Found::Nothing),
+        }
+    }
+    Ok(Found::Object(current))
+}
+
+/// Where an absolute path leads in a file that is asked for few.
+pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<Found> {
+    find(0, path, |group, name| {
+        Ok(match tree.objects.get(group as usize).map(|object| &object.kind) {
+            Some(ObjectKind::Group(group)) => group.links.iter().find(|link| link.name == name),
+            _ => None,
+        })
+    })
+}
+
+/// The first name of a path and what lies behind it.
+fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let begin = path.iter().position(|&byte| byte != b'/')?;
+    let path = &path[begin..];
+    let end = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
+    Some((&path[..end], &path[end..]))
+}
+
+/// A path and what lies behind it, which begins with a slash or is empty.
+fn joined(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    path.extend_from_slice(rest);
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed() {
+        let link =
+            |name: &[u8], target: LinkTarget| Link { name: name.to_vec(), utf8: false, creation_order: None, target };
+        let external = LinkTarget::External { file: b"far.h5".to_vec(), path: b"/far".to_vec() };
+        let groups = [
+            vec![
+                link(b"a", LinkTarget::Hard(1)),
+                link(b"soft", LinkTarget::Soft(b"a/b".to_vec())),
+                link(b"cycle", LinkTarget::Soft(b"/cycle".to_vec())),
+                link(b"other", external),
+            ],
+            vec![link(b"b", LinkTarget::Hard(2)), link(b"root", LinkTarget::Hard(0))],
+            vec![],
+        ];
+        let lead = |path: &str| {
+            let link_of =
+                |group: ObjectIndex, name: &[u8]| Ok(groups[group as usize].iter().find(|link| link.name == name));
+            find(0, path.as_bytes(), link_of).unwrap()
+        };
+        for path in ["/a/b", "a//b/", "./a/./b", "soft", "/a/root/soft"] {
+            assert_eq!(lead(path), Found::Object(2), "{path}");
+        }
+        for path in ["cycle", "/a/c", "/a/b/c", "a/root/cycle/b"] {
+            assert_eq!(lead(path), Found::Nothing, "{path}");
+        }
+        let away = |path: &[u8]| Found::External { file: b"far.h5".to_vec(), path: path.to_vec() };
+        assert_eq!((lead("other"), lead("/a/root/other/x")), (away(b"/far"), away(b"/far/x")));
+    }
+}
