@@ -46,8 +46,9 @@ def empty_arrays(wanted: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> lis
 
 def _pages(length: int) -> npt.NDArray[np.uint8]:
     """Uninitialised bytes that begin with a large page. numpy asks for large pages, for there is room for a whole one before."""
-    # At most a quarter of the last page is unused; else small ones do for what lies in it.
-    room = length + -length % _PAGE if length % _PAGE >= _PAGE // 4 * 3 else length
+    # The last page is whole if little of it is unused; else small ones do for what lies in it.
+    unused = -length % _PAGE
+    room = length + unused if unused <= length // 4 else length
     memory = np.empty(_PAGE + max(room, _PAGE), np.uint8)
     start = -memory.__array_interface__["data"][0] % _PAGE
     return memory[start : start + length]

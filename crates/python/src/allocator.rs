@@ -13,9 +13,11 @@ use std::ptr::{copy_nonoverlapping, null_mut};
 /// A large page of x86-64, and the usual one elsewhere.
 const PAGE_LEN_BYTES: usize = 2 << 20;
 
-/// Bytes from which large pages are asked for, and of a last page those from which it is a large one: so at most a quarter of one
-/// is unused.
-const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / 4 * 3;
+/// The part of what was asked for (one in so many) that may be unused of a last page; else small pages do for what lies in it.
+const MOST_UNUSED: usize = 4;
+
+/// Bytes from which large pages are asked for: those that are worth one.
+const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / (MOST_UNUSED + 1) * MOST_UNUSED;
 
 /// Bytes from which memory that grows is left to the C library, which moves pages instead of bytes: what then lies in small
 /// pages at both ends is little of it, and there is no moment in which both are needed.
@@ -97,12 +99,10 @@ unsafe impl GlobalAlloc for LargePages {
     }
 }
 
-/// A length with all of its last page, if most of that is used: else small pages do for the rest.
+/// A length with all of its last page, if little of that is unused.
 fn whole(len_bytes: usize) -> usize {
-    match len_bytes % PAGE_LEN_BYTES >= LARGE_LEN_BYTES {
-        true => len_bytes.next_multiple_of(PAGE_LEN_BYTES),
-        false => len_bytes,
-    }
+    let in_pages = len_bytes.next_multiple_of(PAGE_LEN_BYTES);
+    if in_pages - len_bytes <= len_bytes / MOST_UNUSED { in_pages } else { len_bytes }
 }
 
 /// Asks for large pages; where the system has none to give, small ones do.
