@@ -318,6 +318,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         MergeError::NoInputs { .. }
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
+        | MergeError::Unlistable { .. }
         | MergeError::BadInputs { .. }
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }

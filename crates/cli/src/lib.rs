@@ -20,6 +20,7 @@ pub mod render;
 pub mod run;
 pub mod signals;
 pub mod team;
+pub mod text_file;
 pub mod watching;
 
 pub use run::run;

@@ -59,6 +59,12 @@ pub enum MergeError {
         /// Cause.
         source: globset::Error,
     },
+    /// A path that a list of one path per line cannot hold.
+    #[error("{}: a list cannot hold a path with a line break; rename the file", path.display())]
+    Unlistable {
+        /// Path as given.
+        path: PathBuf,
+    },
     /// One file was given twice.
     #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {

@@ -92,6 +92,27 @@ pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The list of these paths, one per line, from which [`parse_list`] reads the same files.
+///
+/// # Errors
+/// [`MergeError::Unlistable`] for a path that a line cannot hold.
+pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut list = Vec::new();
+    for path in paths {
+        let name = path.as_os_str().as_bytes();
+        if name.contains(&b'\n') || name.ends_with(b"\r") {
+            return Err(MergeError::Unlistable { path: path.clone() });
+        }
+        if name.starts_with(b"#") {
+            // Else it would be read as a comment.
+            list.extend_from_slice(b"./");
+        }
+        list.extend_from_slice(name);
+        list.push(b'\n');
+    }
+    Ok(list)
+}
+
 /// Whether two names are one file.
 pub fn same_file(left: &Path, right: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
@@ -227,6 +248,17 @@ mod tests {
         let paths = parse_list(b"# first\nb.h5\n\na file.h5\r\n", false);
         assert_eq!(paths, [PathBuf::from("b.h5"), PathBuf::from("a file.h5")]);
         assert_eq!(parse_list(b"b\n1.h5\0a.h5\0", true), [PathBuf::from("b\n1.h5"), PathBuf::from("a.h5")]);
+    }
+
+    #[test]
+    fn a_list_is_read_as_it_was_written() {
+        let paths = ["a.h5", "#b.h5", " c .h5", "@d.h5", "e\r.h5"].map(PathBuf::from);
+        let read = parse_list(&format_list(&paths).unwrap(), false);
+        let same = ["a.h5", "./#b.h5", " c .h5", "@d.h5", "e\r.h5"].map(PathBuf::from);
+        assert_eq!(read, same);
+        for path in ["a\n.h5", "a.h5\r"].map(PathBuf::from) {
+            assert!(matches!(format_list(&[path]), Err(MergeError::Unlistable { .. })));
+        }
     }
 
     #[test]

@@ -151,7 +151,7 @@ enum Attributes {
 pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let options = arguments.options()?;
-    let watching = Watching::start(&arguments.running, "append")?;
+    let watching = Watching::start(&arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
     watching.conclude(|watch| {
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error: MergeError| arguments.failure(&error, &inputs);

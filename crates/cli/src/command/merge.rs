@@ -204,7 +204,7 @@ pub(super) fn merge(
             Io::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
         }
     };
-    let watching = Watching::start_among(team, running, command)?;
+    let watching = Watching::start_among(team, running, command, inputs.iter().chain([&options.output]))?;
     watching.conclude(|watch| {
         if !how.dry_run {
             // Before the scan, which may take minutes, and again when writing starts.
@@ -224,7 +224,9 @@ pub(super) fn merge(
             if team.leads() {
                 let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
-                print(&(Summary::of(&plan, Some(predicted)).text(Detail::Groups) + &preview))?;
+                let summary = Summary::of(&plan, Some(predicted));
+                running.write_report(&summary)?;
+                print(&(summary.text(Detail::Groups) + &preview))?;
             }
             return Ok(exit);
         }

@@ -85,7 +85,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
         return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
     }
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, &arguments.running, "plan")?;
+    let watching = Watching::start_among(team, &arguments.running, "plan", &inputs)?;
     watching.conclude(|watch| {
         let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
         let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks())

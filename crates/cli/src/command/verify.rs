@@ -94,7 +94,7 @@ impl VerifyArgs {
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs(&mut std::io::stdin().lock())?;
     let has_inputs = inputs.is_some();
-    let watching = Watching::start(&arguments.running, "verify")?;
+    let watching = Watching::start(&arguments.running, "verify", inputs.iter().flatten().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let verified = arguments.verify(inputs, watch)?;
         arguments.running.write_report(&verified)?;

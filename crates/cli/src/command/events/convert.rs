@@ -76,7 +76,7 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
     let ConvertArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events convert")?;
+    let watching = Watching::start_among(team, running, "events convert", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.convert(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {

@@ -61,7 +61,7 @@ Every input must have the same products. ROOT files are not written: convert the
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let MergeArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events merge")?;
+    let watching = Watching::start_among(team, running, "events merge", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.merge(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
