@@ -5,6 +5,7 @@
 //! [`render`].
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod arguments;
 pub mod arrays;
 pub mod command;

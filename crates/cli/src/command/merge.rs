@@ -206,15 +206,13 @@ pub(super) fn merge(
     };
     let watching = Watching::start_among(team, running, command, inputs.iter().chain([&options.output]))?;
     watching.conclude(|watch| {
-        if !how.dry_run {
-            // Before the scan, which may take minutes, and again when writing starts.
-            let check = || {
-                check_output(&options.output, &inputs, options.force)
-                    .map_err(|error| Failure::of_merge(&error, &inputs))?;
-                preview::check(how.preview, options, how.part.is_some())
-            };
-            team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
-        }
+        // Before the scan, which may take minutes, and again when writing starts.
+        let check = || {
+            check_output(&options.output, &inputs, options.force)
+                .map_err(|error| Failure::of_merge(&error, &inputs))?;
+            preview::check(how.preview, options, how.part.is_some())
+        };
+        team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;

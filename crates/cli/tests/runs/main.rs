@@ -1,6 +1,7 @@
 //! Runs whose outcome is more than a transcript shows: exit codes under locks and signals, lists on standard input,
 //! JSON, hostile names, closed pipes; in modules what options name.
 
+mod inputs;
 mod made;
 mod text_files;
 
@@ -101,9 +102,12 @@ fn an_output_that_cannot_be_is_refused_before_inputs_are_read() {
         // `bad.h5` would be refused as an input, with another exit code.
         let mut arguments = vec!["merge", "a.h5", "bad.h5", "-o", output, "-q"];
         arguments.extend(force.then_some("--force"));
-        let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
-        assert_eq!(code, 5, "{output}: {stderr}");
-        assert!(stderr.contains(reason) && stderr.contains(output), "{output}: {stderr}");
+        for dry_run in [None, Some("--dry-run")] {
+            let arguments: Vec<&str> = arguments.iter().copied().chain(dry_run).collect();
+            let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+            assert_eq!(code, 5, "{output}: {stderr}");
+            assert!(stderr.contains(reason) && stderr.contains(output), "{output}: {stderr}");
+        }
     }
     assert_eq!(names(folder.path()), before);
     assert_eq!(std::fs::read(folder.path().join("there.h5")).unwrap(), b"old");
