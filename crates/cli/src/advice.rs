@@ -59,10 +59,13 @@ impl Advice {
         Self::one_of(&choices)
     }
 
-    /// What to do about an input that turned out to be unreadable when its values were needed; such ones are not skipped.
-    pub fn on_bad_values(error: &Hdf5Error) -> Self {
+    /// What to do about one of so many inputs that turned out to be unreadable when its values were needed; such ones are
+    /// not skipped.
+    pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));
-        choices.push("go on without the file");
+        if inputs > 1 {
+            choices.push("go on without the file");
+        }
         Self::one_of(&choices)
     }
 
@@ -222,6 +225,6 @@ mod tests {
         let foreign = Hdf5Error::ForeignFile { path: "a".into(), foreign: "/b".into() }.in_object("/x");
         let text = Advice::on_bad_inputs([&missing, &missing, &denied].into_iter()).text().unwrap();
         assert_eq!(text, "check the names, check the permissions, or leave them out with --skip-bad");
-        assert!(Advice::on_bad_values(&foreign).text().unwrap().contains("--follow-foreign-files"));
+        assert!(Advice::on_bad_values(&foreign, 2).text().unwrap().contains("--follow-foreign-files"));
     }
 }

@@ -181,7 +181,7 @@ impl Failure {
             MergeError::Hdf5(source) => {
                 let errno = errno_of(source);
                 match failure.exit {
-                    Exit::InputRefused => failure.advise(Advice::on_bad_values(source)).caused_by(errno),
+                    Exit::InputRefused => failure.advise(Advice::on_bad_values(source, inputs.len())).caused_by(errno),
                     _ => failure.caused_by(errno),
                 }
             }
@@ -345,6 +345,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
         | MergeError::Unlistable { .. }
+        | MergeError::NothingIncluded { .. }
         | MergeError::BadInputs { .. }
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }

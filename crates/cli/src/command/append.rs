@@ -8,6 +8,7 @@ use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::{escape, quantity, report};
 use crate::watching::Watching;
+use raddle_core::communicator::SingleProcess;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Settled;
 use raddle_merge::append::{Held, append, hold, plan};
@@ -169,6 +170,7 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
             }
             outcome => outcome.map_err(failed)?,
         };
+        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         tell_bridged(&plan, &watching);
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         execute(arguments, &plan, &held, watch).map_err(|error| match error {

@@ -216,6 +216,7 @@ pub(super) fn merge(
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
+        options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let mut preview = team.agree("plan the preview", MergePreview::of(how.preview, &plan))?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if how.dry_run {

@@ -88,14 +88,14 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
     let watching = Watching::start_among(team, &arguments.running, "plan", &inputs)?;
     watching.conclude(|watch| {
         let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
-        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks())
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks()).map_err(failed)?;
+        options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if !team.leads() {
             return Ok(exit);
         }
-        let predicted =
-            predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
         match arguments.json {

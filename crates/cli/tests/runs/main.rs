@@ -3,6 +3,7 @@
 
 mod inputs;
 mod made;
+mod patterns;
 mod text_files;
 
 use made::{json, make, names, outcome, raddle, two_files};
