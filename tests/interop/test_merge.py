@@ -205,6 +205,18 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
     assert "/cells" in refused.stderr and "reference to no object" in refused.stderr, refused.stderr
 
 
+def test_references_to_what_is_left_out_are_told_as_that(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["kept"] = np.arange(4)
+            file["cells"] = np.array([file["kept"].ref], h5py.ref_dtype)
+    refused = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", expect=3)
+    assert "/cells" in refused.stderr and "which is left out" in refused.stderr, refused.stderr
+    assert "damaged" not in refused.stderr and "--exclude" in refused.stderr, refused.stderr
+    raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", "--exclude", "cells")
+
+
 def write_scalars(path, number):
     with h5py.File(path, "w") as file:
         file["rows"] = np.arange(3) + number

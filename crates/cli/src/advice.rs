@@ -128,6 +128,7 @@ fn remedy(error: &Hdf5Error) -> &'static str {
             _ => "see to it that the files can be read",
         },
         Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
+        Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
         Hdf5Error::ForeignFile { .. } => {
             "read also what lies outside of the files' folders with --follow-foreign-files"
         }
