@@ -42,15 +42,22 @@ fn stored_chunk(rows: u64) -> Vec<u8> {
 
 /// Writes a file with one dataset of so many equal chunks.
 pub(crate) fn make(path: &Path, dataset: &str, chunks: u64, chunk_rows: u64) {
+    make_several(path, &[], &[dataset], chunks, chunk_rows);
+}
+
+/// Writes a file with groups and datasets of so many equal chunks.
+pub(crate) fn make_several(path: &Path, groups: &[&str], datasets: &[&str], chunks: u64, chunk_rows: u64) {
     let stored = stored_chunk(chunk_rows);
     let mut file = StockFile::create(path).unwrap();
     let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
     let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
-    let mut dataset = file.create_dataset(dataset.as_bytes(), &spec).unwrap();
-    for chunk in 0..chunks {
-        dataset.write_chunk(&[chunk * chunk_rows, 0], &stored, 0).unwrap();
+    groups.iter().for_each(|group| file.create_group(group.as_bytes()).unwrap());
+    for dataset in datasets {
+        let mut dataset = file.create_dataset(dataset.as_bytes(), &spec).unwrap();
+        for chunk in 0..chunks {
+            dataset.write_chunk(&[chunk * chunk_rows, 0], &stored, 0).unwrap();
+        }
     }
-    drop(dataset);
     file.finish().unwrap();
 }
 

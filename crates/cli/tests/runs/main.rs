@@ -4,6 +4,7 @@
 mod inputs;
 mod made;
 mod patterns;
+mod tables;
 mod text_files;
 
 use made::{json, make, names, outcome, raddle, two_files};
