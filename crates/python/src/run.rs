@@ -61,9 +61,10 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
     watched(py, progress, |watch| {
         arguments.check_alone()?;
         let inputs = arguments.inputs.expand(&mut std::io::empty())?;
-        let options = arguments.options()?;
+        let mut options = arguments.options()?;
         raddle_merge::check_output(&options.output, &inputs, options.force)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        options.output = raddle_merge::published_path(&options.output);
         preview::check(&arguments.preview, &options, arguments.part.is_some())?;
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);

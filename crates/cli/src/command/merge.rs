@@ -26,7 +26,7 @@ use raddle_merge::options::MergeOptions;
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{Prediction, QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
-use raddle_merge::{Companion, Io, Through, check_output};
+use raddle_merge::{Companion, Io, Through, check_output, published_path};
 use std::path::PathBuf;
 
 /// Options of `raddle merge`.
@@ -208,11 +208,12 @@ pub(super) fn merge(
     watching.conclude(|watch| {
         // Before the scan, which may take minutes, and again when writing starts.
         let check = || {
-            check_output(&options.output, &inputs, options.force)
-                .map_err(|error| Failure::of_merge(&error, &inputs))?;
-            preview::check(how.preview, options, how.part.is_some())
+            check_output(&options.output, &inputs, options.force).map_err(|error| Failure::of_merge(&error, &inputs))
         };
         team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
+        let options = &MergeOptions { output: published_path(&options.output), ..options.clone() };
+        let check = || preview::check(how.preview, options, how.part.is_some());
+        team.agree("look at the preview", if team.leads() { check() } else { Ok(()) })?;
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;

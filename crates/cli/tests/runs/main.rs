@@ -116,6 +116,20 @@ fn an_output_that_cannot_be_is_refused_before_inputs_are_read() {
 }
 
 #[test]
+fn an_output_that_is_a_link_is_written_where_it_leads() {
+    let folder = two_files();
+    std::fs::create_dir(folder.path().join("far")).unwrap();
+    std::fs::write(folder.path().join("far/all.h5"), "old").unwrap();
+    std::os::unix::fs::symlink("far/all.h5", folder.path().join("all.h5")).unwrap();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "-o", "all.h5", "-qf"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(std::fs::symlink_metadata(folder.path().join("all.h5")).unwrap().is_symlink());
+    let (code, _, stderr) =
+        outcome(raddle(folder.path(), &["verify", "far/all.h5", "--against", "a.h5", "b.h5", "-q"]));
+    assert_eq!((code, names(&folder.path().join("far")).len()), (0, 1), "{stderr}");
+}
+
+#[test]
 fn a_second_writer_is_locked_out() {
     let folder = two_files();
     let lock = std::fs::File::create(folder.path().join(".out.h5.raddle-lock")).unwrap();

@@ -15,6 +15,7 @@ use raddle_core::progress::{Event, Severity};
 use raddle_events::readable::readable;
 use raddle_events::{ConvertOptions, EventsError, Source};
 use raddle_merge::options::Watch;
+use raddle_merge::published_path;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -101,9 +102,10 @@ impl ConvertArgs {
         ranks: &dyn Communicator,
         cores: usize,
     ) -> Result<Written, Failure> {
-        let Self { selection, entries, output, force, layout, running, .. } = self;
+        let Self { selection, entries, force, layout, running, .. } = self;
+        let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
-        let opened = check_output(output, inputs, *force)
+        let opened = check_output(&self.output, inputs, *force)
             .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
             .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products)?, source, lacking)));
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;

@@ -18,6 +18,7 @@ use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsCodec, PdsSource};
 use raddle_events::{ConvertOptions, Converted, EventsError, Joined, Source, convert_among};
 use raddle_merge::options::Watch;
+use raddle_merge::published_path;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -87,9 +88,10 @@ impl MergeArgs {
         ranks: &dyn Communicator,
         cores: usize,
     ) -> Result<Option<Written>, Failure> {
-        let Self { output, force, running, .. } = self;
+        let Self { force, running, .. } = self;
+        let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
-        let opened = check_output(output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
+        let opened = check_output(&self.output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
         let merging = Merging { output, force: *force, watch, ranks, convert: convert_options(running, cores) };
         match agreed(ranks, "open the inputs", opened)? {
             // Copying is as fast as the disk is: one rank does it.
