@@ -57,7 +57,11 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let done = arguments.measuring.measure(&workload, None, &watching, watch)?;
         arguments.telling.write_report(&done)?;
-        print(&if arguments.json { render::json(&done) } else { measurement::text(&done) })?;
+        print(&if arguments.json {
+            render::json(&done)
+        } else {
+            measurement::text(&done, arguments.measuring.most_blocks())
+        })?;
         Ok(Exit::Done)
     })
 }

@@ -130,7 +130,8 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         print(&if arguments.json {
             render::json(&done)
         } else {
-            measurement::text(&done) + &measurement::profile(&done, profile.as_ref(), &path)
+            measurement::text(&done, arguments.measuring.most_blocks())
+                + &measurement::profile(&done, profile.as_ref(), &path)
         })?;
         Ok(Exit::Done)
     })
