@@ -1,5 +1,6 @@
 //! `raddle plan`: what a merge would do, from metadata alone.
 
+use super::merge::tell_recoded;
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -95,6 +96,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
         if !team.leads() {
             return Ok(exit);
         }
+        tell_recoded(&plan, &watching);
         let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
