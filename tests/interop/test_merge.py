@@ -205,6 +205,38 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
     assert "/cells" in refused.stderr and "reference to no object" in refused.stderr, refused.stderr
 
 
+def test_references_to_what_is_left_out_are_told_as_that(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["kept"] = np.arange(4)
+            file["cells"] = np.array([file["kept"].ref], h5py.ref_dtype)
+    refused = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", expect=3)
+    assert "/cells" in refused.stderr and "which is left out" in refused.stderr, refused.stderr
+    assert "damaged" not in refused.stderr and "--exclude" in refused.stderr, refused.stderr
+    raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", "--exclude", "cells")
+
+
+def test_filters_that_cannot_be_kept_are_told(raddle, tmp_path):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=np.arange(10), chunks=(4,), maxshape=(None,), compression="lzf")
+    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "-c", "keep").stderr
+    assert "1 dataset cannot keep lzf" in told and "deflated" in told, told
+    told = raddle("merge", inputs[0], "-o", tmp_path / "one.h5", "-c", "keep", "--for", "keep").stderr
+    assert "lzf" not in told, told
+
+
+def test_inputs_are_not_sorted_by_strings_of_variable_length(raddle, tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["when"] = ["2024", "2025"]
+    refused = raddle("plan", path, "--sort-by", "/when", expect=3).stderr
+    # The table breaks lines.
+    assert "a string of variable length" in refused and "of fixed length can be sorted by" in refused, refused
+
+
 def write_scalars(path, number):
     with h5py.File(path, "w") as file:
         file["rows"] = np.arange(3) + number

@@ -2,6 +2,7 @@
 //!
 //! Errors of the crates below are turned into this here and nowhere else.
 
+use crate::advice::{Advice, Offers};
 use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
@@ -11,7 +12,6 @@ use raddle_hdf5::Hdf5Error;
 use raddle_idx::compression::BlockFault;
 use raddle_idx::{ErrorKind as IdxErrorKind, IdxError, TimeFault};
 use raddle_merge::error::MergeError;
-use raddle_merge::join::DifferenceKind;
 use raddle_tune::TuneError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub struct Failure {
     what: String,
     details: Option<String>,
     hint: Option<String>,
+    /// What the hint was made of, where it names options.
+    advice: Option<Advice>,
 }
 
 /// Longest message shown, in characters: an error may quote a name of 64 KiB.
@@ -41,7 +43,7 @@ impl Failure {
             what.truncate(end);
             what.push('…');
         }
-        Self { exit, is_echo: false, errno: None, what, details: None, hint: None }
+        Self { exit, is_echo: false, errno: None, what, details: None, hint: None, advice: None }
     }
 
     /// The command line makes no sense.
@@ -77,8 +79,25 @@ impl Failure {
     /// The same failure with advice what to do.
     #[must_use]
     pub fn hint(mut self, hint: &str) -> Self {
-        self.hint = Some(hint.to_owned());
+        (self.hint, self.advice) = (Some(hint.to_owned()), None);
         self
+    }
+
+    /// The same failure with choices what to do, of which the command may not have all.
+    #[must_use]
+    pub fn advise(mut self, advice: Advice) -> Self {
+        self.hint = advice.text();
+        self.advice = Some(advice);
+        self
+    }
+
+    /// The same failure with those choices that the command has.
+    #[must_use]
+    pub fn offered_by(self, offers: &Offers) -> Self {
+        match self.advice.clone() {
+            Some(advice) => self.advise(advice.offered_by(offers)),
+            None => self,
+        }
     }
 
     /// The same failure with lines to show below the message; names in them are escaped already.
@@ -134,12 +153,8 @@ impl Failure {
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
                 let first = bad.first().and_then(|bad| errno_of(&bad.error));
                 let errno = first.filter(|&errno| bad.iter().all(|bad| errno_of(&bad.error) == Some(errno)));
-                let hint = if bad.iter().all(|bad| bad.error.is_unsupported()) {
-                    "rewrite the files without what is not supported, or leave them out with --skip-bad"
-                } else {
-                    "copy the files again from where they came from, or leave them out with --skip-bad"
-                };
-                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).hint(hint).caused_by(errno)
+                let advice = Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error));
+                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).advise(advice).caused_by(errno)
             }
             MergeError::SortKeys { missing } => {
                 let count = quantity::count(missing.len() as u64);
@@ -152,24 +167,24 @@ impl Failure {
                 let count = quantity::counted(differences.len() as u64, "difference");
                 Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
                     .details(differences::table(differences, inputs))
-                    .hint(if differences.iter().any(|difference| difference.kind == DifferenceKind::Repeated) {
-                        "rename or --exclude all but one of each, --keep those that are equal, or merge without a union to concatenate"
-                    } else if differences.iter().any(|difference| is_absence(difference.kind)) {
-                        "leave out the files that differ, or choose --join inner (what all have) or --join outer (what any has)"
-                    } else {
-                        "leave out the files that differ, or the objects with --exclude"
-                    })
+                    .advise(Advice::on_differences(differences))
             }
             MergeError::Repeated { repeated, .. } => {
                 let count = quantity::count(repeated.len() as u64);
                 let what = format!("{count} of {} inputs are in the file already; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
                     .details(differences::repeated(repeated))
-                    .hint("leave them out, or append their rows once more with --again")
+                    .advise(Advice::one_of(&["leave them out", "append their rows once more with --again"]))
             }
             error if error.is_echo() => failure.echo(),
             MergeError::Input { source, .. } => failure.caused_by(source.raw_os_error()),
-            MergeError::Hdf5(source) => failure.caused_by(errno_of(source)),
+            MergeError::Hdf5(source) => {
+                let errno = errno_of(source);
+                match failure.exit {
+                    Exit::InputRefused => failure.advise(Advice::on_bad_values(source, inputs.len())).caused_by(errno),
+                    _ => failure.caused_by(errno),
+                }
+            }
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
@@ -187,16 +202,21 @@ impl Failure {
             MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
-                Self::new(failure.exit, &what)
-                    .hint("raise --memory, or use fewer --jobs or smaller chunks (--for random, --chunk)")
+                Self::new(failure.exit, &what).advise(Advice::one_of(&[
+                    "raise --memory",
+                    "use fewer --jobs",
+                    "make smaller chunks (--for random, --chunk)",
+                ]))
             }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
                 let told =
                     format!("{object} of {input} and the others claim {needed} uncompressed, the limit is {limit}");
-                Self::new(failure.exit, &told)
-                    .hint("look at that file; raise --max-output if its dimensions are meant to be that large")
+                Self::new(failure.exit, &told).advise(Advice::one_of(&[
+                    "look at that file",
+                    "raise --max-output if its dimensions are meant to be that large",
+                ]))
             }
             _ => failure,
         }
@@ -243,28 +263,43 @@ impl Failure {
             EventsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
-                Self::new(failure.exit, &what).hint("raise --memory, or use fewer --jobs or smaller chunks (--chunk)")
+                Self::new(failure.exit, &what).advise(Advice::one_of(&[
+                    "raise --memory",
+                    "use fewer --jobs",
+                    "make smaller chunks (--chunk)",
+                ]))
             }
             EventsError::Io { source, .. } => failure.caused_by(source.raw_os_error()),
             EventsError::Hdf5(source) => failure.caused_by(errno_of(source)),
-            EventsError::Form { .. } => failure
-                .hint("choose products that it can hold with --products, or write columns, which hold everything"),
-            EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => failure.hint(
-                "choose products that all inputs have with --products, or say what becomes of others with --differing",
-            ),
-            EventsError::FormDiffers { .. } => failure.hint(
-                "choose other products with --products, or leave these out with --differing leave-out; \
-                 layouts of bytes write all alike with --serialize",
-            ),
-            EventsError::NothingInCommon { .. } => failure
-                .hint("convert inputs that have the same products; --differing fill takes those that not all have"),
-            EventsError::MixedSerialization { .. } => failure.hint("serialise all products alike with --serialize"),
+            EventsError::Form { .. } => failure.advise(Advice::one_of(&[
+                "choose products that it can hold with --products",
+                "write columns, which hold everything",
+            ])),
+            EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => {
+                failure.advise(Advice::one_of(&[
+                    "choose products that all inputs have with --products",
+                    "say what becomes of others with --differing",
+                ]))
+            }
+            EventsError::FormDiffers { .. } => failure.advise(Advice::one_of(&[
+                "choose other products with --products",
+                "leave these out with --differing leave-out",
+                "write a layout of bytes, in which all are alike with --serialize",
+            ])),
+            EventsError::NothingInCommon { .. } => failure.advise(Advice::one_of(&[
+                "convert inputs that have the same products",
+                "take those that not all have with --differing fill",
+            ])),
+            EventsError::MixedSerialization { .. } => {
+                failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
+            }
             EventsError::NoSuch { kind: "tree", there_is, .. } if !there_is.is_empty() => {
-                failure.hint("name one of them with --tree")
+                failure.advise(Advice::one_of(&["name one of them with --tree"]))
             }
-            EventsError::Bad { place, .. } if place.branch.is_some() => {
-                failure.hint("leave out what cannot be read with --skip-bad, or with --products")
-            }
+            EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[
+                "leave out what cannot be read with --skip-bad",
+                "leave it out with --products",
+            ])),
             _ => failure,
         }
     }
@@ -324,11 +359,6 @@ impl Failure {
     }
 }
 
-/// Whether objects are missing, which other joins than the exact one bridge.
-fn is_absence(kind: DifferenceKind) -> bool {
-    matches!(kind, DifferenceKind::Missing | DifferenceKind::Extra)
-}
-
 fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
     match error {
         MergeError::Resumable { source, .. } => exit_of(source, inputs),
@@ -336,6 +366,8 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         MergeError::NoInputs { .. }
         | MergeError::Input { .. }
         | MergeError::Duplicate { .. }
+        | MergeError::Unlistable { .. }
+        | MergeError::NothingIncluded { .. }
         | MergeError::BadInputs { .. }
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }

@@ -5,6 +5,7 @@
 //! [`render`].
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod arguments;
 pub mod arrays;
 pub mod command;
@@ -20,6 +21,7 @@ pub mod render;
 pub mod run;
 pub mod signals;
 pub mod team;
+pub mod text_file;
 pub mod watching;
 
 pub use run::run;

@@ -1,5 +1,6 @@
 //! From the command line to the exit code: parses, dispatches, reports, and turns a panic into an internal error.
 
+use crate::advice::Offers;
 use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
@@ -26,8 +27,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         let _ = abort.as_ref().inspect(|abort| abort.no_longer());
         tell_panic(panic);
     }));
-    guard(|| match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => carry_out(arguments.command),
+    guard(|| match Arguments::try_parse_from(&arguments) {
+        Ok(parsed) => carry_out(parsed.command, arguments.get(1..).unwrap_or_default()),
         Err(error) => tell_usage(&error),
     })
     .unwrap_or(Exit::Internal)
@@ -39,11 +40,11 @@ fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }
 
-/// The exit code of a command, which the ranks that were started for it share.
-fn carry_out(command: Command) -> Exit {
+/// The exit code of a command, which the ranks that were started for it share; `words` are those that it was parsed from.
+fn carry_out(command: Command, words: &[OsString]) -> Exit {
     match Team::gather(&command) {
         Ok(team) => {
-            let result = guard(|| dispatch(command, &team));
+            let result = guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&Offers::of(words))));
             team.end(result)
         }
         Err(failure) => {

@@ -9,6 +9,7 @@ use crate::team::Team;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Severity};
 use raddle_merge::options::Watch;
+use std::path::Path;
 
 /// A command at work, watched by the user.
 #[derive(Debug)]
@@ -19,19 +20,28 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Starts progress and signal handling; `command` names the run in the log.
+    /// Starts progress and signal handling; `command` names the run in the log, `files` are those that it reads and writes.
     ///
     /// # Errors
-    /// If the log cannot be created or signals cannot be watched.
-    pub fn start(arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
-        Self::start_telling(&arguments.telling, command)
+    /// If log or report would replace one of the files, the log cannot be created or signals cannot be watched.
+    pub fn start(
+        arguments: &RunningArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        Self::start_telling(&arguments.telling, command, files)
     }
 
     /// The same for a command without the other options of [`RunningArgs`].
     ///
     /// # Errors
     /// As [`Watching::start`].
-    pub fn start_telling(arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
+    pub fn start_telling(
+        arguments: &TellingArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        arguments.check(files)?;
         Self::with(Progress::start(arguments, command)?)
     }
 
@@ -39,16 +49,27 @@ impl Watching {
     ///
     /// # Errors
     /// As [`Watching::start`], on every rank.
-    pub fn start_among(team: &Team, arguments: &RunningArgs, command: &str) -> Result<Self, Failure> {
-        Self::start_telling_among(team, &arguments.telling, command)
+    pub fn start_among(
+        team: &Team,
+        arguments: &RunningArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        Self::start_telling_among(team, &arguments.telling, command, files)
     }
 
     /// Collective. The same for a command without the other options of [`RunningArgs`].
     ///
     /// # Errors
     /// As [`Watching::start`], on every rank.
-    pub fn start_telling_among(team: &Team, arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
-        let own = if team.leads() { Self::start_telling(arguments, command) } else { Self::with(Progress::silent()) };
+    pub fn start_telling_among(
+        team: &Team,
+        arguments: &TellingArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        let own =
+            if team.leads() { Self::start_telling(arguments, command, files) } else { Self::with(Progress::silent()) };
         team.agree("start", own)
     }
 

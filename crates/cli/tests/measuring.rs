@@ -74,6 +74,13 @@ fn what_helps_becomes_a_profile_that_apply_takes() {
 }
 
 #[test]
+fn the_limit_that_was_reached_is_the_one_to_raise() {
+    let folder = with_workload();
+    let (code, told, stderr) = outcome(folder.path(), &["bench", "rows.toml", "--blocks", "1", "-q"]);
+    assert!(code == 0 && told.contains("give more --blocks"), "{told}{stderr}");
+}
+
+#[test]
 fn where_nothing_can_be_told_nothing_is_written() {
     let folder = with_workload();
     let few = ["tune", "rows.toml", "-o", "mine.toml", "--blocks", "1", "--json", "--progress", "never"];

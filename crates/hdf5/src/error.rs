@@ -188,6 +188,14 @@ pub enum Hdf5Error {
         /// What happened, in words.
         status: String,
     },
+    /// A reference among values leads to an object that the caller left out of the file's tree.
+    #[error("{}: refers to the object at byte {address}, which is left out", path.display())]
+    LeftOut {
+        /// File.
+        path: PathBuf,
+        /// Absolute file offset of the object.
+        address: u64,
+    },
     /// A file that the input refers to lies outside of its folder.
     #[error("{}: refers to {foreign}, outside of its folder; such files are only read when that is asked for", path.display())]
     ForeignFile {

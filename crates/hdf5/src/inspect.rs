@@ -18,7 +18,7 @@ use crate::native::{self, Encoding, ReadLimits};
 use crate::read::{ChunkSummary, check_chunks, check_listed, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
 use serde::{Serialize, Serializer};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// Memory for cached metadata blocks while a file is inspected.
@@ -215,6 +215,8 @@ struct Inspector<'f, 't> {
     chunks: ChunkCounter,
     filters: BTreeMap<u16, FilterUse>,
     groups: Vec<GroupStatistics>,
+    /// Places of `groups` by path: datasets of a group need not follow one another.
+    group_of: HashMap<Vec<u8>, usize>,
     datasets: Vec<DatasetStatistics>,
     faults: Vec<Fault>,
 }
@@ -235,6 +237,7 @@ impl<'f, 't> Inspector<'f, 't> {
             chunks: ChunkCounter::default(),
             filters: BTreeMap::new(),
             groups: Vec::new(),
+            group_of: HashMap::new(),
             datasets: Vec::new(),
             faults: Vec::new(),
         }
@@ -350,24 +353,26 @@ impl<'f, 't> Inspector<'f, 't> {
         self.chunks.add(statistics.chunk_len_bytes(), summary);
     }
 
-    /// Adds a dataset to the sums of its group; datasets of a group follow one another.
+    /// Adds a dataset to the sums of its group.
     fn count_in_group(&mut self, dataset: &DatasetStatistics, is_empty: bool) {
         let parent = parent_path(&dataset.path);
         let rows = dataset.dims.first().copied();
-        match self.groups.last_mut() {
-            Some(group) if group.path == parent => {
-                if group.rows != rows {
-                    group.rows = None;
-                }
+        let place = match self.group_of.get(parent) {
+            Some(&place) => place,
+            None => {
+                self.group_of.insert(parent.to_vec(), self.groups.len());
+                self.groups.push(GroupStatistics { path: parent.to_vec(), rows, ..GroupStatistics::default() });
+                self.groups.len() - 1
             }
-            _ => self.groups.push(GroupStatistics { path: parent.to_vec(), rows, ..GroupStatistics::default() }),
+        };
+        let group = &mut self.groups[place];
+        if group.rows != rows {
+            group.rows = None;
         }
-        if let Some(group) = self.groups.last_mut() {
-            group.datasets += 1;
-            group.empty_datasets += u64::from(is_empty);
-            group.logical_len_bytes = group.logical_len_bytes.saturating_add(dataset.logical_len_bytes);
-            group.stored_len_bytes = group.stored_len_bytes.saturating_add(dataset.stored_len_bytes);
-        }
+        group.datasets += 1;
+        group.empty_datasets += u64::from(is_empty);
+        group.logical_len_bytes = group.logical_len_bytes.saturating_add(dataset.logical_len_bytes);
+        group.stored_len_bytes = group.stored_len_bytes.saturating_add(dataset.stored_len_bytes);
     }
 
     fn finish(mut self) -> Result<Inspection> {

@@ -59,6 +59,20 @@ pub enum MergeError {
         /// Cause.
         source: globset::Error,
     },
+    /// Patterns for what is to be merged that match nothing.
+    #[error(
+        "no object of the inputs matches --include {patterns}; a pattern with a slash counts from the root, one without is a whole name"
+    )]
+    NothingIncluded {
+        /// The patterns.
+        patterns: String,
+    },
+    /// A path that a list of one path per line cannot hold.
+    #[error("{}: a list cannot hold a path with a line break; rename the file", path.display())]
+    Unlistable {
+        /// Path as given.
+        path: PathBuf,
+    },
     /// One file was given twice.
     #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {

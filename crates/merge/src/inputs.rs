@@ -1,6 +1,7 @@
 //! Which files to merge, in which order: paths, folders, globs and lists become one ordered list of inputs.
 //!
-//! Not for reading the files: only names and file metadata are looked at.
+//! Not for reading the files: only names and file metadata are looked at. What is named but is not there, or is no file that
+//! can be read, is in the list all the same: whoever reads the inputs reports all bad ones together.
 //! Invariant: the list names every file once, unless duplicates were asked for.
 
 use crate::error::{MergeError, Result};
@@ -18,7 +19,8 @@ pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputSpec {
-    /// A file; a folder (its HDF5 files, not those of folders inside); or a glob pattern where no such file exists.
+    /// A file; a folder (its HDF5 files, not those of folders inside); or a glob pattern where no such file exists. In a
+    /// pattern `**` stands for any number of folders; hidden files match only what begins with a dot, as in a shell.
     Path(PathBuf),
     /// A text file with one path per line; empty lines and lines that begin with `#` are skipped.
     List(PathBuf),
@@ -53,7 +55,8 @@ pub enum DuplicatePolicy {
 /// Expands `specs` to the list of input files.
 ///
 /// # Errors
-/// A path that does not exist, a glob without a match, a folder without HDF5 files, the same file twice.
+/// A glob without a match, a folder without HDF5 files or that cannot be read, a list that cannot be read, the same file
+/// twice. Files that do not exist are no error here.
 pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut sorted = Vec::new();
     let mut inputs = Vec::new();
@@ -96,6 +99,27 @@ pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The list of these paths, one per line, from which [`parse_list`] reads the same files.
+///
+/// # Errors
+/// [`MergeError::Unlistable`] for a path that a line cannot hold.
+pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut list = Vec::new();
+    for path in paths {
+        let name = path.as_os_str().as_bytes();
+        if name.contains(&b'\n') || name.ends_with(b"\r") {
+            return Err(MergeError::Unlistable { path: path.clone() });
+        }
+        if name.starts_with(b"#") {
+            // Else it would be read as a comment.
+            list.extend_from_slice(b"./");
+        }
+        list.extend_from_slice(name);
+        list.push(b'\n');
+    }
+    Ok(list)
+}
+
 /// Whether two names are one file.
 pub fn same_file(left: &Path, right: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
@@ -112,9 +136,8 @@ fn read_list(path: &Path) -> Result<Vec<PathBuf>> {
 fn expand_path(path: &Path) -> Result<Vec<PathBuf>> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => list_folder(path),
-        Ok(_) => Ok(vec![path.to_path_buf()]),
         Err(_) if is_pattern(path) => expand_pattern(path),
-        Err(source) => Err(MergeError::Input { path: path.to_path_buf(), source }),
+        _ => Ok(vec![path.to_path_buf()]),
     }
 }
 
@@ -123,8 +146,8 @@ fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
         .into_iter()
         .filter(|path| {
             path.extension().and_then(OsStr::to_str).is_some_and(|ending| HDF5_ENDINGS.contains(&ending))
-                && path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b"."))
-                && path.is_file()
+                && !is_hidden(path)
+                && !path.is_dir()
         })
         .collect();
     if files.is_empty() {
@@ -143,12 +166,48 @@ fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte))
 }
 
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."))
+}
+
+/// The paths in `folder`, which is the current one where it is empty; none where it is no folder.
+fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
+    let looked_at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if !looked_at.is_dir() {
+        return Ok(Vec::new());
+    }
+    let paths = read_folder(looked_at)?;
+    Ok(paths.iter().filter_map(|path| path.file_name()).map(|name| folder.join(name)).collect())
+}
+
+/// `folder` and the folders in it at any depth, but for hidden ones. Links are not followed: they may lead back.
+fn with_folders_inside(folder: PathBuf) -> Result<Vec<PathBuf>> {
+    let mut found = vec![folder];
+    let mut next = 0;
+    while let Some(folder) = found.get(next) {
+        next += 1;
+        let is_folder = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        let mut folders = inside(folder)?;
+        folders.retain(|path| !is_hidden(path) && is_folder(path));
+        found.append(&mut folders);
+    }
+    Ok(found)
+}
+
 /// Walks the folders that a pattern names, component by component.
 fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
-    for component in pattern.components() {
+    let mut components = pattern.components().peekable();
+    while let Some(component) = components.next() {
         let name = Path::new(component.as_os_str());
-        if !is_pattern(name) {
+        if name.as_os_str() == "**" {
+            let folders = found.into_iter().map(with_folders_inside).collect::<Result<Vec<_>>>()?;
+            found = folders.into_iter().flatten().collect();
+            // At the end it stands for the files as well.
+            if components.peek().is_some() {
+                continue;
+            }
+        } else if !is_pattern(name) {
             found.iter_mut().for_each(|path| path.push(name));
             continue;
         }
@@ -157,16 +216,16 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
         let matcher = glob.map_err(|source| MergeError::Pattern { pattern: text, source })?.compile_matcher();
         let mut next = Vec::new();
         for folder in found {
-            let looked_at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder.as_path() };
-            if looked_at.is_dir() {
-                let names = read_folder(looked_at)?;
-                let names = names.iter().filter_map(|path| path.file_name());
-                next.extend(names.filter(|name| matcher.is_match(name)).map(|name| folder.join(name)));
-            }
+            let mut paths = inside(&folder)?;
+            paths.retain(|path| is_hidden(name) || !is_hidden(path));
+            next.extend(paths.into_iter().filter(|path| path.file_name().is_some_and(|name| matcher.is_match(name))));
         }
         found = next;
     }
-    found.retain(|path| path.is_file());
+    // A pattern with `**` twice leads to a file in more than one way.
+    found.sort();
+    found.dedup();
+    found.retain(|path| !path.is_dir());
     if found.is_empty() {
         return Err(MergeError::NoInputs { hint: format!("pattern {} matches no file", pattern.display()) });
     }
@@ -245,6 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_read_as_it_was_written() {
+        let paths = ["a.h5", "#b.h5", " c .h5", "@d.h5", "e\r.h5"].map(PathBuf::from);
+        let read = parse_list(&format_list(&paths).unwrap(), false);
+        let same = ["a.h5", "./#b.h5", " c .h5", "@d.h5", "e\r.h5"].map(PathBuf::from);
+        assert_eq!(read, same);
+        for path in ["a\n.h5", "a.h5\r"].map(PathBuf::from) {
+            assert!(matches!(format_list(&[path]), Err(MergeError::Unlistable { .. })));
+        }
+    }
+
+    #[test]
     fn a_file_given_twice_is_refused_under_any_name() {
         let folder = folder_with(&["a.h5"]);
         std::os::unix::fs::symlink(folder.path().join("a.h5"), folder.path().join("b.h5")).unwrap();
@@ -260,8 +330,52 @@ mod tests {
     #[test]
     fn what_names_nothing_is_an_error() {
         let folder = folder_with(&[]);
-        for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("none.h5")] {
+        for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("**/*.h5")] {
             assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, DuplicatePolicy::Refuse).is_err());
         }
+    }
+
+    /// What `pattern` names in `folder`, from there.
+    fn matches(folder: &tempfile::TempDir, pattern: &str) -> Vec<String> {
+        let spec = InputSpec::Path(folder.path().join(pattern));
+        let found = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Keep).unwrap_or_default();
+        found.iter().map(|path| path.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn two_stars_cross_folders() {
+        let folder = folder_with(&["top.h5", "notes.txt"]);
+        for inner in ["a/b", "c", ".git"] {
+            std::fs::create_dir_all(folder.path().join(inner)).unwrap();
+        }
+        for file in ["a/1.h5", "a/b/2.h5", "c/3.h5", ".git/4.h5"] {
+            std::fs::write(folder.path().join(file), file).unwrap();
+        }
+        std::os::unix::fs::symlink("..", folder.path().join("a/up")).unwrap();
+        assert_eq!(matches(&folder, "**/*.h5"), ["a/1.h5", "a/b/2.h5", "c/3.h5", "top.h5"]);
+        assert_eq!(matches(&folder, "a/**/*.h5"), ["a/1.h5", "a/b/2.h5"]);
+        assert_eq!(matches(&folder, "**/b/**/**/*.h5"), ["a/b/2.h5"]);
+        assert_eq!(matches(&folder, "a/**"), ["a/1.h5", "a/b/2.h5"]);
+        assert_eq!(matches(&folder, "*/*.h5"), ["a/1.h5", "c/3.h5"]);
+    }
+
+    #[test]
+    fn hidden_files_are_asked_for_by_their_dot() {
+        let folder = folder_with(&["a.h5", ".x.h5"]);
+        assert_eq!(matches(&folder, "*.h5"), ["a.h5"]);
+        assert_eq!(matches(&folder, "?x.h5"), Vec::<String>::new());
+        assert_eq!(matches(&folder, ".*.h5"), [".x.h5"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_to_whoever_reads() {
+        let folder = folder_with(&["a.h5"]);
+        std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.h5")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe.h5"), 0o600.into()).unwrap();
+        std::fs::create_dir(folder.path().join("folder.h5")).unwrap();
+        for pattern in ["", "*", "*.h5", "**/*.h5"] {
+            assert_eq!(matches(&folder, pattern), ["a.h5", "dangling.h5", "pipe.h5"], "{pattern}");
+        }
+        assert_eq!(matches(&folder, "none.h5"), ["none.h5"]);
     }
 }

@@ -56,6 +56,6 @@ pub use links::{Link, LinkPaths};
 pub use options::{Compress, MergeOptions, Watch};
 pub use plan::{MergePlan, plan, plan_among};
 pub use prediction::{Prediction, predict};
-pub use publish::check_output;
+pub use publish::{check_output, published_path};
 pub use selection::Selection;
 pub use verify::{Mismatch, VerifyReport, verify};

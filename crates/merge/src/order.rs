@@ -177,6 +177,9 @@ fn of_file(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> FirstValu
 fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> std::result::Result<Key, NoKey> {
     let refused = |reason| NoKey::Missing { dataset: display_path(name), reason };
     let dataset = find(tree, name).ok_or_else(|| refused("does not exist"))?;
+    if let TypeClass::VariableString { .. } = &*dataset.datatype.class {
+        return Err(refused("is a string of variable length; numbers and strings of fixed length can be sorted by"));
+    }
     let first =
         first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
     let value = first.ok_or_else(|| NoKey::Empty { dataset: display_path(name) })?;

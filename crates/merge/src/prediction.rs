@@ -92,7 +92,9 @@ pub fn predict(plan: &MergePlan, sample_len_bytes: u64) -> Result<Prediction> {
     }
     // Time goes with stored bytes: the uncompressed ones of maps that are nearly all zeros cost next to nothing.
     let per_stored_byte_s = if stood_for > 0.0 { elapsed_s / stood_for } else { 0.0 };
-    let input_stored: f64 = plan.schema.columns.iter().map(|column| column.stored_len_bytes() as f64).sum();
+    // Not `sum`, which gives -0 where there is no column.
+    let of_inputs = plan.schema.columns.iter().map(|column| column.stored_len_bytes() as f64);
+    let input_stored = of_inputs.fold(0.0, |sum, stored| sum + stored);
     let largest_tile = plan.tiles.arrays.iter().map(|array| array.tile_len_bytes()).max().unwrap_or(0);
     let batches = raddle_core::engine::DEFAULT_BATCH_LEN_BYTES.max(largest_tile).saturating_mul(2);
     let memory = (largest_tile + batches + work.worker_len_bytes()).saturating_mul(plan.options.jobs as u64);

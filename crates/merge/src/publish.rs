@@ -123,6 +123,15 @@ pub fn journal_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-journal")
 }
 
+/// The path under which `output` is published: where it leads, if it is a link to a file. A rename would replace the link
+/// and leave the file as it was.
+pub fn published_path(output: &Path) -> PathBuf {
+    match std::fs::symlink_metadata(output) {
+        Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(output).unwrap_or_else(|_| output.to_path_buf()),
+        _ => output.to_path_buf(),
+    }
+}
+
 /// Refuses an output that cannot be written: it is an input, a folder or a special file, or exists and must not be
 /// replaced, or its folder is missing or cannot be written to. Nothing is opened or changed, so that a run may ask before
 /// it reads its inputs.
@@ -221,6 +230,17 @@ mod tests {
         std::fs::write(publication.temporary(), b"new").unwrap();
         publication.publish().unwrap();
         assert_eq!(std::fs::read(&output).unwrap(), b"new");
+    }
+
+    #[test]
+    fn an_output_is_published_where_its_link_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target.h5"), folder.path().join("link.h5"));
+        std::os::unix::fs::symlink("target.h5", &link).unwrap();
+        assert_eq!(published_path(&link), link, "one that leads nowhere is refused under its own name");
+        std::fs::write(&target, b"old").unwrap();
+        assert_eq!(published_path(&link), std::fs::canonicalize(&target).unwrap());
+        assert_eq!(published_path(&target), target);
     }
 
     #[test]

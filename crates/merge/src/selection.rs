@@ -1,26 +1,40 @@
 //! Which objects of the inputs take part: `--include`, `--exclude`, and which datasets are carried once: `--keep`.
 //!
 //! A selection prunes an input's tree before anything else looks at it, so that what is left out is neither scanned nor
-//! found by references. Invariant: a pruned tree still has every object that it had; those left out have no link.
+//! found by references. Which patterns had an effect is remembered, so that a misspelt one is told.
+//! Invariant: a pruned tree still has every object that it had; those left out have no link.
 
 use crate::error::{MergeError, Result};
+use crate::options::Watch;
 use crate::schema::child_path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::{Event, Severity};
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Patterns for paths of objects. A pattern with a slash counts from the root, one without matches a name at any depth;
 /// `*` stays inside a name, `**` crosses groups. A group that matches stands for all that is in it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Objects that take part, with the groups that lead to them; everything where `None`.
-    include: Option<GlobSet>,
+    include: Option<Patterns>,
     /// Objects that do not.
-    exclude: GlobSet,
+    exclude: Patterns,
     /// Datasets that are carried once and must be equal in all inputs.
-    keep: GlobSet,
+    keep: Patterns,
+}
+
+/// Patterns and which of them matched a path, in this selection or a copy of it.
+#[derive(Debug, Clone, Default)]
+struct Patterns {
+    set: GlobSet,
+    given: Vec<String>,
+    matched: Arc<[AtomicBool]>,
 }
 
 impl Selection {
@@ -30,20 +44,44 @@ impl Selection {
     /// [`MergeError::Pattern`] for what is no pattern.
     pub fn new(include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
         Ok(Self {
-            include: if include.is_empty() { None } else { Some(set(include)?) },
-            exclude: set(exclude)?,
-            keep: set(keep)?,
+            include: if include.is_empty() { None } else { Some(Patterns::new(include)?) },
+            exclude: Patterns::new(exclude)?,
+            keep: Patterns::new(keep)?,
         })
+    }
+
+    /// Collective. Warns of patterns that matched nothing in the inputs that the `ranks` scanned with this selection.
+    ///
+    /// # Errors
+    /// [`MergeError::NothingIncluded`] where no object is included: nothing would be merged.
+    pub fn check_matched(&self, ranks: &dyn Communicator, watch: &Watch<'_>) -> Result<()> {
+        let all = [
+            ("--include", self.include.as_ref(), "takes nothing"),
+            ("--exclude", Some(&self.exclude), "leaves nothing out"),
+            ("--keep", Some(&self.keep), "keeps no dataset"),
+        ];
+        for (option, patterns, effect) in all {
+            let Some(patterns) = patterns.filter(|patterns| !patterns.given.is_empty()) else { continue };
+            let unmatched = patterns.unmatched(ranks)?;
+            if option == "--include" && unmatched.len() == patterns.given.len() {
+                return Err(MergeError::NothingIncluded { patterns: unmatched.join(", ") });
+            }
+            for pattern in unmatched.iter().filter(|_| ranks.rank() == 0) {
+                let text = format!("{option} {pattern}: {effect}; is it a path of the inputs?");
+                watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+            }
+        }
+        Ok(())
     }
 
     /// Whether the dataset at `path` is carried once.
     pub fn keeps(&self, path: &[u8]) -> bool {
-        matches(&self.keep, path)
+        self.keep.matches(path)
     }
 
     /// Takes the links to objects that do not take part out of `tree`.
     pub fn prune(&self, tree: &mut FileTree) {
-        if self.include.is_none() && self.exclude.is_empty() {
+        if self.include.is_none() && self.exclude.given.is_empty() {
             return;
         }
         let all = std::mem::take(&mut tree.objects);
@@ -61,6 +99,32 @@ impl Selection {
     }
 }
 
+impl Patterns {
+    fn new(given: &[String]) -> Result<Self> {
+        let matched = given.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { set: set(given)?, given: given.to_vec(), matched })
+    }
+
+    /// Whether any of them matches `path`; those that do are remembered.
+    fn matches(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let is_match = self.set.is_match(path);
+        if is_match && self.matched.iter().any(|matched| !matched.load(Ordering::Relaxed)) {
+            self.set.matches(path).into_iter().for_each(|at| self.matched[at].store(true, Ordering::Relaxed));
+        }
+        is_match
+    }
+
+    /// Collective. Those that matched on no rank.
+    fn unmatched(&self, ranks: &dyn Communicator) -> Result<Vec<String>> {
+        let own: Vec<u8> = self.matched.iter().map(|matched| u8::from(matched.load(Ordering::Relaxed))).collect();
+        let all = ranks.all_gather_bytes(&own)?;
+        let is_matched = |at: usize| all.iter().any(|of_rank| of_rank.get(at) == Some(&1));
+        let unmatched = self.given.iter().enumerate().filter(|(at, _)| !is_matched(*at));
+        Ok(unmatched.map(|(_, pattern)| pattern.clone()).collect())
+    }
+}
+
 fn set(patterns: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
@@ -73,10 +137,6 @@ fn set(patterns: &[String]) -> Result<GlobSet> {
         set.add(glob.map_err(|source| MergeError::Pattern { pattern: pattern.clone(), source })?);
     }
     set.build().map_err(|source| MergeError::Pattern { pattern: patterns.join(", "), source })
-}
-
-fn matches(set: &GlobSet, path: &[u8]) -> bool {
-    set.is_match(Path::new(OsStr::from_bytes(path)))
 }
 
 /// A walk in link order that decides about every link under the first path that leads to its object, as the scan does.
@@ -102,11 +162,12 @@ impl Pruning<'_> {
         let mut links = Vec::new();
         for link in &group.links {
             let path = child_path(path, &link.name);
-            if matches(&self.selection.exclude, &path) {
+            if self.selection.exclude.matches(&path) {
                 continue;
             }
+            // Asked also inside of what is included: a pattern that says the same twice is no mistake.
             let is_included =
-                is_inside || self.selection.include.as_ref().is_some_and(|include| matches(include, &path));
+                self.selection.include.as_ref().is_some_and(|include| include.matches(&path)) || is_inside;
             let takes_part = match link.target {
                 LinkTarget::Hard(target) if self.is_undecided(target) => self.visit(target, &path, is_included),
                 _ => is_included,
@@ -129,7 +190,23 @@ impl Pruning<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::communicator::SingleProcess;
+    use raddle_core::progress::Observer;
     use raddle_hdf5::model::{CreationOrder, Group};
+    use std::sync::Mutex;
+
+    /// Keeps the texts of messages.
+    #[derive(Debug, Default)]
+    struct Recorder(Mutex<Vec<String>>);
+
+    impl Observer for Recorder {
+        fn event(&self, event: &Event) {
+            if let Event::Message { text, .. } = event {
+                self.0.lock().unwrap().push(text.clone());
+            }
+        }
+    }
 
     /// A tree of groups by their links; an object without links stands for a dataset.
     fn tree(objects: &[&[(&str, ObjectIndex)]]) -> FileTree {
@@ -209,6 +286,25 @@ mod tests {
         assert_eq!(paths(&["/b/*"], &[], linked()), ["/b", "/b/y"]);
         assert_eq!(paths(&[], &["x"], linked()), ["/a", "/b", "/b/y", "/c", "/c/me=", "/d="]);
         assert_eq!(paths(&["/d"], &[], linked()), ["/d", "/d/me="]);
+    }
+
+    #[test]
+    fn patterns_without_effect_are_told() {
+        let told = |include: &[&str], exclude: &[&str]| {
+            let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+            let selection = Selection::new(&strings(include), &strings(exclude), &[]).unwrap();
+            selection.clone().prune(&mut small());
+            let recorder = Recorder::default();
+            let outcome =
+                selection.check_matched(&SingleProcess, &Watch { observer: &recorder, cancel: &CancelToken::new() });
+            outcome.map(|()| recorder.0.into_inner().unwrap())
+        };
+        assert_eq!(told(&["a", "/a/x"], &["y"]).unwrap(), Vec::<String>::new());
+        let typo = "--include typo: takes nothing; is it a path of the inputs?";
+        assert_eq!(told(&["a", "typo"], &[]).unwrap(), [typo]);
+        let typo = "--exclude /a/typo: leaves nothing out; is it a path of the inputs?";
+        assert_eq!(told(&[], &["/a/typo"]).unwrap(), [typo]);
+        assert!(matches!(told(&["typo", "other"], &[]), Err(MergeError::NothingIncluded { .. })));
     }
 
     #[test]

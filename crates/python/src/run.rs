@@ -15,6 +15,7 @@ use raddle_cli::preview::{self, Accompanied, MergePreview};
 use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
 use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::{Event, Observer, Severity};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
@@ -46,6 +47,7 @@ pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
+        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
         Ok(json(&Summary::of(&plan, Some(predicted))))
     })
@@ -59,13 +61,15 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
     watched(py, progress, |watch| {
         arguments.check_alone()?;
         let inputs = arguments.inputs.expand(&mut std::io::empty())?;
-        let options = arguments.options()?;
+        let mut options = arguments.options()?;
         raddle_merge::check_output(&options.output, &inputs, options.force)
             .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        options.output = raddle_merge::published_path(&options.output);
         preview::check(&arguments.preview, &options, arguments.part.is_some())?;
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
+        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         if let Some(part) = arguments.part {
             return merge_part(plan, part, watch).map_err(failed).map(|done| json(&done));
         }
@@ -91,6 +95,7 @@ pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
         let failed = |error| arguments.failure(&error, &inputs);
         let held = raddle_merge::append::hold(&arguments.file).map_err(failed)?;
         let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;
+        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         raddle_merge::append::append(&plan, &held, watch).map_err(failed).map(|done| json(&done))
     })
 }

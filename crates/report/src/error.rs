@@ -25,6 +25,14 @@ pub enum ReportError {
         /// The cause, with line and column.
         source: serde_json::Error,
     },
+    /// It is the report of a command that has no stages to draw.
+    #[error("{}: is a report of raddle {command}, of which there is nothing to draw", path.display())]
+    OtherCommand {
+        /// The file.
+        path: PathBuf,
+        /// The command.
+        command: String,
+    },
     /// It is JSON without any stage of a run.
     #[error("{}: no report of a run: it tells of no stages", path.display())]
     NoStages {

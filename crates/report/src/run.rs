@@ -59,6 +59,24 @@ pub struct Run {
     pub steps: Vec<Run>,
 }
 
+/// Commands whose reports are those of runs; reports of `bench` and `tune` are [`Measurement`](crate::measured::Measurement)s.
+pub const DRAWN: [&str; 6] = ["merge", "rechunk", "append", "keys add", "keys spill-index", "idx write"];
+
+/// The command of raddle that wrote a report, if it tells.
+fn command_of(text: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Origin {
+        invocation: Vec<String>,
+    }
+    let Origin { invocation } = serde_json::from_slice(text).ok()?;
+    let mut words = invocation.into_iter().skip(1).take_while(|word| !word.starts_with('-'));
+    let command = words.next()?;
+    match command.as_str() {
+        "keys" | "idx" | "events" => Some(format!("{command} {}", words.next()?)),
+        _ => Some(command),
+    }
+}
+
 /// The default in place of `null`.
 fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
     from: D,
@@ -218,13 +236,17 @@ impl Run {
     /// # Errors
     /// If it is none.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
-        let mut run: Self =
-            serde_json::from_slice(text).map_err(|source| ReportError::Json { path: path.to_path_buf(), source })?;
+        let refused = |else_error: ReportError| match command_of(text) {
+            Some(command) => ReportError::OtherCommand { path: path.to_path_buf(), command },
+            None => else_error,
+        };
+        let mut run: Self = serde_json::from_slice(text)
+            .map_err(|source| refused(ReportError::Json { path: path.to_path_buf(), source }))?;
         for step in std::mem::take(&mut run.steps) {
             run.add_step(step);
         }
         if run.all_stages().next().is_none() {
-            return Err(ReportError::NoStages { path: path.to_path_buf() });
+            return Err(refused(ReportError::NoStages { path: path.to_path_buf() }));
         }
         Ok(run)
     }
@@ -273,6 +295,8 @@ mod tests {
         let refused = |text: &str| Run::parse(Path::new("run.json"), text.as_bytes()).unwrap_err().to_string();
         assert!(refused("[").starts_with("run.json: no report of a run: EOF"));
         assert_eq!(refused("{}"), "run.json: no report of a run: it tells of no stages");
+        let other = r#"{"invocation": ["raddle", "keys", "sort", "a.h5"], "inputs": ["a.h5"]}"#;
+        assert_eq!(refused(other), "run.json: is a report of raddle keys sort, of which there is nothing to draw");
         let run = r#"{"stages": [{"stage": "scan", "wall_s": 1}], "something": "newer"}"#;
         assert_eq!(Run::parse(Path::new("run.json"), run.as_bytes()).unwrap().all_stages().count(), 1);
         let step = r#"{"elapsed_s": 2, "phases": "three", "stages": [{"stage": "restructure", "wall_s": 1}],

@@ -31,7 +31,7 @@ pub enum TuneError {
         source: std::io::Error,
     },
     /// A profile or workload that is no TOML of this form.
-    #[error("{}: not a {what} of this version: {source}", path.display())]
+    #[error("{}: not a {what} of this version: {}", path.display(), in_a_line(source))]
     Form {
         /// File.
         path: PathBuf,
@@ -157,7 +157,7 @@ pub enum WorkloadFault {
     #[error("nothing is compared: give knobs or variants")]
     NothingCompared,
     /// The kernel cannot be understood.
-    #[error("its kernel: {0}")]
+    #[error("its kernel: {}", in_a_line(.0))]
     Kernel(Box<toml::de::Error>),
     /// A number of the kernel is 0, or so large that nothing can be that long.
     #[error("its kernel: {0} is 0 or too large")]
@@ -215,4 +215,12 @@ pub enum Obstacle {
     /// Does not fit the datasets of the kernel.
     #[error("it does not fit the datasets {0:?}")]
     Dims(Vec<u64>),
+}
+
+/// An error of TOML without the picture of the place: `TOML parse error at line 2, column 1: unknown field ...`.
+fn in_a_line(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let place = text.lines().next().filter(|line| line.contains(" at line "));
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    place.map_or_else(|| message.clone(), |place| format!("{place}: {message}"))
 }

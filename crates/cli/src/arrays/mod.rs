@@ -45,6 +45,19 @@ enum Values {
     Hdf5(Box<hdf5::Hdf5Values>),
 }
 
+/// The file of `text` and the path below `/` of the dataset that it may name.
+fn split(text: &str) -> (&Path, Option<&str>) {
+    match text.rsplit_once(":/") {
+        Some((path, dataset)) if !Path::new(text).exists() => (Path::new(path), Some(dataset)),
+        _ => (Path::new(text), None),
+    }
+}
+
+/// The file in which the array is that `text` names.
+pub fn file_of(text: &str) -> &Path {
+    split(text).0
+}
+
 impl ArraySource {
     /// Opens `FILE`, `FILE:/dataset` of an HDF5 file, `FILE.npy`, or a raw file if `raw` tells its form.
     ///
@@ -57,11 +70,8 @@ impl ArraySource {
         if text.ends_with(".npy") {
             return flat::open_npy(Path::new(text));
         }
-        let (path, dataset) = match text.rsplit_once(":/") {
-            Some((path, dataset)) if !Path::new(text).exists() => (path, Some(format!("/{dataset}"))),
-            _ => (text, None),
-        };
-        hdf5::open(Path::new(path), dataset.as_deref(), reader)
+        let (path, dataset) = split(text);
+        hdf5::open(path, dataset.map(|dataset| format!("/{dataset}")).as_deref(), reader)
     }
 
     /// File and dataset, as the user names them.

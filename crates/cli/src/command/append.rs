@@ -8,6 +8,7 @@ use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::{escape, quantity, report};
 use crate::watching::Watching;
+use raddle_core::communicator::SingleProcess;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Settled;
 use raddle_merge::append::{Held, append, hold, plan};
@@ -151,7 +152,7 @@ enum Attributes {
 pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     let options = arguments.options()?;
-    let watching = Watching::start(&arguments.running, "append")?;
+    let watching = Watching::start(&arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
     watching.conclude(|watch| {
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error: MergeError| arguments.failure(&error, &inputs);
@@ -169,6 +170,7 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
             }
             outcome => outcome.map_err(failed)?,
         };
+        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         tell_bridged(&plan, &watching);
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         execute(arguments, &plan, &held, watch).map_err(|error| match error {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::options::measuring::MeasuringArgs;
 use crate::options::running::TellingArgs;
 use crate::render::{self, measurement};
+use crate::text_file::NO_FILES;
 use crate::watching::Watching;
 use raddle_tune::workload::{Scale, Workload, preset_names};
 
@@ -52,11 +53,15 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let workload = arguments.measuring.workload(&arguments.workload)?;
-    let watching = Watching::start_telling(&arguments.telling, "bench")?;
+    let watching = Watching::start_telling(&arguments.telling, "bench", NO_FILES)?;
     watching.conclude(|watch| {
         let done = arguments.measuring.measure(&workload, None, &watching, watch)?;
         arguments.telling.write_report(&done)?;
-        print(&if arguments.json { render::json(&done) } else { measurement::text(&done) })?;
+        print(&if arguments.json {
+            render::json(&done)
+        } else {
+            measurement::text(&done, arguments.measuring.most_blocks())
+        })?;
         Ok(Exit::Done)
     })
 }

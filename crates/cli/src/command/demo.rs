@@ -11,6 +11,7 @@ use crate::options::running::RunningArgs;
 use crate::render::plan::{Detail, Summary};
 use crate::render::quantity;
 use crate::render::table::{Align, Columns};
+use crate::text_file::NO_FILES;
 use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage};
 use raddle_merge::execute::MergeReport;
@@ -66,7 +67,7 @@ fn parse_workload(name: &str) -> Result<Workload, String> {
 
 /// Makes the files and shows what raddle does with them.
 pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start(&arguments.running, "demo")?;
+    let watching = Watching::start(&arguments.running, "demo", NO_FILES)?;
     watching.conclude(|watch| {
         // Held until the end: dropping it removes the files.
         let temporary;

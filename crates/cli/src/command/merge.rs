@@ -20,13 +20,15 @@ use crate::render::plan::{Detail, Summary, prediction};
 use crate::render::{differences, keys, preview as preview_text, quantity, report};
 use crate::team::Team;
 use crate::watching::Watching;
+use raddle_codec::KnownFilter;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
-use raddle_merge::options::MergeOptions;
+use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
-use raddle_merge::plan::MergePlan;
+use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::prediction::{Prediction, QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
-use raddle_merge::{Companion, Io, Through, check_output};
+use raddle_merge::{Companion, Io, Through, check_output, published_path};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Options of `raddle merge`.
@@ -204,32 +206,36 @@ pub(super) fn merge(
             Io::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
         }
     };
-    let watching = Watching::start_among(team, running, command)?;
+    let watching = Watching::start_among(team, running, command, inputs.iter().chain([&options.output]))?;
     watching.conclude(|watch| {
-        if !how.dry_run {
-            // Before the scan, which may take minutes, and again when writing starts.
-            let check = || {
-                check_output(&options.output, &inputs, options.force)
-                    .map_err(|error| Failure::of_merge(&error, &inputs))?;
-                preview::check(how.preview, options, how.part.is_some())
-            };
-            team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
-        }
+        // Before the scan, which may take minutes, and again when writing starts.
+        let check = || {
+            check_output(&options.output, &inputs, options.force).map_err(|error| Failure::of_merge(&error, &inputs))
+        };
+        team.agree("look at the output", if team.leads() { check() } else { Ok(()) })?;
+        let options = &MergeOptions { output: published_path(&options.output), ..options.clone() };
+        let check = || preview::check(how.preview, options, how.part.is_some());
+        team.agree("look at the preview", if team.leads() { check() } else { Ok(()) })?;
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
+        options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let mut preview = team.agree("plan the preview", MergePreview::of(how.preview, &plan))?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if how.dry_run {
             if team.leads() {
+                tell_recoded(&plan, &watching);
                 let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
-                print(&(Summary::of(&plan, Some(predicted)).text(Detail::Groups) + &preview))?;
+                let summary = Summary::of(&plan, Some(predicted));
+                running.write_report(&summary)?;
+                print(&(summary.text(Detail::Groups) + &preview))?;
             }
             return Ok(exit);
         }
         let tell = || {
             tell_bridged(&plan, &watching);
+            tell_recoded(&plan, &watching);
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
             preview.iter().flat_map(MergePreview::warnings).for_each(|warning| watching.warn(&warning));
             let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
@@ -265,6 +271,30 @@ pub(super) fn merge(
         }
         Ok(exit)
     })
+}
+
+/// Warns of datasets that were to keep filters that raddle does not write, and whose chunks are not moved as stored: they do
+/// not meet the rows of the inputs, or others were asked for.
+pub(super) fn tell_recoded(plan: &MergePlan, watching: &Watching) {
+    if plan.options.compress != Compress::Keep {
+        return;
+    }
+    let mut lost = BTreeMap::new();
+    for (planned, column) in plan.columns.iter().zip(&plan.schema.columns) {
+        if let Route::Encoded { .. } = planned.route {
+            let is_kept = |id: u16| planned.filters.iter().any(|filter| filter.id == id);
+            for filter in column.model().filters.iter().filter(|filter| !is_kept(filter.id)) {
+                *lost.entry(filter.id).or_insert(0_u64) += 1;
+            }
+        }
+    }
+    for (id, datasets) in lost {
+        let name = KnownFilter::from_id(id).map_or_else(|| format!("filter {id}"), |filter| filter.name().to_owned());
+        let count = quantity::counted(datasets, "dataset");
+        watching.warn(&format!(
+            "{count} cannot keep {name}, which raddle does not write: chunks that cannot be moved as stored are deflated"
+        ));
+    }
 }
 
 /// Says which inputs are left out and which differences the join bridges.

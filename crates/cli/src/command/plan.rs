@@ -1,5 +1,6 @@
 //! `raddle plan`: what a merge would do, from metadata alone.
 
+use super::merge::tell_recoded;
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -85,17 +86,18 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
         return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
     }
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, &arguments.running, "plan")?;
+    let watching = Watching::start_among(team, &arguments.running, "plan", &inputs)?;
     watching.conclude(|watch| {
         let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
-        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks())
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks()).map_err(failed)?;
+        options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if !team.leads() {
             return Ok(exit);
         }
-        let predicted =
-            predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(|error| Failure::of_merge(&error, &inputs))?;
+        tell_recoded(&plan, &watching);
+        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
         match arguments.json {

@@ -12,7 +12,7 @@ use raddle_hdf5::source::InputFile;
 use raddle_report::ReportError;
 use raddle_report::measured::{Measurement, is_measurement};
 use raddle_report::page::{Shown, ShownRun, Subject, page};
-use raddle_report::run::{File, Run};
+use raddle_report::run::{DRAWN, File, Run};
 use raddle_report::svg::{Figure, WIDTH};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,8 @@ Examples:
   raddle report fast.json small.json -o compared.html
   raddle report run.json --svg figures/
   raddle tune --report tuned.json && raddle report tuned.json
+
+It takes reports of merge, rechunk, append, keys add, idx write, bench and tune.
 
 Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of
 other runs, it shows the time of every stage and rank, what was foretold beside what happened, the
@@ -154,5 +156,5 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
 
 fn of_report(error: &ReportError) -> Failure {
     Failure::new(Exit::InputRefused, &error.to_string())
-        .hint("name files that --report of merge, append and others wrote")
+        .hint(&format!("name files that --report of {}, bench or tune wrote", DRAWN.join(", ")))
 }

@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, 
         Some(_) => Vec::new(),
         None => inputs.expand(&mut std::io::stdin().lock())?,
     };
-    let watching = Watching::start(running, "plan")?;
+    let watching = Watching::start(running, "plan", &files)?;
     watching.conclude(|watch| {
         let files = sorting.sort(files, options, watch)?;
         let of_codec = |error| {

@@ -119,7 +119,7 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         memory_bytes: arguments.max_memory.map(|size| size.0),
         readable_by: Some(arguments.readable_by),
     };
-    let watching = Watching::start_telling(&arguments.telling, "tune")?;
+    let watching = Watching::start_telling(&arguments.telling, "tune", [&path])?;
     watching.conclude(|watch| {
         let done = arguments.measuring.measure(&workload, Some(&limits), &watching, watch)?;
         arguments.telling.write_report(&done)?;
@@ -130,7 +130,8 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         print(&if arguments.json {
             render::json(&done)
         } else {
-            measurement::text(&done) + &measurement::profile(&done, profile.as_ref(), &path)
+            measurement::text(&done, arguments.measuring.most_blocks())
+                + &measurement::profile(&done, profile.as_ref(), &path)
         })?;
         Ok(Exit::Done)
     })

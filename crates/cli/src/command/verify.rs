@@ -10,6 +10,7 @@ use crate::options::{
 };
 use crate::render::report;
 use crate::watching::Watching;
+use raddle_core::communicator::SingleProcess;
 use raddle_merge::error::MergeError;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::verify::VerifyReport;
@@ -82,11 +83,15 @@ impl VerifyArgs {
                 .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
         };
         let inputs = self.sorting.sort(inputs, &options, watch)?;
-        raddle_merge::verify::verify(&self.output, &inputs, &options, watch).map_err(|error| match &error {
-            // The file to verify is an input here, though none of those that it is compared with.
-            MergeError::Hdf5(source) => Failure::of_input(source),
-            error => Failure::of_merge(error, &inputs),
-        })
+        let verified =
+            raddle_merge::verify::verify(&self.output, &inputs, &options, watch).map_err(|error| match &error {
+                // The file to verify is an input here, though none of those that it is compared with.
+                MergeError::Hdf5(source) => Failure::of_input(source),
+                error => Failure::of_merge(error, &inputs),
+            })?;
+        let matched = options.selection.check_matched(&SingleProcess, watch);
+        matched.map_err(|error| Failure::of_merge(&error, &inputs))?;
+        Ok(verified)
     }
 }
 
@@ -94,7 +99,7 @@ impl VerifyArgs {
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs(&mut std::io::stdin().lock())?;
     let has_inputs = inputs.is_some();
-    let watching = Watching::start(&arguments.running, "verify")?;
+    let watching = Watching::start(&arguments.running, "verify", inputs.iter().flatten().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let verified = arguments.verify(inputs, watch)?;
         arguments.running.write_report(&verified)?;

@@ -196,13 +196,18 @@ impl MeasuringArgs {
         measure(workload, limits, &conditions, &bench, &mut tell).map_err(failed)
     }
 
+    /// Most times that a setting is measured.
+    pub fn most_blocks(&self) -> usize {
+        self.blocks.get()
+    }
+
     fn conditions(&self) -> Conditions {
         let time = match (self.time, self.scale) {
             (Some(time), _) => Some(Duration::from_secs(time)),
             (None, Scale::Full) => None,
             (None, _) => Some(DEFAULT_TIME),
         };
-        let most_blocks = self.blocks.get();
+        let most_blocks = self.most_blocks();
         Conditions {
             library: None,
             seed: self.seed,

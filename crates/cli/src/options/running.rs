@@ -4,10 +4,11 @@ use super::reader::ReaderArgs;
 use super::size::Size;
 use crate::failure::Failure;
 use crate::team::Team;
+use crate::text_file::{self, Text};
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of every command that does work.
 #[derive(Debug, Clone, clap::Args)]
@@ -83,6 +84,22 @@ impl RunningArgs {
 }
 
 impl TellingArgs {
+    /// Refuses a log or report that would replace one of the `files` that the command reads or writes, or any other file
+    /// that is none.
+    ///
+    /// # Errors
+    /// A failure that says why.
+    pub fn check(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Failure> {
+        let mut files: Vec<PathBuf> = files.into_iter().map(|file| file.as_ref().to_path_buf()).collect();
+        for (option, path) in [("--log-json", &self.log_json), ("--report", &self.report)] {
+            if let Some(path) = path {
+                text_file::check(path, option, Text::Json, &files)?;
+                files.push(path.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Writes `report` to the file that `--report` names, if it does.
     ///
     /// # Errors

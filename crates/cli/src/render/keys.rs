@@ -26,6 +26,9 @@ pub fn warnings(made: &Made) -> Vec<String> {
         let count = quantity::count(made.without.len() as u64);
         warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
     }
+    for pattern in &made.unmatched_skips {
+        warnings.push(format!("--key-skip {pattern}: skips no group; patterns are of whole paths, as '/rec.*'"));
+    }
     for fault in &made.descending {
         warnings.push(format!(
             "{}: row {} belongs to {}, so it got no counts and offsets",

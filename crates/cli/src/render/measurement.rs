@@ -25,8 +25,8 @@ pub fn workloads(all: &[Workload]) -> String {
     text
 }
 
-/// Where it was measured, and a table for each experiment.
-pub fn text(done: &Measurement) -> String {
+/// Where it was measured, and a table for each experiment; no setting was measured more often than `most_blocks` times.
+pub fn text(done: &Measurement, most_blocks: usize) -> String {
     let size = if done.scale == Scale::Own { String::new() } else { format!(" at {}", done.scale.name()) };
     let zlib = done.experiments.iter().find_map(|experiment| experiment.search.sweep.zlib());
     let zlib = zlib.map_or_else(String::new, |version| format!(", zlib {}", escape::text(version)));
@@ -38,10 +38,10 @@ pub fn text(done: &Measurement) -> String {
         escape::text(&done.file_system.kind),
         escape::text(&done.machine.processor),
     );
-    done.experiments.iter().fold(head, |text, experiment| text + "\n" + &of_experiment(experiment))
+    done.experiments.iter().fold(head, |text, experiment| text + "\n" + &of_experiment(experiment, most_blocks))
 }
 
-fn of_experiment(experiment: &MeasuredExperiment) -> String {
+fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String {
     let sweep = &experiment.search.sweep;
     let mut text = format!("{}: {}\n", escape::text(&experiment.name), escape::text(&experiment.title));
     if let Some(paper) = &experiment.paper {
@@ -51,7 +51,7 @@ fn of_experiment(experiment: &MeasuredExperiment) -> String {
         text.push_str(&format!("  left out: {}\n", escape::text(why)));
         return text;
     }
-    text.push_str(&notes(sweep));
+    text.push_str(&notes(sweep, most_blocks));
     let what = if sweep.metric == Metric::CpuS { "cpu time" } else { "time" };
     let mut columns = Columns::new(&[
         ("setting", Align::Left),
@@ -79,7 +79,7 @@ fn of_experiment(experiment: &MeasuredExperiment) -> String {
 }
 
 /// What must be known to read the table.
-fn notes(findings: &Findings) -> String {
+fn notes(findings: &Findings, most_blocks: usize) -> String {
     let mut text = String::new();
     if findings.metric == Metric::CpuS {
         let variation = 100.0 * findings.wall_variation;
@@ -103,8 +103,9 @@ fn notes(findings: &Findings) -> String {
     let blocks = findings.arms[0].arm.runs.iter().flatten().count();
     let has_settings = findings.arms[1..].iter().any(|finding| finding.arm.fault.is_none());
     if blocks < LEAST_BLOCKS && has_settings {
+        let advice = if blocks >= most_blocks { "more --blocks" } else { "more --time, or compare less" };
         text.push_str(&format!(
-            "  time for {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give more --time, or compare less\n"
+            "  {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give {advice}\n"
         ));
     }
     if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {

@@ -11,6 +11,7 @@ use raddle_merge::plan::{MergePlan, Route, Storage};
 use raddle_merge::prediction::Prediction;
 use raddle_merge::schema::{Role, display_path};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// How much the text tells.
@@ -275,13 +276,15 @@ impl Summary {
 
     fn groups(&self) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
+        let mut places: HashMap<&[u8], usize> = HashMap::new();
         for dataset in &self.output.datasets {
             let parent = parent_path(dataset.path.as_bytes());
-            if groups.last().is_none_or(|group| group.path.as_bytes() != parent) {
+            let place = *places.entry(parent).or_insert(groups.len());
+            if place == groups.len() {
                 let path = String::from_utf8_lossy(parent).into_owned();
                 groups.push(Group { path, ..Group::default() });
             }
-            let Some(group) = groups.last_mut() else { continue };
+            let group = &mut groups[place];
             let rows = dataset.dims.first().copied().unwrap_or(0);
             group.datasets += 1;
             group.empty += u64::from(dataset.dims.contains(&0));
@@ -295,7 +298,7 @@ impl Summary {
     }
 }
 
-/// Sums over the datasets of a group that follow one another.
+/// Sums over the datasets of a group.
 #[derive(Debug, Default)]
 struct Group {
     path: String,

@@ -220,6 +220,9 @@ fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> 
             *count += 1;
             return Ok(None);
         }
+        if resolver.tree.objects.iter().any(|object| object.address == address) {
+            return Err(Hdf5Error::LeftOut { path: resolver.heap.file().path().to_path_buf(), address });
+        }
         return Err(resolver.malformed(address, "an object reference to no object of the file".to_owned()));
     }
     let len = (out.len() - start - 8) as u64;

@@ -70,6 +70,7 @@ pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator)
 struct Tables {
     tables: Vec<KeyTable>,
     without: Vec<String>,
+    unmatched_skips: Vec<String>,
 }
 
 fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
@@ -82,11 +83,12 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
         watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(total_bytes) });
         (found, domains)
     });
-    let (Tables { tables, without }, domains) = agree(ranks, JOIN, found)?;
+    let (Tables { tables, without, unmatched_skips }, domains) = agree(ranks, JOIN, found)?;
     let (joined, store) = join_tables(plan, spec, &tables, &domains, watch, ranks)?;
     agree(ranks, JOIN, add_key_columns(plan, spec, &tables, joined))?;
     plan.made.store = Some(store);
     plan.made.without = without;
+    plan.made.unmatched_skips = unmatched_skips;
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
     Ok(())
 }
@@ -198,11 +200,15 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
         return refuse(missing, "is not in the inputs; name the columns of the group that has a row per event");
     }
     let (mut tables, mut without) = (Vec::new(), Vec::new());
+    let mut has_matched = vec![false; spec.skip.len()];
     let others = groups.into_values().filter(|group| *group != index_group);
     for group in std::iter::once(index_group.clone()).chain(others) {
-        let is_skipped = skip.is_match(String::from_utf8_lossy(&group).as_ref()) && group != index_group;
-        if is_skipped {
-            continue;
+        if group != index_group {
+            let skipping = skip.matches(String::from_utf8_lossy(&group).as_ref());
+            skipping.iter().for_each(|&at| has_matched[at] = true);
+            if !skipping.is_empty() {
+                continue;
+            }
         }
         let of_group = &columns[group.as_slice()];
         let keys: Option<Vec<ColumnIndex>> = names.iter().map(|name| of_group.get(name).copied()).collect();
@@ -211,7 +217,8 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
             None => without.push(display_path(&group)),
         }
     }
-    Ok(Tables { tables, without })
+    let unmatched = spec.skip.iter().zip(has_matched).filter(|(_, has_matched)| !has_matched);
+    Ok(Tables { tables, without, unmatched_skips: unmatched.map(|(pattern, _)| pattern.clone()).collect() })
 }
 
 fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<KeyTable> {

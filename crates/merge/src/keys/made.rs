@@ -21,6 +21,8 @@ pub struct Made {
     pub tables: Vec<KeyedTable>,
     /// Paths of groups that have datasets but lack a column of the key, escaped for display.
     pub without: Vec<String>,
+    /// Patterns of groups without keys that match no group.
+    pub unmatched_skips: Vec<String>,
     /// Tables whose events do not ascend: they have `NAME.seq` only.
     pub descending: Vec<super::KeyFault>,
     /// Datasets of the inputs that were made anew.

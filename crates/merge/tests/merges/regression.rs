@@ -2,7 +2,7 @@
 
 use crate::watched::{merge_to, watched};
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, verify};
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, plan, predict, verify};
 use raddle_testing::canonical::push_string;
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain::{self, numbers};
@@ -19,6 +19,16 @@ fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOption
     assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, []);
     let expected = concatenate(&specs.map(|spec| spec.content())).unwrap();
     assert_eq!(expected.differences(&plain::read(&output).unwrap()), Vec::<String>::new());
+}
+
+/// The time of nothing was -0.
+#[test]
+fn what_has_no_datasets_is_foretold_to_take_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = FileSpec { objects: vec![ObjectSpec::group("/empty")], ..FileSpec::default() };
+    let inputs = plain::make_all(folder.path(), &[spec]).unwrap();
+    let planned = watched(|watch| plan(&inputs, &MergeOptions::new(""), watch)).unwrap();
+    assert_eq!(predict(&planned, 1 << 20).unwrap().elapsed_s.to_bits(), 0);
 }
 
 /// Null strings, as libhdf5 leaves them where nothing was written, became empty strings.

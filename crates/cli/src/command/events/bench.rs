@@ -124,7 +124,7 @@ struct Medians<'a> {
 /// Measures.
 pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     let sinks = arguments.sinks.iter().map(|name| sink_of(name, arguments)).collect::<Result<Vec<_>, _>>()?;
-    let watching = Watching::start(&arguments.running, "events bench")?;
+    let watching = Watching::start(&arguments.running, "events bench", [&arguments.source])?;
     watching.conclude(|watch| {
         let folder = match &arguments.folder {
             Some(folder) => tempfile::tempdir_in(folder),

@@ -16,6 +16,7 @@ use raddle_core::progress::{Event, Severity};
 use raddle_events::readable::readable;
 use raddle_events::{ConvertOptions, EventsError, Source};
 use raddle_merge::options::Watch;
+use raddle_merge::published_path;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -100,7 +101,7 @@ fn parse_range(text: &str) -> Result<EntryRange, String> {
 pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
     let ConvertArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events convert")?;
+    let watching = Watching::start_among(team, running, "events convert", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.convert(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
@@ -125,9 +126,10 @@ impl ConvertArgs {
         ranks: &dyn Communicator,
         cores: usize,
     ) -> Result<Written, Failure> {
-        let Self { selection, entries, output, force, layout, running, .. } = self;
+        let Self { selection, entries, force, layout, running, .. } = self;
+        let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
-        let opened = check_output(output, inputs, *force)
+        let opened = check_output(&self.output, inputs, *force)
             .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
             .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products)?, source, lacking)));
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;

@@ -83,9 +83,10 @@ pub struct InspectedProduct {
 /// Inspects.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let InspectArgs { json, running, .. } = arguments;
-    let watching = Watching::start(running, "events inspect")?;
+    let watching = Watching::start(running, "events inspect", [&arguments.file])?;
     watching.conclude(|watch| {
         let inspection = arguments.inspect(watch)?;
+        running.write_report(&inspection)?;
         print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
         Ok(Exit::Done)
     })

@@ -19,6 +19,7 @@ use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsCodec, PdsSource};
 use raddle_events::{ConvertOptions, Converted, EventsError, Joined, Source, convert_among};
 use raddle_merge::options::Watch;
+use raddle_merge::published_path;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +63,7 @@ Every input must have the same products. ROOT files are not written: convert the
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let MergeArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events merge")?;
+    let watching = Watching::start_among(team, running, "events merge", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.merge(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
@@ -88,9 +89,10 @@ impl MergeArgs {
         ranks: &dyn Communicator,
         cores: usize,
     ) -> Result<Option<Written>, Failure> {
-        let Self { output, force, running, .. } = self;
+        let Self { force, running, .. } = self;
+        let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
-        let opened = check_output(output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
+        let opened = check_output(&self.output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
         let merging = Merging { output, force: *force, watch, ranks, convert: convert_options(running, cores) };
         match agreed(ranks, "open the inputs", opened)? {
             // Copying is as fast as the disk is: one rank does it.

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::options::running::TellingArgs;
 use crate::options::size::Size;
 use crate::render::{idx_plan, quantity};
+use crate::text_file::NO_FILES;
 use crate::watching::Watching;
 use raddle_idx::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::sample::SampleType;
@@ -150,7 +151,7 @@ pub struct Plan {
 
 /// Simulates and prints.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start_telling(&arguments.telling, "idx plan")?;
+    let watching = Watching::start_telling(&arguments.telling, "idx plan", NO_FILES)?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_idx(&error);
         let axes = arguments.per_rank.0.len();

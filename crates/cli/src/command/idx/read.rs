@@ -57,7 +57,8 @@ A block that is missing is an error unless --missing-as-default is given; a dama
 
 /// Collective. Reads and writes.
 pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
-    let watching = Watching::start_telling_among(team, &arguments.telling, "idx read")?;
+    let watching =
+        Watching::start_telling_among(team, &arguments.telling, "idx read", [&arguments.input, &arguments.output])?;
     watching.conclude(|watch| {
         let started = Instant::now();
         let opened = open(&arguments.input).and_then(|dataset| Ok((arguments.place.query(&dataset)?, dataset)));

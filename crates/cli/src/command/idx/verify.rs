@@ -3,6 +3,7 @@
 use super::compare::{Compared, Comparison, Stored, compare};
 use super::inputs::ArrayArgs;
 use super::place::open;
+use crate::arrays::file_of;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -74,7 +75,9 @@ impl Outcome {
 
 /// Checks and prints the outcome.
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start(&arguments.running, "idx verify")?;
+    let inputs = arguments.against.iter().map(|input| file_of(input));
+    let files = inputs.chain([arguments.input.as_path()]);
+    let watching = Watching::start(&arguments.running, "idx verify", files)?;
     watching.conclude(|watch| {
         if is_zarr(&arguments.input) {
             return run_zarr(arguments, watch);

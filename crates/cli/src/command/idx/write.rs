@@ -3,6 +3,7 @@
 use super::inputs::{ArrayArgs, Inputs};
 use super::target::{TargetArgs, Written};
 use super::tuning::{Subject, Tried, save, tune};
+use crate::arrays::file_of;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -56,7 +57,9 @@ one, each whole; in an OME-Zarr folder they are axis t, and it appears when all 
 
 /// Collective. Writes the dataset.
 pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
-    let watching = Watching::start_among(team, &arguments.running, "idx write")?;
+    let inputs = arguments.inputs.iter().map(|input| file_of(input));
+    let files = inputs.chain([arguments.target.output()]);
+    let watching = Watching::start_among(team, &arguments.running, "idx write", files)?;
     watching.conclude(|watch| {
         let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
         let inputs = team.agree("open the inputs", opened)?;

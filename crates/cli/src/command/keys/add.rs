@@ -71,7 +71,7 @@ pub(super) fn rewrite(
     let mut options = MergeOptions::new(file);
     running.apply(&mut options);
     let inputs = [file.to_path_buf()];
-    let watching = Watching::start(running, command)?;
+    let watching = Watching::start(running, command, [file])?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = plan_rewrite(file, spec, &options, watch).map_err(failed)?;

@@ -40,7 +40,7 @@ Exit code 0: in order, 8: not in order.";
 pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys check")?;
+    let watching = Watching::start(&arguments.running, "keys check", [&arguments.file])?;
     watching.conclude(|watch| {
         let report = raddle_merge::keys::check::check(&arguments.file, &arguments.key, &options, watch)
             .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file)))?;

@@ -63,7 +63,7 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     };
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys partition")?;
+    let watching = Watching::start(&arguments.running, "keys partition", [&arguments.file])?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file));
         let file = KeyedFile::open(&arguments.file, &arguments.key, &options, watch).map_err(failed)?;

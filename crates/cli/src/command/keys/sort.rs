@@ -4,10 +4,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{inputs::InputArgs, running::RunningArgs};
 use crate::render::escape;
+use crate::text_file::{self, Text};
 use crate::watching::Watching;
+use raddle_merge::inputs::format_list;
 use raddle_merge::options::MergeOptions;
+use serde::Serialize;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Options of `raddle keys sort`.
@@ -46,29 +48,34 @@ Examples:
 
 Files without rows come last, in the order given.";
 
+/// The report of a sort.
+#[derive(Debug, Serialize)]
+struct Sorted<'a> {
+    /// Datasets whose first values were compared.
+    by: &'a [String],
+    /// Files in order.
+    files: Vec<String>,
+    /// Those that have no rows and so came last.
+    without_rows: Vec<String>,
+}
+
 /// Sorts and writes the list.
 pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+    if let Some(path) = &arguments.output {
+        text_file::check(path, "--output", Text::List, &inputs)?;
+    }
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys sort")?;
+    let watching = Watching::start(&arguments.running, "keys sort", inputs.iter().chain(&arguments.output))?;
     watching.conclude(|watch| {
         let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
-        let sorted = raddle_merge::order::sort(&inputs, &by, arguments.descending, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
+        let failed = |error| Failure::of_merge(&error, &inputs);
+        let sorted = raddle_merge::order::sort(&inputs, &by, arguments.descending, &options, watch).map_err(failed)?;
         for path in &sorted.without_rows {
             watching.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));
         }
-        let mut list = Vec::new();
-        for path in &sorted.paths {
-            let name = path.as_os_str().as_bytes();
-            if name.contains(&b'\n') {
-                let what = format!("{}: a list cannot hold a path with a line break", escape::path(path));
-                return Err(Failure::new(Exit::InputRefused, &what));
-            }
-            list.extend_from_slice(name);
-            list.push(b'\n');
-        }
+        let list = format_list(&sorted.paths).map_err(failed)?;
         match &arguments.output {
             Some(path) => std::fs::write(path, list).map_err(|cause| Failure::writing(path, &cause))?,
             None => {
@@ -76,6 +83,12 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
                 out.write_all(&list).and_then(|()| out.flush()).map_err(Failure::standard_output)?;
             }
         }
+        let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        arguments.running.write_report(&Sorted {
+            by: &arguments.by,
+            files: names(&sorted.paths),
+            without_rows: names(&sorted.without_rows),
+        })?;
         Ok(Exit::Done)
     })
 }

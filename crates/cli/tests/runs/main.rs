@@ -1,9 +1,13 @@
 //! Runs whose outcome is more than a transcript shows: exit codes under locks and signals, lists on standard input,
-//! JSON, hostile names, closed pipes.
+//! JSON, hostile names, closed pipes; in modules what options name.
 
-use assert_cmd::Command;
-use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+mod inputs;
+mod made;
+mod patterns;
+mod tables;
+mod text_files;
+
+use made::{json, make, names, outcome, raddle, two_files};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -11,68 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-/// `raddle`, in `folder`, with `arguments`.
-fn raddle(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("raddle").unwrap();
-    command.current_dir(folder).env("NO_COLOR", "1").args(arguments);
-    command
-}
-
-/// Runs to the end; exit code, standard output, standard error.
-fn outcome(mut command: Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
-
-/// A chunk of `rows` numbers that deflate has some work with, as it is stored.
-fn stored_chunk(rows: u64) -> Vec<u8> {
-    let mut state = 1_u32;
-    let values = (0..rows).flat_map(|_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 20).to_le_bytes()
-    });
-    let raw: Vec<u8> = values.collect();
-    let effort = Some(Effort::Fast);
-    let encoder = Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 4 });
-    let mut stored = Vec::new();
-    encoder.encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
-    stored
-}
-
-/// Writes a file with one dataset of so many equal chunks.
-fn make(path: &Path, dataset: &str, chunks: u64, chunk_rows: u64) {
-    let stored = stored_chunk(chunk_rows);
-    let mut file = StockFile::create(path).unwrap();
-    let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
-    let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
-    let mut dataset = file.create_dataset(dataset.as_bytes(), &spec).unwrap();
-    for chunk in 0..chunks {
-        dataset.write_chunk(&[chunk * chunk_rows, 0], &stored, 0).unwrap();
-    }
-    drop(dataset);
-    file.finish().unwrap();
-}
-
-/// A folder with `a.h5` (200 rows) and `b.h5` (300 rows) of the dataset `/x`.
-fn two_files() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    make(&folder.path().join("a.h5"), "/x", 2, 100);
-    make(&folder.path().join("b.h5"), "/x", 3, 100);
-    folder
-}
-
-/// Names in `folder`, sorted.
-fn names(folder: &Path) -> Vec<OsString> {
-    let mut names: Vec<OsString> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn a_list_on_standard_input_keeps_its_order() {
@@ -162,12 +104,29 @@ fn an_output_that_cannot_be_is_refused_before_inputs_are_read() {
         // `bad.h5` would be refused as an input, with another exit code.
         let mut arguments = vec!["merge", "a.h5", "bad.h5", "-o", output, "-q"];
         arguments.extend(force.then_some("--force"));
-        let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
-        assert_eq!(code, 5, "{output}: {stderr}");
-        assert!(stderr.contains(reason) && stderr.contains(output), "{output}: {stderr}");
+        for dry_run in [None, Some("--dry-run")] {
+            let arguments: Vec<&str> = arguments.iter().copied().chain(dry_run).collect();
+            let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+            assert_eq!(code, 5, "{output}: {stderr}");
+            assert!(stderr.contains(reason) && stderr.contains(output), "{output}: {stderr}");
+        }
     }
     assert_eq!(names(folder.path()), before);
     assert_eq!(std::fs::read(folder.path().join("there.h5")).unwrap(), b"old");
+}
+
+#[test]
+fn an_output_that_is_a_link_is_written_where_it_leads() {
+    let folder = two_files();
+    std::fs::create_dir(folder.path().join("far")).unwrap();
+    std::fs::write(folder.path().join("far/all.h5"), "old").unwrap();
+    std::os::unix::fs::symlink("far/all.h5", folder.path().join("all.h5")).unwrap();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "a.h5", "b.h5", "-o", "all.h5", "-qf"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(std::fs::symlink_metadata(folder.path().join("all.h5")).unwrap().is_symlink());
+    let (code, _, stderr) =
+        outcome(raddle(folder.path(), &["verify", "far/all.h5", "--against", "a.h5", "b.h5", "-q"]));
+    assert_eq!((code, names(&folder.path().join("far")).len()), (0, 1), "{stderr}");
 }
 
 #[test]

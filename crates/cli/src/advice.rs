@@ -1,0 +1,231 @@
+//! What to do about an error: the choices there are, of which only those that the command has are told.
+//!
+//! Not for what went wrong, which is in `failure`. Invariant: no advice names an option, or a value of one, that the
+//! command line of the command does not take; what it takes is asked of the parser itself.
+
+use crate::arguments::Arguments;
+use clap::CommandFactory;
+use raddle_hdf5::Hdf5Error;
+use raddle_merge::join::{Difference, DifferenceKind};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+
+/// Choices for each of the things that are wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advice(Vec<Clause>);
+
+/// Choices of which one is enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Clause {
+    /// Goes before the choices, for example `where scalars differ, choose `.
+    lead: &'static str,
+    choices: Vec<&'static str>,
+}
+
+impl Advice {
+    /// Advice to do one of these.
+    pub fn one_of(choices: &[&'static str]) -> Self {
+        Self(Vec::new()).and("", choices)
+    }
+
+    /// The same, and what to do about something else.
+    fn and(mut self, lead: &'static str, choices: &[&'static str]) -> Self {
+        self.0.push(Clause { lead, choices: choices.to_vec() });
+        self
+    }
+
+    /// The advice in words; `None` where nothing is left.
+    pub fn text(&self) -> Option<String> {
+        let text = |Clause { lead, choices }: &Clause| match choices.as_slice() {
+            [] => None,
+            [choice] => Some(format!("{lead}{choice}")),
+            [choices @ .., last] => Some(format!("{lead}{}, or {last}", choices.join(", "))),
+        };
+        let texts: Vec<String> = self.0.iter().filter_map(text).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    /// What of it can be done with a command.
+    #[must_use]
+    pub fn offered_by(mut self, offers: &Offers) -> Self {
+        self.0.iter_mut().for_each(|clause| clause.choices.retain(|choice| offers.all_of(choice)));
+        self
+    }
+
+    /// What to do about inputs that cannot be read for these reasons, before anything is written.
+    pub fn on_bad_inputs<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Self {
+        let mut choices = remedies(errors);
+        choices.push("leave them out with --skip-bad");
+        Self::one_of(&choices)
+    }
+
+    /// What to do about one of so many inputs that turned out to be unreadable when its values were needed; such ones are
+    /// not skipped.
+    pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
+        let mut choices = remedies(std::iter::once(error));
+        if inputs > 1 {
+            choices.push("go on without the file");
+        }
+        Self::one_of(&choices)
+    }
+
+    /// What to do about inputs that do not fit together.
+    pub fn on_differences(differences: &[Difference]) -> Self {
+        use DifferenceKind::{Attributes, Extra, Missing, Repeated, Scale, Value};
+        let has = |kinds: &[DifferenceKind]| differences.iter().any(|difference| kinds.contains(&difference.kind));
+        if has(&[Repeated]) {
+            return Self::one_of(&[
+                "rename or --exclude all but one of each",
+                "--keep those that are equal",
+                "merge without a union to concatenate",
+            ]);
+        }
+        let mut advice =
+            Self::one_of(&["leave out the files that differ", "leave out the objects that differ with --exclude"]);
+        for (kinds, lead, choices) in [
+            (
+                &[Missing, Extra][..],
+                "where objects are missing, choose ",
+                &["--join inner (what all have)", "--join outer (what any has)"][..],
+            ),
+            (
+                &[Value],
+                "where scalars differ, choose ",
+                &["--scalars first (the first input's)", "--scalars stack (an element per input)"],
+            ),
+            (&[Scale], "where what is kept once differs, choose ", &["--scalars first (the first input's)"]),
+            (
+                &[Attributes],
+                "where attributes differ, choose ",
+                &["--attributes first (the first input's)", "--attributes identical (those that all have)"],
+            ),
+        ] {
+            if has(kinds) {
+                advice = advice.and(lead, choices);
+            }
+        }
+        advice
+    }
+}
+
+/// What makes each of these errors go away, by kind.
+fn remedies<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Vec<&'static str> {
+    let mut remedies = Vec::new();
+    for remedy in errors.map(remedy) {
+        if !remedies.contains(&remedy) {
+            remedies.push(remedy);
+        }
+    }
+    remedies
+}
+
+fn remedy(error: &Hdf5Error) -> &'static str {
+    match error {
+        Hdf5Error::InObject { source, .. } => remedy(source),
+        Hdf5Error::Io { source, .. } => match source.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => "check the names",
+            ErrorKind::PermissionDenied => "check the permissions",
+            _ => "see to it that the files can be read",
+        },
+        Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
+        Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
+        Hdf5Error::ForeignFile { .. } => {
+            "read also what lies outside of the files' folders with --follow-foreign-files"
+        }
+        Hdf5Error::MissingSource { .. } => "put the missing files where they are looked for",
+        Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
+        _ => "copy the files again from where they came from",
+    }
+}
+
+/// The options of a command and the values that they take, where these are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Offers(Vec<(String, Vec<String>)>);
+
+impl Offers {
+    /// Those of the command that `words`, the command line without the program's name, begin with.
+    pub fn of(words: &[OsString]) -> Self {
+        let mut command = Arguments::command();
+        for word in words {
+            let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
+            command = inner.clone();
+        }
+        let values = |argument: &clap::Arg| {
+            argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+        };
+        let options = command.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));
+        Self(options.map(|(name, argument)| (name.to_owned(), values(argument))).collect())
+    }
+
+    /// Whether the command has all options that `text` names, with the values that it gives them.
+    fn all_of(&self, text: &str) -> bool {
+        let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-').to_owned();
+        let words: Vec<String> = text.split_whitespace().map(plain).collect();
+        words.iter().enumerate().all(|(at, word)| {
+            let Some(name) = word.strip_prefix("--") else { return true };
+            let Some((_, values)) = self.0.iter().find(|(known, _)| known == name) else { return false };
+            // A word of the language may follow an option that takes none of a list.
+            values.is_empty() || words.get(at + 1).is_none_or(|value| values.contains(value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offers(command: &str) -> Offers {
+        Offers::of(&command.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn difference(kind: DifferenceKind) -> Difference {
+        Difference { path: "/x".into(), kind, expected: String::new(), found: String::new(), inputs: vec![1] }
+    }
+
+    fn told(kinds: &[DifferenceKind], command: &str) -> String {
+        let differences: Vec<Difference> = kinds.iter().copied().map(difference).collect();
+        Advice::on_differences(&differences).offered_by(&offers(command)).text().unwrap()
+    }
+
+    #[test]
+    fn each_difference_has_its_option() {
+        use DifferenceKind::{Attributes, Datatype, Missing, Scale, Value};
+        let text = told(&[Value, Attributes], "merge");
+        for option in ["--scalars first", "--scalars stack", "--attributes first", "--attributes identical"] {
+            assert!(text.contains(option), "{text}");
+        }
+        assert!(!text.contains("--join"), "{text}");
+        assert!(told(&[Scale], "merge").contains("--scalars first"));
+        assert!(told(&[Missing], "plan").contains("--join inner (what all have), or --join outer"));
+        let text = told(&[Datatype], "merge");
+        assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
+    }
+
+    #[test]
+    fn a_command_is_told_of_its_own_options() {
+        use DifferenceKind::{Attributes, Missing, Value};
+        assert_eq!(
+            told(&[Missing, Value, Attributes], "append"),
+            "leave out the files that differ; where objects are missing, choose --join outer (what any has); \
+             where scalars differ, choose --scalars first (the first input's); \
+             where attributes differ, choose --attributes first (the first input's)"
+        );
+        let error = Hdf5Error::NotHdf5 { path: "a.h5".into() };
+        for (command, can_skip) in
+            [("merge", true), ("append", true), ("verify", true), ("rechunk", false), ("keys sort", false)]
+        {
+            let text = Advice::on_bad_inputs(std::iter::once(&error)).offered_by(&offers(command)).text().unwrap();
+            assert_eq!(text.contains("--skip-bad"), can_skip, "{command}: {text}");
+        }
+    }
+
+    #[test]
+    fn remedies_are_those_of_the_errors() {
+        let io = |kind: ErrorKind| Hdf5Error::Io { path: "a".into(), operation: "open".into(), source: kind.into() };
+        let (missing, denied) = (io(ErrorKind::NotFound), io(ErrorKind::PermissionDenied));
+        let foreign = Hdf5Error::ForeignFile { path: "a".into(), foreign: "/b".into() }.in_object("/x");
+        let text = Advice::on_bad_inputs([&missing, &missing, &denied].into_iter()).text().unwrap();
+        assert_eq!(text, "check the names, check the permissions, or leave them out with --skip-bad");
+        assert!(Advice::on_bad_values(&foreign, 2).text().unwrap().contains("--follow-foreign-files"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Files that the user names for text of ours: reports, logs, lists.
+//!
+//! Not for results, which have rules of their own. Invariant: before a command does anything, none of them is a file that
+//! it reads or writes under any name, nor an existing file that holds something else than such text.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::escape;
+use raddle_core::output::folder_of;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What a command reads and writes where that is nothing.
+pub const NO_FILES: [&Path; 0] = [];
+
+/// What is written to such a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// Objects in JSON.
+    Json,
+    /// Paths, one per line.
+    List,
+}
+
+/// Begins every HDF5 file, but for a user block before it.
+const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// Enough of a file to tell text from the usual binary formats: these have zero bytes in their first words, and an HDF5
+/// file has its signature at the start or behind a user block of 512 bytes times a power of two.
+const HEAD_LEN_BYTES: u64 = 8 << 10;
+
+impl Text {
+    /// Whether a file that begins with `head` may be replaced by such text.
+    fn may_replace(self, head: &[u8]) -> bool {
+        match self {
+            Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),
+            Self::List => !head.contains(&0) && !head.starts_with(HDF5_SIGNATURE),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Json => "no JSON that raddle wrote",
+            Self::List => "no text",
+        }
+    }
+}
+
+/// Where a path leads: a file that is there, or the name that a new one would get.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    File { device: u64, inode: u64 },
+    Name { folder: PathBuf, name: OsString },
+}
+
+impl Place {
+    /// The place of `path`; `None` where nothing can be: its folder does not exist.
+    fn of(path: &Path) -> Option<Self> {
+        if let Ok(metadata) = std::fs::metadata(path) {
+            return Some(Self::File { device: metadata.dev(), inode: metadata.ino() });
+        }
+        // A link that leads nowhere would be made a file where it leads.
+        if let Ok(target) = std::fs::read_link(path) {
+            return Self::of_name(&folder_of(path).join(target));
+        }
+        Self::of_name(path)
+    }
+
+    fn of_name(path: &Path) -> Option<Self> {
+        let folder = std::fs::canonicalize(folder_of(path)).ok()?;
+        Some(Self::Name { folder, name: path.file_name()?.to_owned() })
+    }
+}
+
+/// Refuses `path`, which `option` names for `text`, if it is one of the `files` that the command reads or writes or lies
+/// in one that is a folder, if it is a file that holds something else, or if it cannot be written.
+///
+/// # Errors
+/// A failure that says why; nothing was opened for writing.
+pub fn check(
+    path: &Path,
+    option: &str,
+    text: Text,
+    files: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<(), Failure> {
+    let refuse = |why: &str| {
+        let what = format!("{option} {}: {why}; nothing was written", escape::path(path));
+        Err(Failure::new(Exit::Output, &what).hint(&format!("name another file with {option}")))
+    };
+    let Some(place) = Place::of(path) else {
+        return refuse(&format!("folder {} does not exist", escape::path(folder_of(path))));
+    };
+    let folder = std::fs::canonicalize(folder_of(path)).ok();
+    for file in files {
+        let file = file.as_ref();
+        if Place::of(file).as_ref() == Some(&place) {
+            return refuse(&format!("is also a file that the command reads or writes ({})", escape::path(file)));
+        }
+        if file.is_dir()
+            && folder
+                .as_ref()
+                .zip(std::fs::canonicalize(file).ok())
+                .is_some_and(|(ours, theirs)| ours.starts_with(theirs))
+        {
+            return refuse(&format!("lies in what the command reads or writes ({})", escape::path(file)));
+        }
+    }
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => refuse("is a folder"),
+        Ok(metadata) if metadata.is_file() => match head(path) {
+            Ok(head) if text.may_replace(&head) => Ok(()),
+            Ok(_) => refuse(&format!("exists and holds {}", text.words())),
+            Err(cause) => refuse(&format!("exists and cannot be looked at: {cause}")),
+        },
+        // A pipe, a terminal, or no file yet.
+        _ => Ok(()),
+    }
+}
+
+fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD_LEN_BYTES).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_text_of_the_kind_is_replaced() {
+        let hdf5 = [HDF5_SIGNATURE, &[0; 8]].concat();
+        let behind_a_user_block = [&[b' '; 512], HDF5_SIGNATURE, &[0; 8]].concat();
+        for (head, json, list) in [
+            (&b""[..], true, true),
+            (b"\n{\"inputs\": 2}", true, true),
+            (b"a.h5\nb\xff.h5\n", false, true),
+            (b"root\0\0\xf6", false, false),
+            (&hdf5, false, false),
+            (&behind_a_user_block, false, false),
+        ] {
+            assert_eq!((Text::Json.may_replace(head), Text::List.may_replace(head)), (json, list), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_found_under_every_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("in.h5"), b"").unwrap();
+        std::fs::create_dir(at("inner")).unwrap();
+        std::os::unix::fs::symlink("in.h5", at("link")).unwrap();
+        std::os::unix::fs::symlink("out.h5", at("dangling")).unwrap();
+        std::fs::hard_link(at("in.h5"), at("hard")).unwrap();
+        for (path, other, is_refused) in [
+            ("in.h5", "in.h5", true),
+            ("link", "in.h5", true),
+            ("hard", "in.h5", true),
+            ("inner/../out.h5", "out.h5", true),
+            ("dangling", "out.h5", true),
+            ("inner/report.json", "inner", true),
+            ("other.json", "out.h5", false),
+            ("none/report.json", "out.h5", true),
+            ("inner", "out.h5", true),
+        ] {
+            let outcome = check(&at(path), "--report", Text::Json, [at(other)]);
+            assert_eq!(outcome.is_err(), is_refused, "{path} beside {other}: {outcome:?}");
+        }
+        assert!(check(Path::new("/dev/null"), "--report", Text::Json, NO_FILES).is_ok());
+    }
+}

@@ -1,0 +1,51 @@
+//! Inputs that are named but cannot be read, and what a command advises about them.
+
+use crate::made::{make, outcome, raddle, two_files};
+
+#[test]
+fn all_missing_inputs_are_named_however_they_were_given() {
+    let folder = two_files();
+    std::fs::write(folder.path().join("list"), "a.h5\nnone1.h5\nnone2.h5\n").unwrap();
+    for inputs in [&["a.h5", "none1.h5", "none2.h5"][..], &["@list"]] {
+        let merge = [&["merge", "-o", "out.h5", "-qf"][..], inputs].concat();
+        let (code, _, stderr) = outcome(raddle(folder.path(), &merge));
+        assert_eq!(code, 3, "{stderr}");
+        assert!(
+            stderr.contains("2 of 3 inputs") && stderr.contains("none1.h5") && stderr.contains("none2.h5"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("check the names, or leave them out with --skip-bad"), "{stderr}");
+        let (code, _, stderr) = outcome(raddle(folder.path(), &[&merge[..], &["--skip-bad"]].concat()));
+        assert_eq!(code, 4, "{stderr}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_reported_wherever_it_lies() {
+    let folder = two_files();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.h5")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe.h5"), 0o600.into()).unwrap();
+    for input in [".", "*.h5", "**/*.h5"] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &["plan", input, "-q"]));
+        assert_eq!(code, 3, "{input}: {stderr}");
+        assert!(stderr.contains("dangling.h5") && stderr.contains("pipe.h5"), "{input}: {stderr}");
+    }
+}
+
+#[test]
+fn advice_names_only_options_of_the_command() {
+    let folder = two_files();
+    std::fs::write(folder.path().join("bad.h5"), "no HDF5").unwrap();
+    make(&folder.path().join("y.h5"), "/y", 1, 100);
+    for (arguments, advice) in [
+        (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from where they came from\n"),
+        (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from where they came from\n"),
+        (&["plan", "bad.h5"], "leave them out with --skip-bad\n"),
+        (&["append", "a.h5", "y.h5"], "choose --join outer (what any has)\n"),
+        (&["plan", "a.h5", "y.h5"], "choose --join inner (what all have), or --join outer (what any has)\n"),
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &[arguments, &["-q"]].concat()));
+        assert_eq!(code, 3, "{arguments:?}: {stderr}");
+        assert!(stderr.ends_with(advice), "{arguments:?}: {stderr}");
+    }
+}

@@ -1,0 +1,35 @@
+//! Patterns for objects that match nothing are never passed over in silence.
+
+use crate::made::{outcome, raddle, two_files};
+
+#[test]
+fn nothing_included_is_refused() {
+    let folder = two_files();
+    assert_eq!(outcome(raddle(folder.path(), &["merge", "a.h5", "-o", "all.h5", "-q"])).0, 0);
+    for arguments in [
+        &["merge", "a.h5", "b.h5", "-o", "out.h5"][..],
+        &["merge", "a.h5", "b.h5", "-o", "out.h5", "-n"],
+        &["plan", "a.h5"],
+        &["verify", "all.h5", "--against", "a.h5"],
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &[arguments, &["--include", "typo"]].concat()));
+        assert_eq!(code, 3, "{arguments:?}: {stderr}");
+        assert!(stderr.contains("no object of the inputs matches --include typo"), "{stderr}");
+    }
+    assert!(!folder.path().join("out.h5").exists());
+}
+
+#[test]
+fn other_patterns_without_effect_are_told() {
+    let folder = two_files();
+    for (option, warning) in [
+        ("--include", "--include typo: takes nothing"),
+        ("--exclude", "--exclude typo: leaves nothing out"),
+        ("--keep", "--keep typo: keeps no dataset"),
+    ] {
+        let arguments = ["plan", "a.h5", "b.h5", "--include", "x", option, "typo", "--progress", "never"];
+        let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains(warning) && stderr.matches("warning").count() == 1, "{option}: {stderr}");
+    }
+}

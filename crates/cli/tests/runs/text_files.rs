@@ -1,0 +1,92 @@
+//! Reports, logs and lists never replace what a command reads or writes, nor any other file.
+
+use crate::made::{json, names, outcome, raddle, two_files};
+
+/// What `arguments` are refused for; the files are as before, `file` too.
+#[track_caller]
+fn refused(arguments: &[&str], file: &str, reason: &str) {
+    let folder = two_files();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::copy(at("a.h5"), at("there.h5")).unwrap();
+    std::fs::write(at("notes.txt"), "mine").unwrap();
+    std::fs::create_dir(at("inner")).unwrap();
+    std::os::unix::fs::symlink("a.h5", at("link")).unwrap();
+    let before = (names(folder.path()), std::fs::read(at(file)).ok());
+    let (code, _, stderr) = outcome(raddle(folder.path(), arguments));
+    assert_eq!(code, 5, "{arguments:?}: {stderr}");
+    assert!(stderr.contains(reason) && stderr.contains(file), "{arguments:?}: {stderr}");
+    assert_eq!((names(folder.path()), std::fs::read(at(file)).ok()), before, "{arguments:?}");
+}
+
+#[test]
+fn inputs_and_outputs_are_not_replaced_by_reports_or_logs() {
+    let also = "is also a file that the command reads or writes";
+    for option in ["--report", "--log-json"] {
+        for file in ["a.h5", "link", "inner/../b.h5", "x.h5", "inner/../x.h5"] {
+            refused(&["merge", "a.h5", "b.h5", "-o", "x.h5", "-q", option, file], file, also);
+        }
+        for command in [
+            &["plan", "a.h5", "b.h5"][..],
+            &["merge", "-n", "a.h5", "-o", "x.h5"],
+            &["merge", "a.h5", "-o", "x.h5", "--part", "1/2"],
+            &["rechunk", "a.h5", "-o", "x.h5"],
+            &["append", "b.h5", "a.h5"],
+            &["verify", "a.h5"],
+            &["verify", "b.h5", "--against", "a.h5"],
+            &["keys", "sort", "a.h5", "b.h5", "-k", "/x"],
+            &["keys", "check", "a.h5"],
+            &["keys", "add", "a.h5"],
+            &["keys", "partition", "a.h5", "-n", "2"],
+            &["idx", "write", "a.h5:/x", "-o", "x.idx"],
+            &["events", "inspect", "a.h5"],
+            &["events", "convert", "a.h5", "-o", "x.h5"],
+        ] {
+            refused(&[command, &[option, "a.h5"]].concat(), "a.h5", also);
+        }
+    }
+    refused(&["plan", "a.h5", "--log-json", "one.json", "--report", "./one.json"], "one.json", also);
+    refused(&["keys", "sort", "a.h5", "-k", "/x", "-o", "list", "--report", "list"], "list", also);
+}
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    for option in ["--report", "--log-json"] {
+        refused(&["plan", "a.h5", option, "there.h5"], "there.h5", "holds no JSON");
+        refused(&["plan", "a.h5", option, "notes.txt"], "notes.txt", "holds no JSON");
+        refused(&["plan", "a.h5", option, "inner"], "inner", "is a folder");
+        refused(&["plan", "a.h5", option, "none/x.json"], "none/x.json", "folder none does not exist");
+    }
+    let sort = ["keys", "sort", "a.h5", "b.h5", "-k", "/x", "-o"];
+    refused(&[&sort[..], &["a.h5"]].concat(), "a.h5", "is also a file");
+    refused(&[&sort[..], &["there.h5"]].concat(), "there.h5", "holds no text");
+}
+
+#[test]
+fn reports_logs_and_lists_replace_their_like() {
+    let folder = two_files();
+    for _ in 0..2 {
+        let arguments = ["plan", "a.h5", "-q", "--report", "run.json", "--log-json", "log.json"];
+        assert_eq!(outcome(raddle(folder.path(), &arguments)).0, 0);
+        let arguments = ["keys", "sort", "a.h5", "b.h5", "-k", "/x", "-q", "-o", "list.txt", "--report", "sorted.json"];
+        assert_eq!(outcome(raddle(folder.path(), &arguments)).0, 0);
+    }
+    for (report, command) in [("run.json", "plan"), ("sorted.json", "keys sort")] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &["report", report]));
+        assert_eq!(code, 3, "{stderr}");
+        assert!(stderr.contains(&format!("{report}: is a report of raddle {command}, of which")), "{stderr}");
+    }
+    let report = json(&std::fs::read_to_string(folder.path().join("sorted.json")).unwrap());
+    assert_eq!((&report["files"], &report["by"]), (&serde_json::json!(["a.h5", "b.h5"]), &serde_json::json!(["/x"])));
+}
+
+#[test]
+fn a_list_names_the_files_that_it_was_made_of() {
+    let folder = two_files();
+    std::fs::rename(folder.path().join("a.h5"), folder.path().join("#a.h5")).unwrap();
+    let (code, list, _) = outcome(raddle(folder.path(), &["keys", "sort", "#a.h5", "b.h5", "-k", "/x", "-q"]));
+    assert_eq!((code, list.as_str()), (0, "./#a.h5\nb.h5\n"));
+    std::fs::rename(folder.path().join("b.h5"), folder.path().join("b.h5\r")).unwrap();
+    let (code, list, stderr) = outcome(raddle(folder.path(), &["keys", "sort", "b.h5\r", "-k", "/x", "-q"]));
+    assert_eq!((code, list.as_str()), (3, ""), "{stderr}");
+    assert!(stderr.contains("line break"), "{stderr}");
+}
