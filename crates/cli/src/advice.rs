@@ -119,14 +119,19 @@ fn remedies<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Vec<&'static str
     remedies
 }
 
+/// What makes an error of the operating system go away.
+pub fn remedy_of_io(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => "check the names",
+        ErrorKind::PermissionDenied => "check the permissions",
+        _ => "see to it that the files can be read",
+    }
+}
+
 fn remedy(error: &Hdf5Error) -> &'static str {
     match error {
         Hdf5Error::InObject { source, .. } => remedy(source),
-        Hdf5Error::Io { source, .. } => match source.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => "check the names",
-            ErrorKind::PermissionDenied => "check the permissions",
-            _ => "see to it that the files can be read",
-        },
+        Hdf5Error::Io { source, .. } => remedy_of_io(source),
         Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
         Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
         Hdf5Error::ForeignFile { .. } => {

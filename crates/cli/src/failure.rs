@@ -2,7 +2,7 @@
 //!
 //! Errors of the crates below are turned into this here and nowhere else.
 
-use crate::advice::{Advice, Offers};
+use crate::advice::{Advice, Offers, remedy_of_io};
 use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
@@ -153,8 +153,14 @@ impl Failure {
                 let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
                 let first = bad.first().and_then(|bad| errno_of(&bad.error));
                 let errno = first.filter(|&errno| bad.iter().all(|bad| errno_of(&bad.error) == Some(errno)));
-                let advice = Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error));
-                Self::new(failure.exit, &what).details(differences::bad_inputs(bad)).advise(advice).caused_by(errno)
+                let failure = match bad.as_slice() {
+                    [bad] => {
+                        let (path, reason) = (escape::path(&bad.path), differences::reason(bad));
+                        Self::new(failure.exit, &format!("{path}: {reason}; nothing was written"))
+                    }
+                    bad => Self::new(failure.exit, &what).details(differences::bad_inputs(bad)),
+                };
+                failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error))).caused_by(errno)
             }
             MergeError::SortKeys { missing } => {
                 let count = quantity::count(missing.len() as u64);
@@ -177,7 +183,9 @@ impl Failure {
                     .advise(Advice::one_of(&["leave them out", "append their rows once more with --again"]))
             }
             error if error.is_echo() => failure.echo(),
-            MergeError::Input { source, .. } => failure.caused_by(source.raw_os_error()),
+            MergeError::Input { source, .. } => {
+                failure.advise(Advice::one_of(&[remedy_of_io(source)])).caused_by(source.raw_os_error())
+            }
             MergeError::Hdf5(source) => {
                 let errno = errno_of(source);
                 match failure.exit {

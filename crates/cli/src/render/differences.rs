@@ -14,13 +14,16 @@ const NAMES_IN_CELL: usize = 3;
 /// Inputs that cannot be read, each with its reason.
 pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
-    for BadInput { path, error } in bad.iter().take(LONGEST_TABLE) {
-        let reason = error.to_string();
-        // Errors name the file, which has a column of its own here.
-        let reason = reason.replacen(&format!("{}: ", path.display()), "", 1);
-        columns.row(&[escape::path(path), escape::text(&reason).into_owned()]);
+    for bad in bad.iter().take(LONGEST_TABLE) {
+        columns.row(&[escape::path(&bad.path), reason(bad)]);
     }
     columns.render() + &rest(bad.len())
+}
+
+/// Why an input cannot be read, without its name: that bytes of it are no text is lost in what errors tell.
+pub fn reason(BadInput { path, error }: &BadInput) -> String {
+    let reason = error.to_string().replacen(&format!("{}: ", path.display()), "", 1);
+    escape::text(&reason).into_owned()
 }
 
 /// Inputs that have no value to sort by.
