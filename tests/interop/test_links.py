@@ -197,3 +197,13 @@ def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp
         assert [file[ref].name for ref, _ in file["bins"].attrs["REFERENCE_LIST"]] == ["/counts1", "/counts2"]
         for number in (1, 2):
             assert file[f"counts{number}"].dims[1][0] == file["bins"]
+
+
+def test_external_links_that_differ_are_told_by_their_targets(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(3)
+            file["calibration"] = h5py.ExternalLink(f"cal{number}.h5", "/table")
+    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", expect=3).stderr
+    assert "cal0.h5:/table" in told and "cal1.h5:/table" in told, told

@@ -52,6 +52,10 @@ pub(super) fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
         | (Role::SoftLink(left), Role::SoftLink(right)) => {
             (left != right).then(|| (DifferenceKind::LinkTarget, display_path(left), display_path(right)))
         }
+        (Role::ExternalLink { file: a, path: in_a }, Role::ExternalLink { file: b, path: in_b }) => {
+            let words = |file: &[u8], path: &[u8]| format!("{}:{}", display_path(file), display_path(path));
+            ((a, in_a) != (b, in_b)).then(|| (DifferenceKind::LinkTarget, words(a, in_a), words(b, in_b)))
+        }
         (left, right) if std::mem::discriminant(left) != std::mem::discriminant(right) => kind(DifferenceKind::Kind),
         (left, right) => {
             if left == right {
