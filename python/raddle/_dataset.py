@@ -41,7 +41,7 @@ class Dataset(HdfObject):
     __slots__ = ("_outline", "_storage_facts")
 
     def __init__(self, file: File, number: int, name: str) -> None:
-        super().__init__(file, number, name)
+        self._file, self._number, self.name = file, number, name
         self._outline: tuple[tuple[int, ...] | None, tuple[int | None, ...] | None, int] | None = None
         self._storage_facts: tuple[str, tuple[int, ...] | None, list[tuple[int, str, tuple[int, ...]]], bool] | None
         self._storage_facts = None

@@ -9,6 +9,7 @@ import builtins
 import os
 import posixpath
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, SupportsIndex, TypeVar, overload
 
@@ -29,6 +30,9 @@ from raddle._values import Link, encoded, link, shown
 from raddle.errors import ObjectNotFoundError, UsageError
 
 _T = TypeVar("_T")
+
+# The name of a child of a group.
+_NAME: Callable[[tuple[str, int | None, str | None]], str] = itemgetter(0)
 
 # Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -214,8 +218,11 @@ class Group(HdfObject, Mapping[str, Any]):
         return self.visititems_links(lambda path, _: function(path))
 
     def _in_visiting_order(self) -> list[tuple[str, int | None, str | None]]:
-        # In the order of names' bytes, as libhdf5 visits.
-        return sorted(self._core().children(self._number), key=lambda child: encoded(child[0]))
+        # In the order of names' bytes, as libhdf5 visits: that of texts, if they are plain.
+        children = self._core().children(self._number)
+        if "".join(map(_NAME, children)).isascii():
+            return sorted(children, key=_NAME)
+        return sorted(children, key=lambda child: encoded(child[0]))
 
     def _visit_links(
         self, prefix: str, seen: set[int], function: Callable[[str, Link], _T | None]
@@ -241,7 +248,7 @@ class Group(HdfObject, Mapping[str, Any]):
             seen.add(number)
             found = self._file._make(kind, number, below + name)
             result = function(prefix + name, found)
-            if result is None and isinstance(found, Group):
+            if result is None and kind == "group":
                 result = found._visit(prefix + name + "/", seen, function)
             if result is not None:
                 return result
