@@ -5,7 +5,7 @@
 
 use crate::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::digests::stored::{self, StoredColumn, StoredDigests};
-use crate::digests::structure::{stacked_digest, structure_digests};
+use crate::digests::structure::{known_and_found, structure_digests};
 use crate::error::{MergeError, Result};
 use crate::links::Link;
 use crate::options::{MergeOptions, Watch};
@@ -108,21 +108,22 @@ impl<'a> Check<'a> {
             self.report.objects += 1 + entry.attributes.len() as u64;
             let word = entry.role.word();
             let (known, column) = match entry.role {
-                Role::Column(column) => match stored.datasets.get(&entry.path) {
-                    None if stored.is_stack(&entry.path, &found.columns[column as usize].dims) => {
-                        match stacked_digest(found, entry, column, &mut reader) {
-                            Ok(of_stack) => digest = of_stack,
-                            Err(error) => {
-                                let what = readable(error)?;
-                                self.mismatch(&entry.path, what);
-                                continue;
-                            }
+                Role::Column(column) => {
+                    match known_and_found(found, stored, (entry, column), digest, &mut reader) {
+                        Ok((known, as_written)) => {
+                            digest = as_written;
+                            let own = stored.datasets.get(&entry.path);
+                            // The values of others were compared with their structure.
+                            self.report.datasets += u64::from(own.is_none() && known.is_some());
+                            (known, own.map(|own| (column, own)))
                         }
-                        self.report.datasets += 1;
-                        (stored.objects.get(&entry.path).copied(), None)
+                        Err(error) => {
+                            let what = readable(error)?;
+                            self.mismatch(&entry.path, what);
+                            continue;
+                        }
                     }
-                    known => (known.map(|known| known.structure), known.map(|known| (column, known))),
-                },
+                }
                 _ => (stored.objects.get(&entry.path).copied(), None),
             };
             match known {

@@ -69,16 +69,28 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }
 
-/// The digest of a dataset as what it was written as: scalars of all inputs, one behind the other (`--scalars stack`), whose values
-/// are digested with everything else.
-pub fn stacked_digest(plan: &MergePlan, entry: &Entry, column: u32, reader: &mut ColumnReader<'_>) -> Result<u64> {
+/// What `stored` knows of the structure of the dataset of `entry`, and its digest, to compare: that of its structure as it is,
+/// `as_it_is`, or as what it was written as where that was scalars of all inputs, one behind the other (`--scalars stack`): their
+/// values are digested with everything else.
+pub fn known_and_found(
+    plan: &MergePlan,
+    stored: &StoredDigests,
+    (entry, column): (&Entry, u32),
+    as_it_is: u64,
+    reader: &mut ColumnReader<'_>,
+) -> Result<(Option<u64>, u64)> {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
+    let known = stored.datasets.get(&entry.path);
+    if known.is_some() || !stored.is_stack(&entry.path, &planned.dims) {
+        return Ok((known.map(|known| known.structure), as_it_is));
+    }
     let (dims, max_dims) = (planned.dims.clone(), planned.max_dims.clone());
     let value = reader.canonical_rows(column, 0, 0, dims[0], &dims)?;
     let mut dataset = Box::new(scanned.model().clone());
     dataset.dataspace = Dataspace::Simple { dims, max_dims };
     let role = Role::Constant { dataset, committed: scanned.committed.clone(), value };
-    Ok(of_entry(plan, &Entry { role, ..entry.clone() }, &|_| 0))
+    let found = of_entry(plan, &Entry { role, ..entry.clone() }, &|_| 0);
+    Ok((stored.objects.get(&entry.path).copied(), found))
 }
 
 /// Refuses a file whose objects are not those that `stored` is of: new digests would hide it. `digests` are those of the
@@ -89,13 +101,11 @@ pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u6
     for (entry, mut digest) in plan.schema.entries.iter().zip(digests) {
         let known = match entry.role {
             Role::Column(column) if plan.made.has(column) => continue,
-            Role::Column(column) => match stored.datasets.get(&entry.path) {
-                None if stored.is_stack(&entry.path, &plan.columns[column as usize].dims) => {
-                    digest = stacked_digest(plan, entry, column, &mut reader)?;
-                    stored.objects.get(&entry.path).copied()
-                }
-                known => known.map(|known| known.structure),
-            },
+            Role::Column(column) => {
+                let (known, found) = known_and_found(plan, stored, (entry, column), digest, &mut reader)?;
+                digest = found;
+                known
+            }
             _ => stored.objects.get(&entry.path).copied(),
         };
         if known != Some(digest) {
