@@ -260,7 +260,10 @@ mod tests {
             drop(dataset);
             file.close().unwrap();
 
-            let file = chosen.open(&path, &FileSettings::default()).unwrap();
+            // A copy: a process that another test starts at this moment holds the lock of the first until it runs its program.
+            let copy = folder.path().join("copy.h5");
+            std::fs::copy(&path, &copy).unwrap();
+            let file = chosen.open(&copy, &FileSettings::default()).unwrap();
             let dataset = file.open_dataset("values").unwrap();
             assert_eq!(dataset.settings().unwrap(), dataset_settings);
             assert_eq!(dataset.dims().unwrap(), [8, 300]);

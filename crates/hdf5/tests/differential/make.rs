@@ -96,6 +96,8 @@ impl Maker {
         configure(creation);
         let access = h5!(H5Pcreate(*H5P_CLS_FILE_ACCESS));
         h5!(H5Pset_relax_file_integrity_checks(access, 1));
+        // A process that another test starts at this moment holds the lock until it runs its program.
+        h5!(H5Pset_file_locking(access, 0, 1));
         h5!(H5Pset_libver_bounds(access, bounds.0, bounds.1));
         let file_name = name(path.as_os_str().as_bytes());
         let file = h5!(H5Fcreate(file_name.as_ptr(), H5F_ACC_TRUNC, creation, access));
