@@ -27,6 +27,7 @@ from raddle._views import FieldsView, TextView, TypeView, with_fields
 from raddle.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from raddle._core import _Outline as Outline
     from raddle._file import File
 
 # Values read at once by an iteration over rows.
@@ -40,16 +41,17 @@ class Dataset(HdfObject):
 
     __slots__ = ("_outline", "_storage_facts")
 
-    def __init__(self, file: File, number: int, name: str) -> None:
+    def __init__(self, file: File, number: int, name: str, outline: Outline | None = None) -> None:
         self._file, self._number, self.name = file, number, name
-        self._outline: tuple[tuple[int, ...] | None, tuple[int | None, ...] | None, int] | None = None
+        self._outline = outline
         self._storage_facts: tuple[str, tuple[int, ...] | None, list[tuple[int, str, tuple[int, ...]]], bool] | None
         self._storage_facts = None
 
-    def _described(self) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None, int]:
-        if self._outline is None:
-            self._outline = self._core().outline(self._number)
-        return self._outline
+    def _described(self) -> Outline:
+        outline = self._outline
+        if outline is None or self._file._core_file is None:
+            outline = self._outline = self._core().outline(self._number)
+        return outline
 
     def _storage(self) -> tuple[str, tuple[int, ...] | None, list[tuple[int, str, tuple[int, ...]]], bool]:
         if self._storage_facts is None:

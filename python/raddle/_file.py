@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from operator import itemgetter
 from types import TracebackType
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -29,10 +29,14 @@ from raddle._types import ElementType, element_type, raw_bytes
 from raddle._values import Link, encoded, link, shown
 from raddle.errors import ObjectNotFoundError, UsageError
 
+if TYPE_CHECKING:
+    from raddle._core import _Child as Child
+    from raddle._core import _Outline as Outline
+
 _T = TypeVar("_T")
 
 # The name of a child of a group.
-_NAME: Callable[[tuple[str, int | None, str | None]], str] = itemgetter(0)
+_NAME: Callable[[Child], str] = itemgetter(0)
 
 # Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -186,11 +190,11 @@ class Group(HdfObject, Mapping[str, Any]):
     def _pairs(self) -> Iterator[tuple[str, Any]]:
         prefix = self.name if self.name.endswith("/") else self.name + "/"
         make = self._file._make
-        for name, number, kind in self._core().children(self._number):
+        for name, number, kind, outline in self._core().children(self._number):
             if number is None or kind is None:
                 yield name, self._led_to(name)
             else:
-                yield name, make(kind, number, prefix + name)
+                yield name, make(kind, number, prefix + name, outline)
 
     def _led_to(self, name: str) -> Any | None:
         try:
@@ -217,7 +221,7 @@ class Group(HdfObject, Mapping[str, Any]):
         """Call ``function(path)`` for every link below, in groups of several names once, until it returns something."""
         return self.visititems_links(lambda path, _: function(path))
 
-    def _in_visiting_order(self) -> list[tuple[str, int | None, str | None]]:
+    def _in_visiting_order(self) -> list[Child]:
         # In the order of names' bytes, as libhdf5 visits: that of texts, if they are plain.
         children = self._core().children(self._number)
         if "".join(map(_NAME, children)).isascii():
@@ -227,7 +231,7 @@ class Group(HdfObject, Mapping[str, Any]):
     def _visit_links(
         self, prefix: str, seen: set[int], function: Callable[[str, Link], _T | None]
     ) -> _T | None:
-        for name, number, kind in self._in_visiting_order():
+        for name, number, kind, _ in self._in_visiting_order():
             described = self._core().link(self._number, encoded(name))
             assert described is not None
             result = function(prefix + name, link(described))
@@ -242,11 +246,12 @@ class Group(HdfObject, Mapping[str, Any]):
         self, prefix: str, seen: set[int], function: Callable[[str, Any], _T | None]
     ) -> _T | None:
         below = self.name if self.name.endswith("/") else self.name + "/"
-        for name, number, kind in self._in_visiting_order():
+        make = self._file._make
+        for name, number, kind, outline in self._in_visiting_order():
             if number is None or kind is None or number in seen:
                 continue
             seen.add(number)
-            found = self._file._make(kind, number, below + name)
+            found = make(kind, number, below + name, outline)
             result = function(prefix + name, found)
             if result is None and kind == "group":
                 result = found._visit(prefix + name + "/", seen, function)
@@ -466,9 +471,9 @@ class File(Group):
             found = self._elements[number] = element_type(*self._open_core().datatype(number))
         return found
 
-    def _make(self, kind: str, number: int, name: str) -> Any:
+    def _make(self, kind: str, number: int, name: str, outline: Outline | None = None) -> Any:
         if kind == "dataset":
-            return Dataset(self, number, name)
+            return Dataset(self, number, name, outline)
         if kind == "group":
             return Group(self, number, name)
         if kind == "datatype":

@@ -620,9 +620,12 @@ def test_closed_files_and_pickles(pair, tmp_path):
     with copy as same:
         assert same is copy and copy
         dataset = copy["d"]
+        listed = next(iter(copy.values()))
+        assert dataset.shape == listed.shape == (2,)
     assert not copy and not dataset and "losed" in repr(copy) and "losed" in repr(dataset)
-    with pytest.raises(ValueError):
-        dataset[:]
+    for read in (lambda: dataset[:], lambda: dataset.shape, lambda: listed.shape, lambda: listed.dtype):
+        with pytest.raises(ValueError, match="closed"):
+            read()
 
 
 def test_a_relative_path_leads_to_the_same_file_later(tmp_path, monkeypatch):

@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct File {
     inner: OpenFile,
     types: Mutex<Types>,
+    /// Of datasets that share a form, by that form's place and their rows.
+    outlines: Mutex<HashMap<(usize, u64), Py<PyTuple>>>,
 }
 
 /// The types met, each with a number: numpy types are made once per type, not per dataset.
@@ -57,7 +59,7 @@ impl File {
     #[pyo3(signature = (path, threads=None))]
     fn new(py: Python<'_>, path: PathBuf, threads: Option<usize>) -> PyResult<Self> {
         let inner = detached(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
-        Ok(Self { inner, types: Mutex::default() })
+        Ok(Self { inner, types: Mutex::default(), outlines: Mutex::default() })
     }
 
     /// Number of objects.
@@ -99,17 +101,19 @@ impl File {
         Ok(names)
     }
 
-    /// Name, object's number and kind of a group's links; number and kind are None for links that are not hard.
+    /// Name, object's number, kind and outline of a group's links; number and kind are None for links that are not hard,
+    /// the outline for what is no dataset.
     fn children<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let children = PyList::empty(py);
         for link in self.told(py, self.inner.links(group))? {
-            let (number, kind) = match &link.target {
+            let name = text(py, &link.name)?;
+            match &link.target {
                 LinkTarget::Hard(target) => {
-                    (Some(*target), Some(kind(&self.told(py, self.inner.object(*target))?.kind)))
+                    let word = kind(&self.told(py, self.inner.object(*target))?.kind);
+                    children.append((name, *target, word, self.shared_outline(py, *target)?))?;
                 }
-                _ => (None, None),
-            };
-            children.append((text(py, &link.name)?, number, kind))?;
+                _ => children.append((name, py.None(), py.None(), py.None()))?,
+            }
         }
         Ok(children)
     }
@@ -132,19 +136,7 @@ impl File {
 
     /// Shape (None for a null dataspace), largest shape and number of the type of a dataset.
     fn outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
-        match self.told(py, self.inner.outline(dataset))? {
-            None => Err(errors::usage(py, "not a dataset")),
-            Some((dataspace, class)) => {
-                let largest = match &dataspace {
-                    Dataspace::Simple { max_dims, .. } => {
-                        let largest = max_dims.iter().map(|&dim| (dim != u64::MAX).then_some(dim));
-                        Some(PyTuple::new(py, largest.collect::<Vec<_>>())?)
-                    }
-                    _ => None,
-                };
-                (shape(py, &dataspace)?, largest, self.number_of_type(&class)).into_pyobject(py)
-            }
-        }
+        self.shared_outline(py, dataset)?.ok_or_else(|| errors::usage(py, "not a dataset"))
     }
 
     /// Of each dataset: names of its dimensions, None where one has none, and whether it holds values of its own.
@@ -280,6 +272,36 @@ impl File {
 }
 
 impl File {
+    /// The outline of a dataset, one object for all that share a form and a number of rows; `None` for what is no dataset.
+    fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let ObjectKind::Formed(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
+            return self.new_outline(py, dataset);
+        };
+        let key = (Arc::as_ptr(&formed.form) as usize, formed.place.rows);
+        let known = self.outlines.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.clone_ref(py));
+        if let Some(known) = known {
+            return Ok(Some(known.into_bound(py)));
+        }
+        let outline = self.new_outline(py, dataset)?;
+        if let Some(outline) = &outline {
+            let mut outlines = self.outlines.lock().unwrap_or_else(PoisonError::into_inner);
+            outlines.insert(key, outline.clone().unbind());
+        }
+        Ok(outline)
+    }
+
+    fn new_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some((dataspace, class)) = self.told(py, self.inner.outline(dataset))? else { return Ok(None) };
+        let largest = match &dataspace {
+            Dataspace::Simple { max_dims, .. } => {
+                let largest = max_dims.iter().map(|&dim| (dim != u64::MAX).then_some(dim));
+                Some(PyTuple::new(py, largest.collect::<Vec<_>>())?)
+            }
+            _ => None,
+        };
+        Ok(Some((shape(py, &dataspace)?, largest, self.number_of_type(&class)).into_pyobject(py)?))
+    }
+
     fn number_of_type(&self, class: &Arc<TypeClass>) -> usize {
         let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Arc::as_ptr(class) as usize;

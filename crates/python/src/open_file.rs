@@ -26,8 +26,9 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-/// Memory for cached metadata blocks while a file is opened.
-const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+/// Memory for cached metadata blocks while a file is opened: objects are read in the order of the file, so few blocks are in
+/// use at a time, and memory that was used before has its pages already.
+const VIEW_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Forms of datasets, over all files that this process opens: files of one kind are opened one after the other.
 static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
