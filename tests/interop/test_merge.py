@@ -3,16 +3,69 @@
 import json
 
 import h5py
+import hdf5plugin  # noqa: F401  (zstd and lz4)
 import numpy as np
 import pytest
 from conftest import assert_concatenated, visit, write_events
 
 
-@pytest.mark.parametrize("compress", ["fast", "balanced", "small", "gzip:1", "none", "keep"])
-def test_values_whatever_the_compression(raddle, events, tmp_path, compress):
+@pytest.mark.parametrize("shuffle", ["keep", "yes", "no"])
+@pytest.mark.parametrize("compress", ["fast", "balanced", "small", "gzip:1", "zstd", "zstd:11", "lz4", "none", "keep"])
+def test_values_whatever_the_compression(raddle, events, tmp_path, compress, shuffle):
     output = tmp_path / "out.h5"
-    raddle("merge", *events, "-o", output, "--compress", compress)
+    raddle("merge", *events, "-o", output, "--compress", compress, "--shuffle", shuffle)
     assert_concatenated(output, events)
+    raddle("verify", output, "--against", *events)
+    filters = {"zstd": (32015, (3,)), "zstd:11": (32015, (11,)), "lz4": (32004, ()), "gzip:1": (1, (1,))}
+    named = pipeline(output, "table1/energy")
+    if compress in filters:
+        assert named[-1] == filters[compress]
+    assert [2] * (shuffle == "yes" and compress != "none") == [number for number, _ in named if number == 2]
+
+
+def pipeline(path, name):
+    """Number and parameters of each filter of a dataset."""
+    with h5py.File(path) as file:
+        plist = file[name].id.get_create_plist()
+        filters = [plist.get_filter(number) for number in range(plist.get_nfilters())]
+    return [(number, parameters) for number, _, parameters, _ in filters]
+
+
+@pytest.mark.parametrize("compression", [hdf5plugin.Zstd(clevel=7), hdf5plugin.LZ4(), {"compression": "gzip", "shuffle": True}],
+                         ids=["zstd", "lz4", "shuffle"])
+def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
+    """The rows of the first input end in a chunk, so chunks of the second begin elsewhere in the output."""
+    paths, values = [tmp_path / "a.h5", tmp_path / "b.h5"], [np.arange(1234) % 71, np.arange(4321) % 53]
+    for path, numbers in zip(paths, values, strict=True):
+        with h5py.File(path, "w") as file:
+            file.create_dataset("d", data=numbers, chunks=(100,), maxshape=(None,), **compression)
+    output = tmp_path / "out.h5"
+    told = raddle("merge", *paths, "-o", output, "-c", "keep").stderr
+    assert "cannot keep" not in told and "hdf5plugin" not in told, told
+    kept, of_input = pipeline(output, "d"), pipeline(paths[0], "d")
+    assert [number for number, _ in kept] == [number for number, _ in of_input]
+    assert 32015 not in dict(kept) or dict(kept)[32015] == (7,)
+    more = tmp_path / "more.h5"
+    with h5py.File(more, "w") as file:
+        file.create_dataset("d", data=np.arange(99), chunks=(100,), maxshape=(None,))
+    raddle("append", output, more)
+    with h5py.File(output) as file:
+        assert np.array_equal(file["d"], np.concatenate([*values, np.arange(99)]))
+        chunks = [file["d"].id.get_chunk_info(number) for number in range(file["d"].id.get_num_chunks())]
+    assert all(chunk.filter_mask == 0 for chunk in chunks)
+    raddle("verify", output)
+    # Nothing is shuffled that is not compressed.
+    raddle("rechunk", output, "-o", tmp_path / "plain.h5", "-c", "none")
+    assert pipeline(tmp_path / "plain.h5", "d") == []
+
+
+def test_what_readers_need_is_told(raddle, events, tmp_path):
+    told = raddle("merge", *events, "-o", tmp_path / "out.h5", "-c", "zstd").stderr
+    assert "hdf5plugin" in told and "32015" in told
+    told = raddle("merge", *events, "-o", tmp_path / "out2.h5", "-c", "lz4", "-q").stderr
+    assert told == ""
+    told = raddle("merge", *events, "-o", tmp_path / "out3.h5", "--shuffle", "yes").stderr
+    assert "hdf5plugin" not in told
 
 
 @pytest.mark.parametrize("layout", ["events", "scan", "random", "cloud", "keep"])

@@ -4,12 +4,13 @@
 //! Invariants: decoding fills the output exactly or fails; [`BareCodec::check_stored`] can be asked before there is an
 //! output, so that a stated length costs no memory that the stored bytes could not fill.
 
-use crate::encoder::MAX_LEVEL;
+use crate::compression::MAX_LEVEL;
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 use crate::libdeflate::Deflater;
 use crate::lz4::decode_block;
 use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
+use crate::zstd::ZstdEncoder;
 
 /// How a bare stream is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,7 +84,7 @@ pub struct BareEncoder {
 
 enum Kind {
     Gzip(Deflater),
-    Zstd { context: zstd_safe::CCtx<'static>, level: i32 },
+    Zstd(ZstdEncoder),
     Lz4Block,
 }
 
@@ -93,9 +94,7 @@ impl BareEncoder {
     /// # Errors
     /// No memory for the state.
     pub fn zstd(level: i32) -> Result<Self> {
-        let level = level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level());
-        let context = zstd_safe::CCtx::try_create().ok_or(CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
-        Ok(Self { kind: Kind::Zstd { context, level } })
+        Ok(Self { kind: Kind::Zstd(ZstdEncoder::new(level)?) })
     }
 
     /// A writer of gzip members, `level` as libdeflate counts them: 0 (stored) to 12.
@@ -115,7 +114,7 @@ impl BareEncoder {
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
             Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
-            Kind::Zstd { .. } => zstd_safe::compress_bound(data_len_bytes),
+            Kind::Zstd(_) => ZstdEncoder::bound_len_bytes(data_len_bytes),
             Kind::Lz4Block => lz4_flex::block::get_maximum_output_size(data_len_bytes),
         }
     }
@@ -128,12 +127,9 @@ impl BareEncoder {
         let (start, bound_len_bytes) = (out.len(), self.bound_len_bytes(data.len()));
         match &mut self.kind {
             Kind::Gzip(deflater) => deflater.gzip(data, out),
-            Kind::Zstd { context, level } => {
-                out.resize(start + bound_len_bytes, 0);
-                let written = context
-                    .compress(&mut out[start..], data, *level)
-                    .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
-                out.truncate(start + written);
+            Kind::Zstd(encoder) => {
+                let fits = encoder.append(data, out, bound_len_bytes)?;
+                assert!(fits, "Zstandard needs more bytes than its bound says");
             }
             Kind::Lz4Block => {
                 out.resize(start + bound_len_bytes, 0);
@@ -150,7 +146,7 @@ impl std::fmt::Debug for BareEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.kind {
             Kind::Gzip(_) => "gzip",
-            Kind::Zstd { .. } => "zstd",
+            Kind::Zstd(_) => "zstd",
             Kind::Lz4Block => "lz4",
         };
         formatter.debug_struct("BareEncoder").field("codec", &name).finish_non_exhaustive()

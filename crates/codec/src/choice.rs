@@ -19,8 +19,8 @@
 //! seconds and output against gzip 6 of zlib: level 1 9.6 s, 1.046; 2 8.4 s, 1.024; 3 9.7 s, 1.014; 4 11.2 s, 1.008;
 //! 5 11.0 s, 0.998; 6 15.2 s, 0.987. So `Balanced`, which may be 2 % larger than gzip 6, takes level 3.
 
+use crate::compression::Effort;
 use crate::element_lz::Elements;
-use crate::encoder::Effort;
 
 /// What to do with a tile that zero runs do not suit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,37 +1,26 @@
-//! Encoding one tile: shuffle, then deflate by the encoder that suits the data, then fletcher32.
+//! Encoding one tile: shuffle, then deflate by the encoder that suits the data (or another compression), then fletcher32.
 //!
 //! Invariant: the stored bytes depend on the options and the raw bytes alone, not on the state, the thread or the
 //! tiles before; so a file is the same however its tiles were dealt out.
 
 use crate::choice::{Choice, choose, zero_run_sparsity_len_bytes};
+use crate::compression::{Compression, Effort};
 use crate::element_lz::ElementLzEncoder;
 use crate::error::Result;
 use crate::filter::{Filter, KnownFilter};
 use crate::fletcher32;
 use crate::libdeflate::Deflater;
+use crate::lz4;
 use crate::shuffle::shuffle;
 use crate::zero_run::{self, ZeroRunEncoder};
-
-/// How much work to put into compression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Effort {
-    /// As fast as disks: the lightest encoder.
-    Fast,
-    /// The ratio of gzip 6 in a fraction of its time.
-    Balanced,
-    /// The smallest output that deflate gives in reasonable time.
-    Small,
-    /// This gzip level exactly (libdeflate's level of that number, 12 at most), with no choice by content.
-    Gzip(u8),
-}
+use crate::zstd::ZstdEncoder;
 
 /// What an [`Encoder`] is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EncoderOptions {
-    /// None: no deflate.
-    pub effort: Option<Effort>,
-    /// Shuffle bytes before deflate.
+    /// None: not compressed.
+    pub compression: Option<Compression>,
+    /// Shuffle bytes before they are compressed.
     pub shuffle: bool,
     /// Checksum the stored bytes.
     pub fletcher32: bool,
@@ -42,7 +31,7 @@ pub struct EncoderOptions {
 /// Encodes tiles in one way. Immutable: one serves all threads, each with its own [`EncodeState`].
 #[derive(Debug, Clone)]
 pub struct Encoder {
-    effort: Option<Effort>,
+    compression: Option<Compression>,
     /// Element length to shuffle by, if it makes a difference.
     shuffle: Option<usize>,
     fletcher32: bool,
@@ -56,6 +45,8 @@ pub struct EncodeState {
     deflaters: Vec<Deflater>,
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,
+    /// Of one level, which a job has.
+    zstd: Option<ZstdEncoder>,
     shuffled: Vec<u8>,
 }
 
@@ -66,33 +57,29 @@ impl std::fmt::Debug for EncodeState {
     }
 }
 
-/// The highest level that libdeflate has.
-pub(crate) const MAX_LEVEL: u8 = 12;
-
-/// The highest level that a dataset's deflate filter may name (H5Pset_deflate refuses more).
-const MAX_NAMED_LEVEL: u8 = 9;
-
 impl Encoder {
     /// An encoder for these options.
     pub fn new(options: &EncoderOptions) -> Self {
-        let effort = match options.effort {
-            Some(Effort::Gzip(level)) => Some(Effort::Gzip(level.min(MAX_LEVEL))),
-            other => other,
-        };
         // HDF5 names an element length in 32 bits, and shuffling single bytes changes nothing.
         let shuffles =
             options.shuffle && options.element_len_bytes > 1 && u32::try_from(options.element_len_bytes).is_ok();
         Self {
-            effort,
+            compression: options.compression.map(Compression::within_levels),
             shuffle: shuffles.then_some(options.element_len_bytes),
             fletcher32: options.fletcher32,
             element_len_bytes: options.element_len_bytes,
         }
     }
 
+    /// An encoder that compresses and does nothing else.
+    pub fn plain(compression: impl Into<Compression>, element_len_bytes: usize) -> Self {
+        let compression = Some(compression.into());
+        Self::new(&EncoderOptions { compression, shuffle: false, fletcher32: false, element_len_bytes })
+    }
+
     /// The filters that the dataset's pipeline must name, in order.
     ///
-    /// Deflate and shuffle are optional and fletcher32 is not, as HDF5's own property list functions have it.
+    /// Compression and shuffle are optional and fletcher32 is not, as HDF5's own property list functions have it.
     pub fn filters(&self) -> Vec<Filter> {
         let filter = |known: KnownFilter, optional, parameters| Filter {
             id: known.id(),
@@ -104,8 +91,8 @@ impl Encoder {
         if let Some(element_len_bytes) = self.shuffle {
             filters.push(filter(KnownFilter::Shuffle, true, vec![element_len_bytes as u32]));
         }
-        if let Some(effort) = self.effort {
-            filters.push(filter(KnownFilter::Deflate, true, vec![u32::from(effort.named_level())]));
+        if let Some(compression) = self.compression {
+            filters.push(filter(compression.known_filter(), true, compression.parameters()));
         }
         if self.fletcher32 {
             filters.push(filter(KnownFilter::Fletcher32, false, vec![]));
@@ -115,12 +102,16 @@ impl Encoder {
 
     /// Spare capacity with which [`encode`](Self::encode) never reallocates its output for a tile of this length.
     pub fn bound_len_bytes(&self, raw_len_bytes: usize) -> usize {
-        raw_len_bytes + fletcher32::CHECKSUM_LEN_BYTES + zero_run::SLACK
+        let compressed_len_bytes = match self.compression {
+            Some(Compression::Lz4) => lz4::frame_bound_len_bytes(raw_len_bytes),
+            _ => raw_len_bytes + zero_run::SLACK,
+        };
+        compressed_len_bytes + fletcher32::CHECKSUM_LEN_BYTES
     }
 
     /// Appends the stored form of one tile to `out`; returns its filter mask.
     ///
-    /// A tile that deflate cannot shorten is stored as it is, with the bits of shuffle and deflate set in the mask:
+    /// A tile that compression cannot shorten is stored as it is, with the bits of shuffle and compression set in the mask:
     /// any reader takes it back without work.
     ///
     /// # Errors
@@ -133,7 +124,7 @@ impl Encoder {
         if !is_filtered {
             out.truncate(start);
             out.extend_from_slice(raw);
-            let compressing = usize::from(self.shuffle.is_some()) + usize::from(self.effort.is_some());
+            let compressing = usize::from(self.shuffle.is_some()) + usize::from(self.compression.is_some());
             filter_mask = (1 << compressing) - 1;
         }
         if self.fletcher32 {
@@ -142,10 +133,9 @@ impl Encoder {
         Ok(filter_mask)
     }
 
-    /// Appends the shuffled and deflated tile, shorter than `raw`; false if there is nothing to gain.
+    /// Appends the shuffled and compressed tile, shorter than `raw`; false if there is nothing to gain.
     fn compress(&self, state: &mut EncodeState, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let EncodeState { deflaters, zero_run, element_lz, shuffled } = state;
-        let Some(effort) = self.effort else {
+        let Some(compression) = self.compression else {
             if let Some(element_len_bytes) = self.shuffle {
                 let start = out.len();
                 out.resize(start + raw.len(), 0);
@@ -153,54 +143,65 @@ impl Encoder {
             }
             return Ok(self.shuffle.is_some());
         };
-        let limit_len_bytes = raw.len().saturating_sub(1);
+        let mut shuffled = std::mem::take(&mut state.shuffled);
         let data = match self.shuffle {
             Some(element_len_bytes) => {
                 shuffled.resize(raw.len(), 0);
-                shuffle(raw, element_len_bytes, shuffled);
+                shuffle(raw, element_len_bytes, &mut shuffled);
                 &shuffled[..]
             }
             None => raw,
         };
+        let limit_len_bytes = raw.len().saturating_sub(1);
+        let compressed = match compression {
+            Compression::Deflate(effort) => self.deflate(state, effort, raw, data, out, limit_len_bytes),
+            Compression::Zstd(level) => state.zstd(level.into())?.append(data, out, limit_len_bytes),
+            Compression::Lz4 => Ok(lz4::append_frame(data, out, limit_len_bytes)),
+        };
+        state.shuffled = shuffled;
+        compressed
+    }
+
+    /// Deflates `data`, which is `raw` or `raw` shuffled, with the encoder that suits it.
+    fn deflate(
+        &self,
+        state: &mut EncodeState,
+        effort: Effort,
+        raw: &[u8],
+        data: &[u8],
+        out: &mut Vec<u8>,
+        limit_len_bytes: usize,
+    ) -> Result<bool> {
         if let Some(sparsity_len_bytes) = zero_run_sparsity_len_bytes(effort)
-            && zero_run.encode(data, sparsity_len_bytes, out, limit_len_bytes)
+            && state.zero_run.encode(data, sparsity_len_bytes, out, limit_len_bytes)
         {
             return Ok(true);
         }
-        let level = match choose(effort, raw, self.element_len_bytes, self.shuffle.is_some()) {
-            Choice::ElementLz(elements) => return Ok(element_lz.encode(data, elements, out, limit_len_bytes)),
-            Choice::Libdeflate { level } => level,
-        };
-        let deflater = match deflaters.iter().position(|deflater| deflater.level() == level) {
-            Some(index) => &mut deflaters[index],
-            None => {
-                deflaters.push(Deflater::new(level)?);
-                deflaters.last_mut().expect("just pushed")
-            }
-        };
-        Ok(deflater.deflate(data, out, limit_len_bytes))
+        match choose(effort, raw, self.element_len_bytes, self.shuffle.is_some()) {
+            Choice::ElementLz(elements) => Ok(state.element_lz.encode(data, elements, out, limit_len_bytes)),
+            Choice::Libdeflate { level } => Ok(state.deflater(level)?.deflate(data, out, limit_len_bytes)),
+        }
     }
 }
 
-impl Effort {
-    /// The level that the dataset's filter names; readers do not use it.
-    fn named_level(self) -> u8 {
-        match self {
-            Self::Fast => 1,
-            Self::Balanced => 6,
-            Self::Small => 9,
-            Self::Gzip(level) => level.min(MAX_NAMED_LEVEL),
-        }
+impl EncodeState {
+    fn deflater(&mut self, level: u8) -> Result<&mut Deflater> {
+        let index = match self.deflaters.iter().position(|deflater| deflater.level() == level) {
+            Some(index) => index,
+            None => {
+                self.deflaters.push(Deflater::new(level)?);
+                self.deflaters.len() - 1
+            }
+        };
+        Ok(&mut self.deflaters[index])
     }
 
-    /// Which encoders tiles get, for reports.
-    pub fn encoders(self) -> &'static str {
-        match self {
-            Self::Fast => "zero runs, else element LZ",
-            Self::Balanced => "zero runs, else libdeflate 3",
-            Self::Small => "libdeflate 9",
-            Self::Gzip(_) => "libdeflate of that level",
-        }
+    fn zstd(&mut self, level: i32) -> Result<&mut ZstdEncoder> {
+        let of_level = match self.zstd.take() {
+            Some(encoder) if encoder.level() == level => encoder,
+            _ => ZstdEncoder::new(level)?,
+        };
+        Ok(self.zstd.insert(of_level))
     }
 }
 
@@ -211,13 +212,15 @@ mod tests {
     use super::*;
     use crate::pipeline::{DecodeState, Pipeline};
 
-    fn efforts() -> impl Strategy<Value = Option<Effort>> {
+    fn compressions() -> impl Strategy<Value = Option<Compression>> {
         prop_oneof![
             Just(None),
-            Just(Some(Effort::Fast)),
-            Just(Some(Effort::Balanced)),
-            Just(Some(Effort::Small)),
-            (0u8..=255).prop_map(|level| Some(Effort::Gzip(level))),
+            Just(Some(Effort::Fast.into())),
+            Just(Some(Effort::Balanced.into())),
+            Just(Some(Effort::Small.into())),
+            (0u8..=255).prop_map(|level| Some(Effort::Gzip(level).into())),
+            (0u8..=5).prop_map(|level| Some(Compression::Zstd(level))),
+            Just(Some(Compression::Lz4)),
         ]
     }
 
@@ -234,9 +237,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_tile_comes_back(
-            effort in efforts(), shuffle: bool, fletcher32: bool, element_len_bytes in 1usize..10, raw in tiles(),
+            compression in compressions(), shuffle: bool, fletcher32: bool, element_len_bytes in 1usize..10, raw in tiles(),
         ) {
-            let encoder = Encoder::new(&EncoderOptions { effort, shuffle, fletcher32, element_len_bytes });
+            let encoder = Encoder::new(&EncoderOptions { compression, shuffle, fletcher32, element_len_bytes });
             let mut out = Vec::with_capacity(3 + encoder.bound_len_bytes(raw.len()));
             out.extend_from_slice(b"abc");
             let before = out.as_ptr();
@@ -265,21 +268,29 @@ mod tests {
         })
         .take(4096)
         .collect();
-        let options =
-            EncoderOptions { effort: Some(Effort::Balanced), shuffle: true, fletcher32: true, element_len_bytes: 4 };
-        let mut out = Vec::new();
-        let mask = Encoder::new(&options).encode(&mut EncodeState::default(), &raw, &mut out).unwrap();
-        assert_eq!(mask, 0b011);
-        assert_eq!(out.len(), raw.len() + 4);
-        assert_eq!(out[..raw.len()], raw);
+        for compression in [Effort::Balanced.into(), Compression::Zstd(3), Compression::Lz4] {
+            let compression = Some(compression);
+            let options = EncoderOptions { compression, shuffle: true, fletcher32: true, element_len_bytes: 4 };
+            let mut out = Vec::new();
+            let mask = Encoder::new(&options).encode(&mut EncodeState::default(), &raw, &mut out).unwrap();
+            assert_eq!(mask, 0b011);
+            assert_eq!(out.len(), raw.len() + 4);
+            assert_eq!(out[..raw.len()], raw);
+        }
     }
 
     #[test]
     fn the_pipeline_is_named_in_order() {
-        let options =
-            EncoderOptions { effort: Some(Effort::Gzip(12)), shuffle: true, fletcher32: true, element_len_bytes: 8 };
-        let filters = Encoder::new(&options).filters();
-        let brief: Vec<_> = filters.iter().map(|f| (f.id, f.optional, f.parameters.clone())).collect();
-        assert_eq!(brief, [(2, true, vec![8]), (1, true, vec![9]), (3, false, vec![])]);
+        let brief = |compression: Compression| -> Vec<_> {
+            let compression = Some(compression);
+            let options = EncoderOptions { compression, shuffle: true, fletcher32: true, element_len_bytes: 8 };
+            let filters = Encoder::new(&options).filters();
+            filters.into_iter().map(|filter| (filter.id, filter.optional, filter.parameters)).collect()
+        };
+        let (shuffle, fletcher32) = ((2, true, vec![8]), (3, false, vec![]));
+        let named = |filter| [shuffle.clone(), filter, fletcher32.clone()];
+        assert_eq!(brief(Effort::Gzip(12).into()), named((1, true, vec![9])));
+        assert_eq!(brief(Compression::Zstd(200)), named((32015, true, vec![22])));
+        assert_eq!(brief(Compression::Lz4), named((32004, true, vec![])));
     }
 }

@@ -15,6 +15,7 @@ mod bitshuffle;
 mod blosc;
 mod bzip2;
 mod choice;
+mod compression;
 mod deflate;
 mod element_lz;
 mod encoder;
@@ -39,7 +40,8 @@ mod zstd;
 
 pub use arbitrary::decode_arbitrary;
 pub use bare::{BareCodec, BareEncoder};
-pub use encoder::{Effort, EncodeState, Encoder, EncoderOptions};
+pub use compression::{Compression, Effort};
+pub use encoder::{EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
 pub use filter::{Filter, KnownFilter};
 pub use lz4::{append_block as append_lz4_block, decode_bare as decode_lz4_block};

@@ -1,4 +1,4 @@
-//! LZ4: decoding the registered filter's frame of independent LZ4 blocks; bare blocks both ways.
+//! LZ4: the registered filter's frame of independent LZ4 blocks, and bare blocks, both ways.
 //!
 //! The chunk begins with its decoded length (8 bytes) and the block length (4 bytes), both big-endian; each block has
 //! its stored length (4 bytes) before it and is as it was if that is its decoded length.
@@ -59,6 +59,42 @@ pub fn append_block(raw: &[u8], out: &mut Vec<u8>) {
     out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
     let written = lz4_flex::block::compress_into(raw, &mut out[start..]);
     out.truncate(start + written.expect("the output has the length that any input may need"));
+}
+
+/// Longest block of a frame: the default of the registered filter.
+const BLOCK_LEN_BYTES: usize = 1 << 30;
+
+/// Most bytes that [`append_frame`] needs room for.
+pub(crate) fn frame_bound_len_bytes(raw_len_bytes: usize) -> usize {
+    // A block is at most as long as LZ4 makes it while it is being made, and there are few.
+    let blocks = raw_len_bytes.div_ceil(BLOCK_LEN_BYTES).max(1);
+    12 + 4 * blocks + lz4_flex::block::get_maximum_output_size(raw_len_bytes) + 32 * (blocks - 1)
+}
+
+/// Appends `raw` in the frame of the registered filter; false, with `out` as it was, if that takes more than
+/// `limit_len_bytes`.
+pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+    let start = out.len();
+    // As long as all of it, where one is enough: the filter itself does the same.
+    let block_len_bytes = raw.len().clamp(1, BLOCK_LEN_BYTES);
+    out.extend_from_slice(&(raw.len() as u64).to_be_bytes());
+    out.extend_from_slice(&(block_len_bytes as u32).to_be_bytes());
+    for block in raw.chunks(block_len_bytes) {
+        let length_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        append_block(block, out);
+        if out.len() - length_at - 4 >= block.len() {
+            out.truncate(length_at + 4);
+            out.extend_from_slice(block);
+        }
+        let stored_len_bytes = (out.len() - length_at - 4) as u32;
+        out[length_at..length_at + 4].copy_from_slice(&stored_len_bytes.to_be_bytes());
+    }
+    let is_within = out.len() - start <= limit_len_bytes;
+    if !is_within {
+        out.truncate(start);
+    }
+    is_within
 }
 
 /// A big-endian number of 4 bytes, which are taken off.

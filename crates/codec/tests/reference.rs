@@ -212,7 +212,12 @@ fn few_bytes_cannot_fill_a_long_chunk() {
     let (shuffle, deflate) = (filter(KnownFilter::Shuffle, &[4]), filter(KnownFilter::Deflate, &[6]));
     let pipeline = Pipeline::new(&[shuffle, deflate, filter(KnownFilter::Fletcher32, &[])], 4).unwrap();
     let raw = vec![0; 1 << 24];
-    let options = EncoderOptions { effort: Some(Effort::Small), shuffle: true, fletcher32: true, element_len_bytes: 4 };
+    let options = EncoderOptions {
+        compression: Some(Effort::Small.into()),
+        shuffle: true,
+        fletcher32: true,
+        element_len_bytes: 4,
+    };
     let mut stored = Vec::new();
     Encoder::new(&options).encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
     assert_eq!(pipeline.check_stored(stored.len(), 0, raw.len()), Ok(()), "{} bytes fill it", stored.len());

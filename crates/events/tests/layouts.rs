@@ -5,7 +5,7 @@
 mod ranks;
 mod support;
 
-use raddle_codec::Effort;
+use raddle_codec::{Compression, Effort};
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_events::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
 use raddle_events::hdf5::{
@@ -101,7 +101,7 @@ fn random(entries: u64) -> RandomProducts {
 fn bytes_come_back_from_every_layout_of_ours() {
     for source in [&random(97) as &dyn Source, &TestProducts::new(23, Some(Serialization::Root))] {
         for layout in [Layout::Columns, Layout::Product, Layout::Event, batch(1), batch(10), batch(1000)] {
-            for compress in [None, Some(Effort::Balanced)] {
+            for compress in [None, Some(Effort::Balanced.into()), Some(Compression::Zstd(3)), Some(Compression::Lz4)] {
                 for len_bytes in [64, 1 << 20] {
                     round_trip(source, layout, &Hdf5Options { compress, ..chunks_of(len_bytes) });
                 }
@@ -135,7 +135,7 @@ fn columns_of_trees_come_back() {
     for name in ["split.root", "unsplit.root", "embedded.root", "objectwise.root"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
         let tree = open(&path, &OpenOptions::default()).unwrap().into_source();
-        for compress in [None, Some(Effort::Fast)] {
+        for compress in [None, Some(Effort::Fast.into())] {
             round_trip(tree.as_ref(), Layout::Columns, &Hdf5Options { compress, ..chunks_of(256) });
         }
     }
@@ -412,7 +412,7 @@ fn what_the_framework_cannot_hold_is_refused() {
 fn small_files_have_no_chunks() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");
     let tree = open(&sample, &OpenOptions::default()).unwrap().into_source();
-    for compress in [None, Some(Effort::Balanced)] {
+    for compress in [None, Some(Effort::Balanced.into())] {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
         let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);
         let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.unit_len_bytes(0..12));

@@ -4,7 +4,9 @@ use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUT
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 use raddle_codec::arbitrary::{chunk_of, decode_arbitrary, inflate_all_ways};
-use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline};
+use raddle_codec::{
+    Compression, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline,
+};
 
 /// The bytes are a pipeline and a chunk.
 pub(crate) fn pipeline(bytes: &[u8]) {
@@ -94,10 +96,8 @@ pub(crate) fn deflate_seeds() -> Vec<Vec<u8>> {
             seeds.push(stream);
         }
         for effort in [Effort::Fast, Effort::Balanced, Effort::Small] {
-            let options =
-                EncoderOptions { effort: Some(effort), shuffle: false, fletcher32: false, element_len_bytes: 4 };
             let mut stored = Vec::new();
-            let mask = Encoder::new(&options).encode(&mut EncodeState::default(), &raw, &mut stored);
+            let mask = Encoder::plain(effort, 4).encode(&mut EncodeState::default(), &raw, &mut stored);
             if mask.is_ok_and(|mask| mask == 0) && stored.len() > 6 {
                 seeds.push(stored[2..stored.len() - 4].to_vec());
             }
@@ -122,20 +122,23 @@ fn raw_seeds() -> Vec<Vec<u8>> {
 
 /// The first bytes are encoder options, the others a chunk: what is encoded decodes to the same, by two decoders.
 pub(crate) fn encode(bytes: &[u8]) {
-    let Some((&[effort, element, flags], raw)) = bytes.split_first_chunk::<3>() else { return };
+    let Some((&[compression, element, flags], raw)) = bytes.split_first_chunk::<3>() else { return };
     let element_len_bytes = usize::from(element % 16) + 1;
     // Chunks hold whole elements.
     let raw = &raw[..raw.len() / element_len_bytes * element_len_bytes];
-    let effort = match effort % 14 {
-        level @ 0..10 => Some(Effort::Gzip(level.max(1))),
-        10 => Some(Effort::Fast),
-        11 => Some(Effort::Balanced),
-        12 => Some(Effort::Small),
+    let compression = match compression % 17 {
+        level @ 0..10 => Some(Effort::Gzip(level.max(1)).into()),
+        10 => Some(Effort::Fast.into()),
+        11 => Some(Effort::Balanced.into()),
+        12 => Some(Effort::Small.into()),
+        13 => Some(Compression::Zstd(3)),
+        14 => Some(Compression::Zstd(12)),
+        15 => Some(Compression::Lz4),
         _ => None,
     };
     let (shuffle, fletcher32) = (flags & 1 != 0, flags & 2 != 0);
     let mut stored = Vec::new();
-    let encoder = Encoder::new(&EncoderOptions { effort, shuffle, fletcher32, element_len_bytes });
+    let encoder = Encoder::new(&EncoderOptions { compression, shuffle, fletcher32, element_len_bytes });
     let mask = encoder.encode(&mut EncodeState::default(), raw, &mut stored).expect("every chunk can be encoded");
     let filters = encoder.filters();
     let pipeline = Pipeline::new(&filters, element_len_bytes).expect("these filters are known");

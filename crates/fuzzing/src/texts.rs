@@ -1,6 +1,7 @@
 //! Texts of the command line that raddle parses itself.
 
-use raddle_cli::options::layout::{Chunk, Compression};
+use raddle_cli::options::compression::Compression;
+use raddle_cli::options::layout::Chunk;
 use raddle_cli::options::size::Size;
 
 /// The bytes are an option's value.

@@ -3,7 +3,7 @@
 //! Times are CPU times of this thread, best of several rounds, so that other work on the machine hardly counts.
 //! Run: `cargo bench -p raddle-hdf5 --bench read_boxes`.
 
-use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
+use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Pipeline};
 use raddle_hdf5::model::{Dataset, ObjectKind};
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, for_each_chunk};
@@ -48,12 +48,7 @@ fn raw_chunk(dataset: u64, chunk: u64) -> Vec<u8> {
 
 /// Writes the file; with `interleaved`, as an event loop does: chunk by chunk over all columns.
 fn make(path: &Path, interleaved: bool) {
-    let encoder = Encoder::new(&EncoderOptions {
-        effort: Some(Effort::Gzip(6)),
-        shuffle: false,
-        fletcher32: false,
-        element_len_bytes: 4,
-    });
+    let encoder = Encoder::plain(Effort::Gzip(6), 4);
     let mut state = EncodeState::default();
     let mut file = StockFile::create(path).unwrap();
     let spec = StockDatasetSpec {

@@ -7,9 +7,7 @@ use crate::grid::Layout;
 use crate::header::Header;
 use crate::sample::SampleType;
 use crate::zfp;
-use raddle_codec::{
-    CodecError, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, NotAZfpMode, Pipeline, Zfp, ZfpMode,
-};
+use raddle_codec::{CodecError, DecodeState, Effort, EncodeState, Encoder, NotAZfpMode, Pipeline, Zfp, ZfpMode};
 use std::str::FromStr;
 
 /// Length of the header of a file, and of the record of each block after it: ten words of 32 bits.
@@ -329,7 +327,7 @@ impl BlockEncoder {
 }
 
 fn deflate(effort: Effort) -> Encoder {
-    Encoder::new(&EncoderOptions { effort: Some(effort), shuffle: false, fletcher32: false, element_len_bytes: 1 })
+    Encoder::plain(effort, 1)
 }
 
 /// Decompresses blocks; one per thread.

@@ -7,7 +7,7 @@
 
 use crate::options::Compress;
 use crate::plan::{MergePlan, Route};
-use raddle_codec::Effort;
+use raddle_codec::{Compression, Effort};
 use raddle_core::plan::{ArrayPlan, Tile};
 
 /// Copying, digesting and skipping zeros, per raw byte: about 10 GB/s.
@@ -18,12 +18,14 @@ const INFLATING_PS_PER_BYTE: u64 = 2_000;
 /// hundreds.
 const BUSY_BYTES_PER_STORED_BYTE: u64 = 12;
 
-/// Deflating, per busy byte.
-fn deflating_ps_per_byte(compress: Compress) -> u64 {
-    match compress.effort() {
+/// Compressing, per busy byte.
+fn compressing_ps_per_byte(compress: Compress) -> u64 {
+    match compress.compression() {
         None => 0,
-        Some(Effort::Fast) => 1_500,
-        Some(Effort::Balanced) => 6_000,
+        Some(Compression::Lz4) => 1_000,
+        Some(Compression::Deflate(Effort::Fast)) => 1_500,
+        Some(Compression::Zstd(..4)) => 3_000,
+        Some(Compression::Deflate(Effort::Balanced)) => 6_000,
         Some(_) => 20_000,
     }
 }
@@ -43,12 +45,12 @@ impl TileCosts {
             let stored_len_bytes = plan.schema.columns[column as usize].stored_len_bytes();
             let raw_len_bytes = array.len_bytes().max(1);
             let busy_len_bytes = raw_len_bytes.min(stored_len_bytes.saturating_mul(BUSY_BYTES_PER_STORED_BYTE));
-            let deflating = match plan.columns[column as usize].route {
-                Route::Encoded { .. } => deflating_ps_per_byte(plan.options.compress),
+            let compressing = match plan.columns[column as usize].route {
+                Route::Encoded { .. } => compressing_ps_per_byte(plan.options.compress),
                 _ => 0,
             };
             let busy_per_kib = (u128::from(busy_len_bytes) << 10) / u128::from(raw_len_bytes);
-            (PASSING_PS_PER_BYTE << 10) + busy_per_kib as u64 * (INFLATING_PS_PER_BYTE + deflating)
+            (PASSING_PS_PER_BYTE << 10) + busy_per_kib as u64 * (INFLATING_PS_PER_BYTE + compressing)
         });
         Self { per_kib: of_array.collect() }
     }

@@ -53,7 +53,7 @@ pub use inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 pub use join::{AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 pub use layout::LayoutPolicy;
 pub use links::{Link, LinkPaths};
-pub use options::{Compress, MergeOptions, Watch};
+pub use options::{Compress, MergeOptions, Shuffle, Watch};
 pub use plan::{MergePlan, plan, plan_among};
 pub use prediction::{Prediction, predict};
 pub use publish::{check_output, published_path};

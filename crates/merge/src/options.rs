@@ -6,7 +6,7 @@ use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::{Link, LinkPaths};
 use crate::selection::Selection;
-use raddle_codec::Effort;
+use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,10 @@ pub enum Compress {
     Small,
     /// Deflate at this level, 0 to 9.
     Gzip(u8),
+    /// Zstandard at this level, 1 to 22, for readers that have the registered filter.
+    Zstd(u8),
+    /// LZ4, for readers that have the registered filter.
+    Lz4,
     /// Each dataset's own filters; chunks are moved as stored where that is right.
     Keep,
     /// No compression.
@@ -35,16 +39,31 @@ pub enum Compress {
 }
 
 impl Compress {
-    /// The codec's effort; `None` where nothing is deflated.
-    pub fn effort(self) -> Option<Effort> {
-        match self {
-            Self::Fast => Some(Effort::Fast),
-            Self::Balanced | Self::Keep => Some(Effort::Balanced),
-            Self::Small => Some(Effort::Small),
-            Self::Gzip(0) | Self::None => None,
-            Self::Gzip(level) => Some(Effort::Gzip(level)),
-        }
+    /// What compresses chunks of which nothing is known; `None` where nothing does.
+    pub fn compression(self) -> Option<Compression> {
+        Some(match self {
+            Self::Fast => Effort::Fast.into(),
+            Self::Balanced | Self::Keep => Effort::Balanced.into(),
+            Self::Small => Effort::Small.into(),
+            Self::Gzip(0) | Self::None => return None,
+            Self::Gzip(level) => Effort::Gzip(level).into(),
+            Self::Zstd(level) => Compression::Zstd(level),
+            Self::Lz4 => Compression::Lz4,
+        })
     }
+}
+
+/// Whether the bytes of elements are shuffled before chunks are compressed: first bytes first, then second ones, and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Shuffle {
+    /// As the first input has it that has the dataset.
+    #[default]
+    Keep,
+    /// In every dataset that is compressed.
+    Yes,
+    /// In none.
+    No,
 }
 
 /// Options of a merge or rechunk.
@@ -68,6 +87,8 @@ pub struct MergeOptions {
     pub extendible: bool,
     /// Compression.
     pub compress: Compress,
+    /// What goes before it.
+    pub shuffle: Shuffle,
     /// Oldest HDF5 that must read the output.
     pub compat: Compat,
     /// Which objects take part.
@@ -118,6 +139,7 @@ impl MergeOptions {
             chunk: None,
             extendible: false,
             compress: Compress::default(),
+            shuffle: Shuffle::default(),
             compat: Compat::default(),
             selection: Selection::default(),
             join: JoinOptions::default(),

@@ -9,7 +9,7 @@ use crate::join::describe;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
-use crate::options::{Compress, MergeOptions, Watch};
+use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
@@ -113,6 +113,7 @@ pub(crate) fn plan_file(
     let as_it_is = MergeOptions {
         layout: LayoutPolicy::Keep,
         compress: Compress::Balanced,
+        shuffle: Shuffle::Keep,
         chunk: None,
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,

@@ -278,7 +278,8 @@ impl File {
             return self.new_outline(py, dataset);
         };
         let key = (Arc::as_ptr(&formed.form) as usize, formed.place.rows);
-        let known = self.outlines.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.clone_ref(py));
+        let known =
+            self.outlines.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.clone_ref(py));
         if let Some(known) = known {
             return Ok(Some(known.into_bound(py)));
         }

@@ -3,8 +3,8 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::compression::Compression;
 use crate::options::inputs::{InputArgs, SortingArgs};
-use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::{escape, quantity, report};
 use crate::watching::Watching;
@@ -62,7 +62,8 @@ pub struct AppendArgs {
     #[arg(long, help_heading = "Where inputs differ")]
     follow_foreign_files: bool,
 
-    /// Effort spent on the datasets that the file deflates: fast, balanced, small, gzip:1-9 or keep
+    /// Effort spent on datasets that the file deflates (fast, balanced, small, gzip:1-9), or on those it has in Zstandard
+    /// (zstd:1-22); keep, and all others: as the file has them
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced, help_heading = "Layout")]
     compress: Compression,
 

@@ -6,7 +6,7 @@ use crate::demo::h5py;
 use crate::demo::workload::Workload;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::layout::Compression;
+use crate::options::compression::Compression;
 use crate::options::running::RunningArgs;
 use crate::render::plan::{Detail, Summary};
 use crate::render::quantity;

@@ -3,6 +3,7 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::compression::readers_need;
 use crate::options::{
     inputs::{InputArgs, SortingArgs},
     io::{Interface, IoArgs},
@@ -225,6 +226,7 @@ pub(super) fn merge(
         if how.dry_run {
             if team.leads() {
                 tell_recoded(&plan, &watching);
+                tell_needs(&plan, &watching);
                 let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
                 let summary = Summary::of(&plan, Some(predicted));
@@ -236,6 +238,7 @@ pub(super) fn merge(
         let tell = || {
             tell_bridged(&plan, &watching);
             tell_recoded(&plan, &watching);
+            tell_needs(&plan, &watching);
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
             preview.iter().flat_map(MergePreview::warnings).for_each(|warning| watching.warn(&warning));
             let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
@@ -271,6 +274,14 @@ pub(super) fn merge(
         }
         Ok(exit)
     })
+}
+
+/// Warns of what readers of the output need that they may not have.
+pub(super) fn tell_needs(plan: &MergePlan, watching: &Watching) {
+    let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
+    if compresses && let Some(need) = readers_need(plan.options.compress.compression()) {
+        watching.warn(&need);
+    }
 }
 
 /// Warns of datasets that were to keep filters that raddle does not write, and whose chunks are not moved as stored: they do

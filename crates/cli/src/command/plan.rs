@@ -1,6 +1,6 @@
 //! `raddle plan`: what a merge would do, from metadata alone.
 
-use super::merge::tell_recoded;
+use super::merge::{tell_needs, tell_recoded};
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -97,6 +97,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
             return Ok(exit);
         }
         tell_recoded(&plan, &watching);
+        tell_needs(&plan, &watching);
         let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;

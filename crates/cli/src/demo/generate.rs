@@ -6,7 +6,7 @@
 use super::values::{FileKeys, Law, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, Column, GZIP_LEVEL, Table, Workload};
 use anyhow::{Context, Result};
-use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
 use raddle_core::random::Random;
 use raddle_hdf5::stock::{StockDatasetSpec, StockFile};
@@ -280,9 +280,7 @@ fn write_pieces(
 
 /// Plain deflate, as NOvA's files have it.
 fn encoder(column: &Column) -> Encoder {
-    let effort = Some(Effort::Gzip(GZIP_LEVEL));
-    let element_len_bytes = column.element.len_bytes();
-    Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes })
+    Encoder::plain(Effort::Gzip(GZIP_LEVEL), column.element.len_bytes())
 }
 
 /// Buffers that a worker uses again and again.

@@ -70,10 +70,8 @@ fn measure(
     tile_len_bytes: usize,
     compress: Compress,
 ) -> Result<CodecRates, raddle_codec::CodecError> {
-    let encoder =
-        |effort| Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes });
     let (mut encode, mut decode) = (EncodeState::default(), DecodeState::default());
-    let of_inputs = encoder(Some(Effort::Gzip(GZIP_LEVEL)));
+    let of_inputs = Encoder::plain(Effort::Gzip(GZIP_LEVEL), element_len_bytes);
     let pipeline = Pipeline::new(&of_inputs.filters(), element_len_bytes)?;
     let mut stored = Vec::new();
     let mut chunks = Vec::new();
@@ -88,7 +86,8 @@ fn measure(
         pipeline.decode(&mut decode, &stored[range.clone()], *filter_mask, &mut chunk)?;
     }
     let inflate_ns = thread_cpu_ns() - before_ns;
-    let of_output = encoder(compress.effort());
+    let compression = compress.compression();
+    let of_output = Encoder::new(&EncoderOptions { compression, shuffle: false, fletcher32: false, element_len_bytes });
     let before_ns = thread_cpu_ns();
     for tile in values.chunks(tile_len_bytes) {
         stored.clear();

@@ -1,10 +1,9 @@
 //! Options about events: which products of which inputs, and in which layout they are written.
 
-use super::layout::Compression;
+use super::compression::Compression;
 use super::profile::ProfileChoice;
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
-use raddle_codec::Effort;
 use raddle_events::Differing;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
@@ -112,7 +111,7 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     pub batch: Batch,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none [default: balanced]
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none [default: balanced]
     #[arg(short = 'c', long, value_name = "HOW")]
     pub compress: Option<Compression>,
 
@@ -190,27 +189,12 @@ impl EventLayoutArgs {
         self.compat.map(|EventForm::Cce| CceOptions { codec: self.codec.0, choice })
     }
 
-    /// The effort of HDF5's filters.
+    /// What compresses the datasets of HDF5; `None` where nothing does.
     ///
     /// # Errors
     /// A compression that events do not have.
-    pub fn effort(&self) -> Result<Option<Effort>, Failure> {
-        effort(self.compress.unwrap_or(Compression::Balanced))
-    }
-}
-
-/// The effort of HDF5's filters.
-///
-/// # Errors
-/// A compression that events do not have.
-pub fn effort(compress: Compression) -> Result<Option<Effort>, Failure> {
-    match compress {
-        Compression::Fast => Ok(Some(Effort::Fast)),
-        Compression::Balanced => Ok(Some(Effort::Balanced)),
-        Compression::Small => Ok(Some(Effort::Small)),
-        Compression::Gzip(level) => Ok(Some(Effort::Gzip(level))),
-        Compression::None => Ok(None),
-        Compression::Keep => Err(Failure::usage("--compress keep: events are laid out anew, no filter can be kept")),
+    pub fn compression(&self) -> Result<Option<raddle_codec::Compression>, Failure> {
+        self.compress.unwrap_or(Compression::Balanced).of_events()
     }
 }
 

@@ -3,6 +3,7 @@
 //! An option means the same thing in every command. Nothing here decides anything: values become the options of the
 //! crates that do the work.
 
+pub mod compression;
 pub mod events;
 pub mod inputs;
 pub mod io;

@@ -3,7 +3,7 @@
 use raddle_merge::join::Join;
 use raddle_merge::layout::LayoutPolicy;
 use raddle_merge::links;
-use raddle_merge::options::{Compress, MergeOptions};
+use raddle_merge::options::{Compress, MergeOptions, Shuffle};
 
 /// Options for outputs that hold the inputs' datasets as they are, or lead to them.
 #[derive(Debug, Clone, clap::Args)]
@@ -13,7 +13,7 @@ pub struct PlacingArgs {
     ///
     /// Groups of the same path become one. Chunks are moved as they are stored, without decoding them, whatever their
     /// filters. A dataset that several inputs have is refused, unless --keep names it and it is equal in all of them.
-    #[arg(long, conflicts_with_all = ["join", "layout", "chunk", "compress", "profile"])]
+    #[arg(long, conflicts_with_all = ["join", "layout", "chunk", "compress", "shuffle", "profile"])]
     pub union: bool,
 
     /// Write links to the inputs instead of their values; the inputs must stay where they are
@@ -51,6 +51,7 @@ impl PlacingArgs {
             options.join.join = Join::Union;
             options.layout = LayoutPolicy::Keep;
             options.compress = Compress::Keep;
+            options.shuffle = Shuffle::Keep;
             options.decode_moved = false;
         }
         options.link = match self.link {

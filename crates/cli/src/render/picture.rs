@@ -2,7 +2,7 @@
 //!
 //! Source: Portable Network Graphics, third edition (W3C 2025).
 
-use raddle_codec::{CodecError, Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_codec::{CodecError, Effort, EncodeState, Encoder};
 
 /// Values that are black and white.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,10 +55,8 @@ impl Picture {
 
 /// A zlib stream.
 fn zlib(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
-    let options =
-        EncoderOptions { effort: Some(Effort::Gzip(6)), shuffle: false, fletcher32: false, element_len_bytes: 1 };
     let mut stream = Vec::new();
-    let mask = Encoder::new(&options).encode(&mut EncodeState::default(), bytes, &mut stream)?;
+    let mask = Encoder::plain(Effort::Gzip(6), 1).encode(&mut EncodeState::default(), bytes, &mut stream)?;
     if mask == 0 {
         return Ok(stream);
     }

@@ -1,6 +1,6 @@
 //! A run whose right output is known, repeated with faults, and what must hold after it.
 
-use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
 use raddle_events::generated::{RandomOptions, RandomProducts, SizeLaw};
@@ -51,8 +51,7 @@ fn numbers(seed: u32, count: u64) -> Vec<u8> {
 pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
     let mut file = StockFile::create(path).unwrap();
     file.create_group(b"/table").unwrap();
-    let effort = Some(Effort::Fast);
-    let encoder = Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 4 });
+    let encoder = Encoder::plain(Effort::Fast, 4);
     for (place, (name, chunks)) in (0..).zip(datasets) {
         let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
         let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };

@@ -1,7 +1,7 @@
 //! The command, its outcome and small files for it, as all runs here need them.
 
 use assert_cmd::Command;
-use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -33,8 +33,7 @@ fn stored_chunk(rows: u64) -> Vec<u8> {
         (state >> 20).to_le_bytes()
     });
     let raw: Vec<u8> = values.collect();
-    let effort = Some(Effort::Fast);
-    let encoder = Encoder::new(&EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 4 });
+    let encoder = Encoder::plain(Effort::Fast, 4);
     let mut stored = Vec::new();
     encoder.encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
     stored

@@ -37,7 +37,7 @@ pub use store::{Hdf5Sink, Hdf5Summary};
 pub use stored::StoredEvents;
 
 use crate::pds::PdsCodec;
-use raddle_codec::Effort;
+use raddle_codec::{Compression, Effort};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
@@ -77,8 +77,8 @@ impl Layout {
 /// How to write.
 #[derive(Debug, Clone)]
 pub struct Hdf5Options {
-    /// Deflate, after shuffle; none where `None`.
-    pub compress: Option<Effort>,
+    /// What compresses chunks, after shuffle; nothing where `None`.
+    pub compress: Option<Compression>,
     /// Length of a chunk before compression; `None`: 1 MiB, less for thousands of datasets.
     pub chunk_len_bytes: Option<NonZeroU64>,
     /// About how long all blocks are: how much room metadata get at the front of the file.
@@ -92,7 +92,7 @@ pub struct Hdf5Options {
 impl Default for Hdf5Options {
     fn default() -> Self {
         Self {
-            compress: Some(Effort::Balanced),
+            compress: Some(Effort::Balanced.into()),
             chunk_len_bytes: None,
             expected_len_bytes: 0,
             cce: None,

@@ -177,7 +177,7 @@ impl Hdf5Sink {
         );
         let encoder = |series: &Series| {
             Encoder::new(&EncoderOptions {
-                effort: compress,
+                compression: compress,
                 shuffle: compress.is_some(),
                 fletcher32: false,
                 element_len_bytes: series.number.len_bytes(),

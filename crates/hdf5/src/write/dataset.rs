@@ -1,7 +1,7 @@
 //! Datasets of an output: creation, chunks at claimed addresses, values that go through libhdf5.
 
 use super::{
-    AttributeSpec, Mapping, NewLink, OutputFile, TypeRef, dataspace, datatype, memory, not_writable, predict,
+    AttributeSpec, Mapping, NewLink, OutputFile, TypeRef, dataspace, datatype, filters, memory, not_writable, predict,
     properties,
 };
 use crate::error::{Hdf5Error, Result};
@@ -92,7 +92,7 @@ impl OutputFile {
             }
             let element_count = spec.dataspace.element_count();
             let element_count = element_count.ok_or_else(|| not_writable(call, "its extent overflows".to_owned()))?;
-            let creation = properties::dataset_creation(call, spec, &datatype, &mut file.stand_ins, file.id.as_ref())?;
+            let creation = properties::dataset_creation(call, spec, &datatype, file.id.as_ref())?;
             let access = access(call, spec)?;
             let name = call.c_string("H5Dcreate2", name)?;
             // SAFETY: valid handles and name, lock held; the dataset is ours.
@@ -102,7 +102,8 @@ impl OutputFile {
                 let id = H5Dcreate2(parent, name.as_ptr(), datatype, space, link_list, creation.id(), access);
                 call.handle("H5Dcreate2", id)
             }?;
-            file.stand_ins.check(call, &handle, &spec.filters)?;
+            filters::check(call, &handle, &spec.filters)?;
+            filters::encode_names(call, &handle, &spec.filters)?;
             file.ledger.made(link.path, spec.attribute_order);
             Ok((handle, element_count))
         });

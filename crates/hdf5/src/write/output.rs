@@ -1,7 +1,6 @@
 //! The output file: its life from creation to the end, and the room for its metadata.
 
 use super::driver::Plan;
-use super::filters::StandIns;
 use super::links::LinkClasses;
 use super::predict::{self, Ledger};
 use super::properties;
@@ -91,7 +90,6 @@ pub struct OutputFile {
     pub(super) id: Option<Handle>,
     plan: Option<Plan>,
     // Dropped after the file is closed.
-    pub(super) stand_ins: StandIns,
     pub(super) link_classes: LinkClasses,
     /// Committed datatypes that have no name yet, by the path that they will have.
     pub(super) unnamed_types: HashMap<Vec<u8>, Handle>,
@@ -177,7 +175,6 @@ impl OutputFile {
             parent: None,
             id: None,
             plan: None,
-            stand_ins: StandIns::default(),
             link_classes: LinkClasses::default(),
             unnamed_types: HashMap::new(),
             file,
@@ -262,7 +259,7 @@ impl OutputFile {
         } else {
             plan.begin_close();
         }
-        let closed = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
+        let closed = close(&self.path, id, plan, &mut self.link_classes);
         before?;
         let plan = closed?;
         plan.check(&self.path)?;
@@ -366,26 +363,19 @@ impl Drop for OutputFile {
         if let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) {
             plan.abandon();
             // Nobody is there to tell; the file is given up anyway.
-            let _ = close(&self.path, id, plan, &mut self.stand_ins, &mut self.link_classes);
+            let _ = close(&self.path, id, plan, &mut self.link_classes);
         }
     }
 }
 
 /// Closes the file; a plan comes back only when libhdf5 holds it no longer. The caller holds the lock.
-fn close(
-    path: &Path,
-    id: Handle,
-    plan: Plan,
-    stand_ins: &mut StandIns,
-    link_classes: &mut LinkClasses,
-) -> Result<Plan> {
+fn close(path: &Path, id: Handle, plan: Plan, link_classes: &mut LinkClasses) -> Result<Plan> {
     let call = Call::of_file(path);
     // SAFETY: the one reference of the file, given up by `into_raw`; lock held. With the strong close degree, objects
     // that are still open are closed with it.
     let closed = call.status("H5Fclose", unsafe { H5Fclose(id.into_raw()) });
     match closed {
         Ok(_) => {
-            *stand_ins = StandIns::default();
             *link_classes = LinkClasses::default();
             Ok(plan)
         }

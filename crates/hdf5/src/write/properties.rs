@@ -2,7 +2,7 @@
 
 use super::dataset::{DatasetSpec, OutputLayout};
 use super::driver::Plan;
-use super::filters::StandIns;
+use super::filters;
 use super::output::{Compat, OutputOptions};
 use super::{datatype, mappings, memory, not_writable};
 use crate::error::Result;
@@ -98,7 +98,6 @@ pub(super) fn dataset_creation(
     call: Call<'_>,
     spec: &DatasetSpec,
     datatype_handle: &Handle,
-    stand_ins: &mut StandIns,
     file: Option<&Handle>,
 ) -> Result<Handle> {
     let list = create(call, *H5P_CLS_DATASET_CREATE)?;
@@ -130,7 +129,7 @@ pub(super) fn dataset_creation(
         };
         call.status("H5Pset_alloc_time", H5Pset_alloc_time(list.id(), allocation))?;
     }
-    stand_ins.append(call, &list, &spec.filters)?;
+    filters::append(call, &list, &spec.filters)?;
     fill_value(call, &list, spec, datatype_handle, file)?;
     Ok(list)
 }

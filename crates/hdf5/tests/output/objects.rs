@@ -260,9 +260,13 @@ fn pipelines_are_written_exactly_as_asked_for() {
         vec![filter(3, "fletcher32", false, &[]), filter(1, "deflate", false, &[1])],
         vec![filter(32_000, "lzf", true, &[4, 261, 400])],
         vec![filter(32_001, "blosc", false, &[2, 2, 4, 400, 5, 1, 0])],
-        // Mandatory is not possible for this one: see `StandIns`.
+        // Mandatory is not possible for this one: see `write::filters`.
         vec![filter(4, "szip", true, &[141, 8, 32, 100])],
         vec![filter(300, "", false, &[]), filter(301, "a name that is longer than sixteen bytes", false, &[u32::MAX])],
+        // Names are the files': one number may have several.
+        vec![filter(301, "short", false, &[])],
+        vec![filter(301, &"longer than all of the header before it".repeat(9), false, &[3])],
+        vec![filter(301, "short", true, &[4]), filter(32_000, "h5py's", true, &[4, 261, 400])],
     ];
     in_all_bounds(
         |_, out| {
@@ -300,6 +304,35 @@ fn pipelines_are_written_exactly_as_asked_for() {
             }
         },
     );
+}
+
+/// Filters are the process's in libhdf5, and so is their end: all files that are open would be flushed at it.
+#[test]
+fn files_that_are_written_at_once_name_filters_each_in_its_way() {
+    let write = |path: &Path, name: &str, meanwhile: &dyn Fn()| {
+        let mut out = OutputFile::create(path, &OutputOptions::default()).unwrap();
+        for index in 0..3 {
+            out.create_group(format!("/{index}").as_bytes(), UNORDERED, UNORDERED).unwrap();
+            let chunked = OutputLayout::Chunked { chunk_shape: vec![100] };
+            let mut spec = spec(integer(4, true), &[100], &[u64::MAX], chunked);
+            spec.filters = vec![filter(400, name, false, &[index])];
+            out.create_dataset(format!("/{index}/filtered").as_bytes(), &spec).unwrap();
+            meanwhile();
+        }
+        out.finish().unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let alone = write(&path("alone.h5"), "mine", &|| ());
+    let name = "of the other file".repeat(5);
+    let other = write(&path("other.h5"), &name, &|| ());
+    assert!(other.windows(name.len()).any(|bytes| bytes == name.as_bytes()));
+    let beside = write(&path("beside.h5"), "mine", &|| {
+        std::fs::remove_file(path("other.h5")).unwrap();
+        assert!(other == write(&path("other.h5"), &name, &|| ()), "it has the names of the file beside it");
+    });
+    assert!(alone == beside, "it has the names of the other file");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Damaged and hostile indexes, chunks and heaps: an error or the right values, never a panic, a hang or a large buffer.
 
 use crate::maker::{Made, Spec, Storage, make};
-use raddle_codec::{EncodeState, Encoder, EncoderOptions, Pipeline};
+use raddle_codec::{Effort, EncodeState, Encoder, Pipeline};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::*;
@@ -230,14 +230,8 @@ fn with_second_chunk(path: &Path, stored: &[u8], filter_mask: u32) -> (Encoding,
 }
 
 fn deflated(raw: &[u8]) -> Vec<u8> {
-    let options = EncoderOptions {
-        effort: Some(raddle_codec::Effort::Gzip(6)),
-        shuffle: false,
-        fletcher32: false,
-        element_len_bytes: 1,
-    };
     let mut out = Vec::new();
-    let mask = Encoder::new(&options).encode(&mut EncodeState::default(), raw, &mut out).unwrap();
+    let mask = Encoder::plain(Effort::Gzip(6), 1).encode(&mut EncodeState::default(), raw, &mut out).unwrap();
     assert_eq!(mask, 0, "these bytes deflate");
     out
 }

@@ -109,9 +109,9 @@ impl Planner<'_> {
                 } else {
                     // Readers take a chunk whose filters are all skipped as it is, whatever they are.
                     planned.skipped_filters = ((1_u64 << model.filters.len()) - 1) as u32;
-                    let (effort, shuffle, fletcher32) = (None, false, false);
+                    let (compression, shuffle, fletcher32) = (None, false, false);
                     let element_len_bytes = model.datatype.class.len_bytes() as usize;
-                    let plain = EncoderOptions { effort, shuffle, fletcher32, element_len_bytes };
+                    let plain = EncoderOptions { compression, shuffle, fletcher32, element_len_bytes };
                     Route::Encoded { array, encoder: Encoder::new(&plain) }
                 }
             };

@@ -10,7 +10,7 @@ use crate::digests::structure::{check_structure, structure_digests};
 use crate::error::{MergeError, Result};
 use crate::execute::{MergeReport, merge};
 use crate::layout::LayoutPolicy;
-use crate::options::{Compress, MergeOptions, Watch};
+use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{Beginning, MergePlan, plan_from};
 use raddle_core::communicator::SingleProcess;
 use std::path::Path;
@@ -30,6 +30,7 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         layout: LayoutPolicy::Keep,
         chunk: None,
         compress: Compress::Keep,
+        shuffle: Shuffle::Keep,
         provenance: options.provenance || carried.is_some(),
         made: vec![spec],
         max_output_len_bytes: Some(u64::MAX),

@@ -8,7 +8,7 @@ use super::{ColumnPlan, Route, Storage};
 use crate::error::{MergeError, Result};
 use crate::layout::{LayoutPolicy, Shape, chunk_shape};
 use crate::links::{Link, can_be_virtual};
-use crate::options::{Compress, MergeOptions};
+use crate::options::MergeOptions;
 use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
 use crate::values::FillPattern;
 use raddle_codec::Pipeline;
@@ -104,7 +104,7 @@ impl Planner<'_> {
             let storage = storage(chunk);
             match &storage {
                 Storage::Chunked(chunk) => {
-                    let encoder = filters::encoder(self.options.compress, model);
+                    let encoder = filters::encoder(self.options, model);
                     filters = encoder.filters();
                     let route = if is_empty {
                         Route::Empty
@@ -123,10 +123,10 @@ impl Planner<'_> {
     /// The chunk shape under which every stored chunk of every input is a chunk of the output; only asked for where
     /// the user wants stored chunks kept or a filter is unknown.
     pub(crate) fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
-        if !has_unknown_filter && self.options.compress != Compress::Keep {
+        let model = column.model();
+        if !has_unknown_filter && !filters::stay(self.options, model) {
             return None;
         }
-        let model = column.model();
         let chunk = chunk_shape_of(model)?;
         let same = column.templates.iter().all(|template| {
             let movable = match &template.layout {

@@ -2,53 +2,70 @@
 //!
 //! For what raddle encodes itself and what libhdf5 writes; chunks that are moved keep the filters that they have.
 
-use crate::options::Compress;
-use raddle_codec::{Effort, Encoder, EncoderOptions, Filter};
+use crate::options::{Compress, MergeOptions, Shuffle};
+use raddle_codec::{Compression, Effort, Encoder, EncoderOptions, Filter, KnownFilter};
 use raddle_hdf5::model::Dataset;
 
-/// Filter numbers of HDF5 that a merge treats by name.
-const SHUFFLE: u16 = 2;
-const FLETCHER32: u16 = 3;
-const DEFLATE: u16 = 1;
-
 /// The encoder of a new dataset.
-pub(super) fn encoder(compress: Compress, model: &Dataset) -> Encoder {
-    encoder_with(effort(compress, model), model)
+pub(super) fn encoder(options: &MergeOptions, model: &Dataset) -> Encoder {
+    encoder_with(compression(options, model), shuffles(options, model), model)
+}
+
+fn compression(options: &MergeOptions, model: &Dataset) -> Option<Compression> {
+    match options.compress {
+        Compress::Keep if model.filters.is_empty() => None,
+        Compress::Keep => kept(model).or(options.compress.compression()),
+        compress => compress.compression(),
+    }
 }
 
 /// An encoder that does what the pipeline of a dataset does, if there is one.
 pub(crate) fn encoder_like(compress: Compress, model: &Dataset) -> Encoder {
-    let effort = match compress {
-        _ if !has(model, DEFLATE) => None,
-        Compress::Keep => effort(compress, model),
-        compress => compress.effort().or(Some(Effort::Balanced)),
+    let asked = match compress {
+        Compress::Keep => None,
+        compress => compress.compression(),
     };
-    encoder_with(effort, model)
+    let compression = kept(model).map(|kept| match (asked, kept) {
+        (Some(asked), kept) if asked.known_filter() == kept.known_filter() => asked,
+        // What was asked for is another one; how much work goes into deflate is for whoever writes.
+        (_, Compression::Deflate(_)) if compress != Compress::Keep => Effort::Balanced.into(),
+        (_, kept) => kept,
+    });
+    encoder_with(compression, has(model, KnownFilter::Shuffle), model)
 }
 
-/// An encoder that shuffles and checks as the model's pipeline does.
-fn encoder_with(effort: Option<Effort>, model: &Dataset) -> Encoder {
+/// Whether the filters of a dataset are to stay what they are.
+pub(super) fn stay(options: &MergeOptions, model: &Dataset) -> bool {
+    options.compress == Compress::Keep && shuffles(options, model) == has(model, KnownFilter::Shuffle)
+}
+
+/// Whether the chunks of a dataset are to be shuffled: without compression nothing is gained by it.
+fn shuffles(options: &MergeOptions, model: &Dataset) -> bool {
+    let is_compressed = compression(options, model).is_some();
+    match options.shuffle {
+        Shuffle::Keep => has(model, KnownFilter::Shuffle) && (is_compressed || options.compress == Compress::Keep),
+        Shuffle::Yes => is_compressed,
+        Shuffle::No => false,
+    }
+}
+
+/// An encoder that also checks as the model's pipeline does.
+fn encoder_with(compression: Option<Compression>, shuffle: bool, model: &Dataset) -> Encoder {
     Encoder::new(&EncoderOptions {
-        effort,
-        shuffle: has(model, SHUFFLE),
-        fletcher32: has(model, FLETCHER32),
+        compression,
+        shuffle,
+        fletcher32: has(model, KnownFilter::Fletcher32),
         element_len_bytes: model.datatype.class.len_bytes() as usize,
     })
 }
 
-fn has(model: &Dataset, id: u16) -> bool {
-    model.filters.iter().any(|filter| filter.id == id)
+fn has(model: &Dataset, filter: KnownFilter) -> bool {
+    model.filters.iter().any(|known| known.id == filter.id())
 }
 
-fn effort(compress: Compress, model: &Dataset) -> Option<Effort> {
-    match (compress, model.filters.iter().find(|filter| filter.id == DEFLATE)) {
-        (Compress::Keep, Some(deflate)) => {
-            let level = deflate.parameters.first().copied().unwrap_or(6).min(9);
-            Compress::Gzip(level as u8).effort()
-        }
-        (Compress::Keep, None) if model.filters.is_empty() => None,
-        (compress, _) => compress.effort(),
-    }
+/// The compression of a dataset, if it has one that raddle writes.
+fn kept(model: &Dataset) -> Option<Compression> {
+    model.filters.iter().find_map(Compression::of_filter)
 }
 
 /// The numbers of filters.
@@ -59,5 +76,9 @@ pub(crate) fn ids(filters: &[Filter]) -> Vec<u16> {
 /// Filters that libhdf5 itself writes whatever the element; others are left off file-local data, whose values do not
 /// change by it. Shuffle is among those: its parameter is the size of a descriptor, which old files have otherwise.
 pub(crate) fn library_filters(filters: &[Filter]) -> Vec<Filter> {
-    filters.iter().filter(|filter| [DEFLATE, FLETCHER32].contains(&filter.id)).cloned().collect()
+    filters
+        .iter()
+        .filter(|filter| [KnownFilter::Deflate.id(), KnownFilter::Fletcher32.id()].contains(&filter.id))
+        .cloned()
+        .collect()
 }

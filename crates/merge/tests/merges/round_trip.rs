@@ -4,7 +4,7 @@
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, verify};
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Shuffle, verify};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain;
 use raddle_testing::spec::FileSpec;
@@ -27,12 +27,14 @@ fn options() -> impl Strategy<Value = MergeOptions> {
         Just(Compress::None),
         (0_u8..=9).prop_map(Compress::Gzip),
     ];
+    let shuffle = prop_oneof![Just(Shuffle::Keep), Just(Shuffle::Yes), Just(Shuffle::No)];
     let compat = prop_oneof![Just(Compat::V18), Just(Compat::V110), Just(Compat::Latest)];
     let chunk = prop::option::of((1_u64..20).prop_map(|rows| vec![rows]));
-    (layout, compress, compat, chunk, 1_usize..4, any::<bool>()).prop_map(
-        |(layout, compress, compat, chunk, jobs, ordered)| MergeOptions {
+    (layout, compress, shuffle, compat, chunk, 1_usize..4, any::<bool>()).prop_map(
+        |(layout, compress, shuffle, compat, chunk, jobs, ordered)| MergeOptions {
             layout,
             compress,
+            shuffle,
             compat,
             chunk,
             jobs,
@@ -66,6 +68,18 @@ proptest! {
         let found = plain::read(&output).unwrap();
         let differences = expected.differences(&found);
         prop_assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+
+    /// Plain libhdf5 has not these filters; `tests/interop` reads them with h5py.
+    #[test]
+    fn a_merge_with_registered_filters_verifies(
+        specs in files(SchemaOptions::default()),
+        compress in prop_oneof![(1_u8..=4).prop_map(Compress::Zstd), Just(Compress::Lz4)],
+        options in options(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        run(&inputs, &folder.path().join("merged.h5"), &MergeOptions { compress, ..options }).unwrap();
     }
 
     #[test]

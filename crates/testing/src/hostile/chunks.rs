@@ -4,7 +4,7 @@ use super::{Case, Expectation, base, bytes_of, make, only_place, patch, patch_on
 use crate::content::Node;
 use crate::plain::storage::{chunks, write_chunk};
 use crate::spec::{FilterSpec, Format};
-use raddle_codec::{Effort, EncodeState, Encoder, EncoderOptions};
+use raddle_codec::{Effort, EncodeState, Encoder};
 use std::path::Path;
 
 pub const CASES: &[Case] = &[
@@ -50,10 +50,9 @@ fn stream_of(raw: &[u8]) -> Vec<u8> {
 
 /// A dense zlib stream.
 fn deflated(raw: &[u8]) -> Vec<u8> {
-    let effort = Some(Effort::Gzip(6));
-    let options = EncoderOptions { effort, shuffle: false, fletcher32: false, element_len_bytes: 1 };
     let mut stream = Vec::new();
-    let mask = Encoder::new(&options).encode(&mut EncodeState::default(), raw, &mut stream).expect("deflate");
+    let mask =
+        Encoder::plain(Effort::Gzip(6), 1).encode(&mut EncodeState::default(), raw, &mut stream).expect("deflate");
     assert_eq!(mask, 0, "zeros and streams of zeros can be compressed");
     stream
 }

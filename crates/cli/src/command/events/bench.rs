@@ -4,8 +4,8 @@ use super::output::write;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
-use crate::options::layout::Compression;
 use crate::options::running::RunningArgs;
 use crate::options::size::Size;
 use crate::render::events;
@@ -72,7 +72,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     batch: Batch,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
     compress: Compression,
 

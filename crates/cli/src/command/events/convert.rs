@@ -1,6 +1,6 @@
 //! `raddle events convert`: events in another layout.
 
-use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, write};
+use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, tell_needs, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -134,6 +134,7 @@ impl ConvertArgs {
             .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products)?, source, lacking)));
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
         tell(&lacking, watch);
+        tell_needs(layout, watch, ranks);
         let mut options = convert_options(running, cores);
         options.entries = Some(entries.of(source.len_entries()));
         let bad = match self.skip_bad {

@@ -1,12 +1,12 @@
 //! `raddle events merge`: files of one layout, one behind the other.
 
-use super::output::{Written, convert_options, write};
+use super::output::{Written, convert_options, tell_needs, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::inputs::InputArgs;
-use crate::options::layout::Compression;
 use crate::options::output::check_output;
 use crate::options::running::RunningArgs;
 use crate::options::size::Size;
@@ -39,7 +39,7 @@ pub struct MergeArgs {
     #[arg(short, long, help_heading = "Output")]
     force: bool,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9 or none
+    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced, help_heading = "Layout")]
     compress: Compression,
 
@@ -106,6 +106,7 @@ impl MergeArgs {
             Inputs::Stored(stored) => merging.copy_stored(&stored, self.chunk).map(Some),
             Inputs::Hdf5(layout, sources) => {
                 let layout = layout_of(layout, sources[0].len_entries(), self);
+                tell_needs(&layout, watch, ranks);
                 let source = agreed(ranks, "join the inputs", Joined::new(sources).map_err(failed))?;
                 write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }

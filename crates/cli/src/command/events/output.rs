@@ -1,11 +1,13 @@
 //! Opening inputs and writing an output of events: what the commands have in common.
 
 use crate::failure::Failure;
+use crate::options::compression::readers_need;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
 use crate::options::running::RunningArgs;
 use crate::render::escape;
 use crate::team::agreed;
 use raddle_core::communicator::Communicator;
+use raddle_core::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
@@ -146,6 +148,16 @@ pub fn mean_len_bytes(source: &dyn Source) -> u64 {
     source.unit_len_bytes(0..entries) / entries.max(1)
 }
 
+/// Warns of what readers of the output need that they may not have.
+pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Communicator) {
+    let is_filtered = layout.layout != EventLayout::Pds && layout.cce().is_none() && ranks.rank() == 0;
+    if let (true, Ok(compression)) = (is_filtered, layout.compression())
+        && let Some(text) = readers_need(compression)
+    {
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
 /// Collective. Writes products of `source` to `path`.
 pub fn write(
     source: &dyn Source,
@@ -182,7 +194,7 @@ pub fn write(
         Some(hdf5_layout) => {
             let entries = options.entries.clone().unwrap_or(0..source.len_entries());
             let hdf5 = Hdf5Options {
-                compress: layout.effort()?,
+                compress: layout.compression()?,
                 chunk_len_bytes: layout.chunk.and_then(|size| NonZeroU64::new(size.0)),
                 expected_len_bytes: source.unit_len_bytes(entries),
                 cce: layout.cce(),

@@ -1,0 +1,121 @@
+//! What compresses tiles: deflate with some effort, or one of the registered filters that raddle also writes.
+
+use crate::filter::{Filter, KnownFilter};
+
+/// How much work to put into deflate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Effort {
+    /// As fast as disks: the lightest encoder.
+    Fast,
+    /// The ratio of gzip 6 in a fraction of its time.
+    Balanced,
+    /// The smallest output that deflate gives in reasonable time.
+    Small,
+    /// This gzip level exactly (libdeflate's level of that number, 12 at most), with no choice by content.
+    Gzip(u8),
+}
+
+/// What compresses tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// zlib streams: every HDF5 reads them.
+    Deflate(Effort),
+    /// Zstandard frames of this level, 1 to 22. Readers need the registered filter 32015.
+    Zstd(u8),
+    /// LZ4 blocks. Readers need the registered filter 32004.
+    Lz4,
+}
+
+/// The highest level that libdeflate has.
+pub(crate) const MAX_LEVEL: u8 = 12;
+
+/// The highest level that a dataset's deflate filter may name (H5Pset_deflate refuses more).
+const MAX_NAMED_LEVEL: u8 = 9;
+
+/// The highest level of Zstandard.
+const MAX_ZSTD_LEVEL: u8 = 22;
+
+impl Compression {
+    /// The compression that a dataset's filter stands for, if raddle writes it; levels as the filters themselves take them.
+    pub fn of_filter(filter: &Filter) -> Option<Self> {
+        let level = filter.parameters.first().copied();
+        Some(match KnownFilter::from_id(filter.id)? {
+            KnownFilter::Deflate => {
+                let level = u8::try_from(level.unwrap_or(6)).unwrap_or(MAX_NAMED_LEVEL);
+                Self::Deflate(Effort::Gzip(level.min(MAX_NAMED_LEVEL)))
+            }
+            KnownFilter::Zstd => {
+                // A number with a sign: the filter takes negative ones for the lowest level.
+                let level = level.unwrap_or(3).cast_signed().clamp(1, MAX_ZSTD_LEVEL.into());
+                Self::Zstd(level as u8)
+            }
+            KnownFilter::Lz4 => Self::Lz4,
+            _ => return None,
+        })
+    }
+
+    /// The filter of a dataset that is compressed so.
+    pub fn known_filter(self) -> KnownFilter {
+        match self {
+            Self::Deflate(_) => KnownFilter::Deflate,
+            Self::Zstd(_) => KnownFilter::Zstd,
+            Self::Lz4 => KnownFilter::Lz4,
+        }
+    }
+
+    /// The same within the levels that there are.
+    pub(crate) fn within_levels(self) -> Self {
+        match self {
+            Self::Deflate(Effort::Gzip(level)) => Self::Deflate(Effort::Gzip(level.min(MAX_LEVEL))),
+            Self::Zstd(level) => Self::Zstd(level.clamp(1, MAX_ZSTD_LEVEL)),
+            other => other,
+        }
+    }
+
+    /// What the dataset's filter says of it; readers do not use it.
+    pub(crate) fn parameters(self) -> Vec<u32> {
+        match self {
+            Self::Deflate(effort) => vec![u32::from(match effort {
+                Effort::Fast => 1,
+                Effort::Balanced => 6,
+                Effort::Small => 9,
+                Effort::Gzip(level) => level.min(MAX_NAMED_LEVEL),
+            })],
+            Self::Zstd(level) => vec![level.into()],
+            Self::Lz4 => vec![],
+        }
+    }
+}
+
+impl From<Effort> for Compression {
+    fn from(effort: Effort) -> Self {
+        Self::Deflate(effort)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_stand_for_what_they_are_made_of() {
+        let of = |known: KnownFilter, parameters: &[u32]| {
+            let (id, name, parameters) = (known.id(), Vec::new(), parameters.to_vec());
+            Compression::of_filter(&Filter { id, optional: true, name, parameters })
+        };
+        assert_eq!(of(KnownFilter::Deflate, &[4]), Some(Compression::Deflate(Effort::Gzip(4))));
+        assert_eq!(of(KnownFilter::Deflate, &[300]), Some(Compression::Deflate(Effort::Gzip(9))));
+        assert_eq!(of(KnownFilter::Deflate, &[]), Some(Compression::Deflate(Effort::Gzip(6))));
+        assert_eq!(of(KnownFilter::Zstd, &[19, 7]), Some(Compression::Zstd(19)));
+        assert_eq!(of(KnownFilter::Zstd, &[]), Some(Compression::Zstd(3)));
+        assert_eq!(of(KnownFilter::Zstd, &[(-5_i32).cast_unsigned()]), Some(Compression::Zstd(1)));
+        assert_eq!(of(KnownFilter::Zstd, &[40]), Some(Compression::Zstd(22)));
+        assert_eq!(of(KnownFilter::Lz4, &[1 << 30]), Some(Compression::Lz4));
+        assert_eq!(of(KnownFilter::Szip, &[4, 8]), None);
+        for compression in [Compression::Zstd(7), Compression::Lz4, Compression::Deflate(Effort::Gzip(3))] {
+            assert_eq!(of(compression.known_filter(), &compression.parameters()), Some(compression));
+        }
+    }
+}
