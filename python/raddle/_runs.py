@@ -76,7 +76,8 @@ def merge(
         How the output will be read, which decides the chunk shapes: ``"events"`` (default), ``"scan"``, ``"random"``,
         ``"cloud"``, ``"keep"``. The command's ``--for``.
     compress
-        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``.
+        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``; ``"zstd:1"``
+        to ``"zstd:22"`` and ``"lz4"`` are read faster, by h5py with hdf5plugin.
     keys
         Id columns of the group that has a row per event, to make partition keys of.
     force

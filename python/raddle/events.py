@@ -568,7 +568,8 @@ def convert(
         The ranks that share the work: mpi4py's communicators or what has their ``Get_rank``, ``Get_size``, ``allgather`` and
         ``alltoall``. All ranks call with the same other arguments; without progress.
     compress
-        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``.
+        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``; ``"zstd:1"`` to
+        ``"zstd:22"`` and ``"lz4"`` are read faster, by h5py with hdf5plugin.
     jobs
         Threads. Default: the cores that this process may use.
     memory
