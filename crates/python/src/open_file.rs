@@ -107,9 +107,9 @@ impl OpenFile {
         Ok(self.object(index)?.all_attributes())
     }
 
-    /// Where `path` leads from the group `start`; an absolute path from the root.
-    pub fn find(&self, start: ObjectIndex, path: &[u8]) -> Result<Found> {
-        find(start, path, |group, name| self.link(group, name))
+    /// Where `path` leads from the group `start` over at most so many links; an absolute path from the root.
+    pub fn find(&self, start: ObjectIndex, path: &[u8], most_links: u32) -> Result<Found> {
+        find(start, path, most_links, |group, name| self.link(group, name))
     }
 
     /// The link `name` of a group.

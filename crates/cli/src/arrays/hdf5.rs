@@ -9,7 +9,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
 use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::paths::{Found, find_in};
+use raddle_hdf5::paths::{Found, MOST_LINKS, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use raddle_idx::sample::Number;
@@ -91,10 +91,13 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
 fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
     let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
         Found::Object(index) => tree.objects.get(index as usize),
-        Found::External { file, path: within } => {
+        Found::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
             return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
                 .hint(&format!("name it there, as {file}:{within}; files of links are not opened here")));
+        }
+        Found::TooManyLinks => {
+            return Err(refused(path, &format!("{name} leads over more than {MOST_LINKS} links, perhaps in a circle")));
         }
         Found::Nothing => None,
     };
