@@ -148,6 +148,10 @@ def test_time_steps(tmp_path):
         assert np.array_equal(raddle.idx.read(path, step=step), array)
     with pytest.raises(errors.InputError, match="time step"):
         raddle.idx.read(path, step=9)
+    # Between others, where none was written.
+    with pytest.raises(errors.InputError, match="has no time step 5; those there are: 2 to 3, 7$"):
+        raddle.idx.read(path, step=5)
+    assert not raddle.idx.read(path, step=5, missing="default").any()
     with pytest.raises(errors.InputError, match="set of fields"):
         raddle.idx.write(path, {"b": steps[2]}, step=8, append=True)
 
