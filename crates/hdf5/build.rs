@@ -13,6 +13,7 @@ fn main() {
         .file("shim/library.c")
         .file("shim/planning_driver.c")
         .file("shim/gaps.c")
+        .file("shim/filters.c")
         .include(include)
         // GNU for pread and pwrite. A function that is not declared returns an int: an offset cut to 32 bits.
         .std("gnu11")

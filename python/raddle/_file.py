@@ -27,7 +27,7 @@ from raddle._sources import OpenSource, Source
 from raddle._tables import Library, table
 from raddle._types import ElementType, element_type, raw_bytes
 from raddle._values import Link, encoded, link, shown
-from raddle.errors import ObjectNotFoundError, UsageError
+from raddle.errors import ObjectNotFoundError, TooManyLinksError, UsageError
 
 if TYPE_CHECKING:
     from raddle._core import _Child as Child
@@ -37,6 +37,9 @@ _T = TypeVar("_T")
 
 # The name of a child of a group.
 _NAME: Callable[[Child], str] = itemgetter(0)
+
+# Soft and external links followed in one path, as many as libhdf5 follows (H5L_NUM_LINKS).
+_MOST_LINKS = 16
 
 # Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -126,13 +129,20 @@ class Group(HdfObject, Mapping[str, Any]):
             raise found._error()
         return found
 
-    def _find(self, path: bytes) -> Any:
-        """The object of a path, `Unreadable` where it cannot be read. Raises ObjectNotFoundError."""
-        found = self._core().find(self._number, path) if path else None
+    def _find(self, path: bytes, most_links: int = _MOST_LINKS) -> Any:
+        """The object of a path, `Unreadable` where it cannot be read.
+
+        Raises ObjectNotFoundError, and TooManyLinksError for soft links in a circle.
+        """
+        found = self._core().find(self._number, path, most_links) if path else None
         if found is None:
             raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}")
         if isinstance(found, tuple):
-            return self._file._foreign_object(found[0], found[1])
+            filename, path_there, links_left = found
+            if not links_left:
+                # Not a TooManyLinksError: h5py as well tells circles through files otherwise than those within one.
+                raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}: too many links into other files")
+            return self._file._foreign_object(filename, path_there, links_left - 1)
         name = posixpath.normpath(posixpath.join(self.name, shown(path)))
         return self._file._make(self._core().kind(found)[0], found, name)
 
@@ -155,16 +165,28 @@ class Group(HdfObject, Mapping[str, Any]):
     def _link(self, path: bytes) -> tuple[Any, ...] | None:
         """What the last link of a path is. Raises ObjectNotFoundError where the path leads nowhere before."""
         folder, name = posixpath.split(path.rstrip(b"/"))
-        group = self[folder] if folder else self
+        group = self._before(folder)
         return group._core().link(group._number, name) if isinstance(group, Group) else None
 
+    def _before(self, folder: bytes) -> Any:
+        """What a path leads to before its last link. Raises ObjectNotFoundError, TooManyLinksError."""
+        try:
+            return self[folder] if folder else self
+        except TooManyLinksError as error:
+            # Soft links of this file raise again. Those of another are nothing here, as for libhdf5.
+            self._core().find(self._number, folder, _MOST_LINKS)
+            raise ObjectNotFoundError(str(error)) from error
+
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a link, wherever it leads; TypeError for what is no name."""
+        """Whether there is such a link, wherever it leads; TypeError for what is no name.
+
+        Raises TooManyLinksError where soft links before the last lead in a circle.
+        """
         path = encoded(name)  # type: ignore[arg-type]
         folder, last = posixpath.split(path.rstrip(b"/"))
         try:
             if path and last in (b"", b"."):
-                return not folder or isinstance(self[folder], Group)
+                return not folder or isinstance(self._before(folder), Group)
             return self._link(path) is not None
         except (KeyError, OSError):
             return False
@@ -199,7 +221,7 @@ class Group(HdfObject, Mapping[str, Any]):
     def _led_to(self, name: str) -> Any | None:
         try:
             return self._find(encoded(name))
-        except KeyError:
+        except (KeyError, TooManyLinksError):
             return None
 
     def visititems(self, function: Callable[[str, Any], _T | None]) -> _T | None:
@@ -480,7 +502,7 @@ class File(Group):
             return Datatype(self, number, name)
         return Unreadable(self, number, name)
 
-    def _foreign_object(self, filename: bytes, path: bytes) -> Any:
+    def _foreign_object(self, filename: bytes, path: bytes, most_links: int) -> Any:
         """The object behind an external link; its file stays open as long as this one."""
         other = os.path.join(self._source.folder, os.fsdecode(filename))
         if other not in self._linked:
@@ -488,7 +510,7 @@ class File(Group):
                 self._linked[other] = File(other, threads=self._threads)
             except OSError as error:
                 raise ObjectNotFoundError(f"{other}: {error}") from error
-        return self._linked[other]._find(path)
+        return self._linked[other]._find(path, most_links)
 
     def _h5py(self) -> Any:
         """The same file in h5py; None where that is not installed."""

@@ -17,6 +17,7 @@ __all__ = [
     "UsageError",
     "SelectionError",
     "ObjectNotFoundError",
+    "TooManyLinksError",
     "InputError",
     "InputNotFoundError",
     "DamagedError",
@@ -74,6 +75,13 @@ class ObjectNotFoundError(RaddleError, KeyError):
     """A path that leads to no object of the file, or an attribute that is not there."""
 
     kind = "not_found"
+    exit_code = 3
+
+
+class TooManyLinksError(RaddleError, RuntimeError):
+    """A path over soft links that lead in a circle, or over more than 16; h5py raises a ``RuntimeError`` as well."""
+
+    kind = "too_many_links"
     exit_code = 3
 
 
@@ -144,6 +152,7 @@ _CLASSES: dict[str, type[RaddleError]] = {
     "internal": InternalError,
     "usage": UsageError,
     "not_found": ObjectNotFoundError,
+    "too_many_links": TooManyLinksError,
     "not_hdf5": DamagedError,
     "truncated": DamagedError,
     "damaged": DamagedError,

@@ -227,7 +227,7 @@ MISUSE = """
 0 query:
 2 read short: 8 bytes were given
 2 read null: samples is NULL
-3 read missing step: the file does not exist
+3 read missing step: has no time step 5
 3 counts no step: has no time step 77
 3 counts resolution: resolution 40 is beyond
 2 counts beyond: ends beyond 64 bits

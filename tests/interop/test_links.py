@@ -4,8 +4,9 @@ import os
 import shutil
 
 import h5py
-import hdf5plugin  # noqa: F401  (a filter that raddle moves as stored)
+import hdf5plugin
 import numpy as np
+import pytest
 from conftest import assert_concatenated, write_events
 
 
@@ -144,6 +145,68 @@ def test_absolute_names_and_names_with_percent_signs(raddle, tmp_path):
         output = tmp_path / f"{paths}.h5"
         raddle("merge", *inputs, "-o", output, "--link", "virtual", "--link-paths", paths)
         assert_concatenated(output, inputs)
+
+
+# Filters that the libhdf5 in raddle does not have, alone and among others.
+FOREIGN_FILTERS = {
+    "lzf": {"compression": "lzf"},
+    "lzf shuffled": {"compression": "lzf", "shuffle": True, "fletcher32": True},
+    "szip": {"compression": "szip", "compression_opts": ("nn", 8)},
+    "szip ec": {"compression": "szip", "compression_opts": ("ec", 32)},
+    "bzip2": hdf5plugin.BZip2(),
+    "lz4": hdf5plugin.LZ4(),
+    "zstd": hdf5plugin.Zstd(),
+    "blosc": hdf5plugin.Blosc(cname="zlib", shuffle=hdf5plugin.Blosc.SHUFFLE),
+    "blosc bits": hdf5plugin.Blosc(cname="lz4", shuffle=hdf5plugin.Blosc.BITSHUFFLE),
+    "bitshuffle": hdf5plugin.Bitshuffle(),
+    "bitshuffle zstd": hdf5plugin.Bitshuffle(cname="zstd"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_FILTERS)
+def test_a_view_of_foreign_filters_reads_as_the_merge(raddle, tmp_path, name):
+    random = np.random.default_rng(1)
+    inputs = [tmp_path / f"in{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        rows = 1000 + 77 * number
+        with h5py.File(path, "w") as file:
+            for column, values in (
+                ("numbers", np.arange(rows) // 7 + number),
+                ("noise", random.integers(0, 256, rows, np.uint8)),
+                ("zeros", np.zeros((rows, 300), "f4")),
+            ):
+                chunks = (128, *values.shape[1:])
+                file.create_dataset(column, data=values, chunks=chunks, maxshape=(None, *values.shape[1:]), **FOREIGN_FILTERS[name])
+    view, copy = tmp_path / "view.h5", tmp_path / "copy.h5"
+    raddle("merge", *inputs, "-o", view, "--link", "virtual")
+    assert_concatenated(view, inputs)
+    raddle("verify", view)
+    raddle("verify", view, "--against", *inputs)
+    raddle("merge", view, "-o", copy)
+    assert_concatenated(copy, inputs)
+    raddle("verify", copy, "--against", *inputs)
+    # Other values than the inputs' are found, and other chunks than a filter made are told.
+    with h5py.File(inputs[1], "r+") as file:
+        file["numbers"][500] += 1
+    raddle("verify", copy, "--against", view, expect=8)
+    with h5py.File(inputs[1], "r+") as file:
+        file["numbers"].id.write_direct_chunk((512,), b"\xff" * 20, 0)
+    told = raddle("verify", view, "--against", *inputs, expect=3).stderr
+    assert name.split()[0] in told, told
+
+
+def test_a_view_of_texts_behind_a_foreign_filter(raddle, tmp_path):
+    inputs = [tmp_path / f"in{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            words = [f"wört {row} of {number}" for row in range(300)]
+            file.create_dataset("words", data=words, chunks=(128,), compression="lzf")
+    view, copy = tmp_path / "view.h5", tmp_path / "copy.h5"
+    raddle("merge", *inputs, "-o", view, "--link", "virtual")
+    raddle("verify", view, "--against", *inputs)
+    raddle("merge", view, "-o", copy)
+    with h5py.File(copy) as copied, h5py.File(view) as linked:
+        assert list(copied["words"]) == list(linked["words"]) and len(copied["words"]) == 600
 
 
 def test_keys_are_made_in_a_virtual_merge(raddle, events, tmp_path):

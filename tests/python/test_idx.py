@@ -148,6 +148,10 @@ def test_time_steps(tmp_path):
         assert np.array_equal(raddle.idx.read(path, step=step), array)
     with pytest.raises(errors.InputError, match="time step"):
         raddle.idx.read(path, step=9)
+    # Between others, where none was written.
+    with pytest.raises(errors.InputError, match="has no time step 5; those there are: 2 to 3, 7$"):
+        raddle.idx.read(path, step=5)
+    assert not raddle.idx.read(path, step=5, missing="default").any()
     with pytest.raises(errors.InputError, match="set of fields"):
         raddle.idx.write(path, {"b": steps[2]}, step=8, append=True)
 
@@ -467,9 +471,6 @@ def test_datasets_that_links_name(environment, tmp_path):
         file["hard"] = file["g/x"]
         file["soft"], file["of_group"] = h5py.SoftLink("/g/x"), h5py.SoftLink("g")
         file["cycle"], file["external"] = h5py.SoftLink("/cycle"), h5py.ExternalLink("far.h5", "/x")
-        layout = h5py.VirtualLayout((3, 4), "f4")
-        layout[:] = h5py.VirtualSource("far.h5", "x", (3, 4))
-        file.create_virtual_dataset("virtual", layout)
         file["complex"], file["scalar"] = np.zeros(3, complex), 1.0
 
     def run(name):
@@ -481,12 +482,59 @@ def test_datasets_that_links_name(environment, tmp_path):
         assert done.returncode == 0, done.stderr
         assert np.array_equal(raddle.idx.read(tmp_path / "out.idx"), array)
     for name, words in (
-        ("cycle", "has no dataset /cycle"),
+        ("cycle", "/cycle leads over more than 16 links"),
         ("external", "name it there, as far.h5:/x"),
-        ("virtual", "dataset /virtual is virtual"),
         ("complex", "dataset /complex holds no numbers that IDX has"),
         ("scalar", "dataset /scalar has no axis"),
         ("g", "/g is no dataset"),
     ):
         refused = run(name)
         assert refused.returncode == 3 and words in refused.stderr, refused.stderr
+
+
+def test_datasets_whose_values_lie_in_other_files(environment, tmp_path, monkeypatch):
+    """Virtual datasets and external files are read by libhdf5 in a process of its own."""
+    # h5py makes external files where the process is.
+    monkeypatch.chdir(tmp_path)
+    array = numbers((50, 6, 7))
+    (tmp_path / "far").mkdir()
+    for number in range(5):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file.create_dataset("x", data=array[10 * number : 10 * number + 10], chunks=(4, 6, 7), compression="lzf")
+    with h5py.File(tmp_path / "far.h5", "w") as file:
+        file["x"] = array
+    layout = h5py.VirtualLayout(array.shape, ">f4")
+    for number in range(5):
+        layout[10 * number : 10 * number + 10] = h5py.VirtualSource(f"part{number}.h5", "x", (10, 6, 7))
+    foreign, missing = (h5py.VirtualLayout(array.shape, "f4") for _ in range(2))
+    foreign[:] = h5py.VirtualSource("../far.h5", "x", array.shape)
+    missing[:] = h5py.VirtualSource("gone.h5", "x", array.shape)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        file.create_virtual_dataset("missing", missing)
+        file["soft"] = h5py.SoftLink("virtual")
+        file.create_dataset("raw", data=array, external=[("raw.bin", 0, h5py.h5f.UNLIMITED)])
+    with h5py.File(tmp_path / "far" / "a.h5", "w") as file:
+        file.create_virtual_dataset("foreign", foreign)
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "raddle", *arguments]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    for name in ("virtual", "soft", "raw"):
+        done = run("idx", "write", f"a.h5:/{name}", "-o", "out.idx", "--force", "-q")
+        assert done.returncode == 0, done.stderr
+        with h5py.File(tmp_path / "a.h5") as file:
+            assert np.array_equal(raddle.idx.read(tmp_path / "out.idx"), file[name][:])
+        assert run("idx", "verify", "out.idx", "--against", f"a.h5:/{name}", "-q").returncode == 0
+    for name, words in (
+        ("a.h5:/missing", "gone.h5 is missing"),
+        ("far/a.h5:/foreign", "copy the values with raddle merge --follow-foreign-files"),
+    ):
+        refused = run("idx", "write", name, "-o", "new.idx", "-q")
+        assert refused.returncode == 3 and words in refused.stderr, refused.stderr
+        assert not list(tmp_path.glob("*new*"))
+    # What the advice says helps.
+    assert run("merge", "far/a.h5", "-o", "copy.h5", "--follow-foreign-files", "-q").returncode == 0
+    done = run("idx", "write", "copy.h5:/foreign", "-o", "out.idx", "--force", "-q")
+    assert done.returncode == 0 and np.array_equal(raddle.idx.read(tmp_path / "out.idx"), array), done.stderr

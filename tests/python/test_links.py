@@ -61,6 +61,83 @@ def test_links_by_name(pair, name):
     assert isinstance(ours.get("d", getlink=True), raddle.HardLink)
 
 
+@pytest.fixture
+def circles(tmp_path):
+    """Links that lead in circles, within a file and through others, and as many links as are followed and one more."""
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["d"] = 1
+        file["circle"] = h5py.SoftLink("circle")
+        file["back"] = h5py.ExternalLink("file.h5", "/through other")
+        for number in range(20):
+            file[f"{number}"] = h5py.SoftLink(f"{number - 1}" if number else "d")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["d"], file["g/d"] = 1, 2
+        file["a"], file["b"] = h5py.SoftLink("b"), h5py.SoftLink("a")
+        file["self"] = h5py.SoftLink("self")
+        file["deeper"] = h5py.SoftLink("deeper/x")
+        file["g/up"] = h5py.SoftLink("/g/up/d")
+        file["to a"], file["in a"] = h5py.SoftLink("a"), h5py.SoftLink("a/x")
+        file["through other"] = h5py.ExternalLink("other.h5", "back")
+        file["to circle"] = h5py.ExternalLink("other.h5", "circle")
+        file["to to circle"] = h5py.SoftLink("to circle")
+        file["own"] = h5py.ExternalLink("file.h5", "own")
+        for number in range(20):
+            file[f"{number}"] = h5py.SoftLink(f"{number - 1}" if number else "g")
+            file[f"other {number}"] = h5py.ExternalLink("other.h5", f"{number}")
+            file[f"own {number}"] = h5py.ExternalLink("file.h5", f"own {number - 1}" if number else "d")
+    with raddle.open(tmp_path / "file.h5") as ours, h5py.File(tmp_path / "file.h5") as theirs:
+        yield ours, theirs
+
+
+def outcome(call):
+    """What a call gives, in a form that is the same of both; the class of Python that it raises."""
+    try:
+        found = call()
+    except (KeyError, RuntimeError) as error:
+        assert "too many links" in str(error)
+        return KeyError if isinstance(error, KeyError) else RuntimeError
+    return found if found in (None, True, False, 7) else type(found).__name__ if not isinstance(found, type) else found.__name__
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a", "a/x", "self", "deeper", "g/up", "g/up/x", "to a", "in a", "through other", "to circle", "to circle/x",
+        "to to circle", "to to circle/x", "own", "own/x", "through other/x",
+        "14", "15", "15/d", "16", "16/d", "other 13", "other 14", "other 15", "own 15", "own 16",
+    ],
+)  # fmt: skip
+def test_links_in_circles(circles, name):
+    calls = [
+        lambda file: file[name],
+        lambda file: file[name.encode()],
+        lambda file: name in file,
+        lambda file: file.get(name),
+        lambda file: file.get(name, 7),
+        lambda file: file.get(name, getlink=True),
+        lambda file: file.get(name, getclass=True, getlink=True),
+    ]
+    for number, call in enumerate(calls):
+        ours, theirs = (outcome(lambda file=file, call=call: call(file)) for file in circles)
+        assert ours == theirs, number
+
+
+def test_links_in_circles_among_others(circles):
+    ours, theirs = circles
+    for kind in (errors.TooManyLinksError, errors.RaddleError, RuntimeError):
+        with pytest.raises(kind, match="too many links"):
+            ours["a"]
+    # h5py's iterations end there.
+    assert dict(ours.items())["a"] is None and list(ours) == list(theirs)
+    with pytest.raises(RuntimeError):
+        list(theirs.items())
+    visited = [[], []]
+    for file, names in zip(circles, visited, strict=True):
+        file.visit(names.append)
+        file.visit_links(names.append)
+    assert visited[0] == visited[1]
+
+
 def test_what_is_no_name(pair):
     for file in pair:
         for name in (None, 1, 1.5):
@@ -175,3 +252,22 @@ def test_dimension_scales(tmp_path):
                 ours["d"].dims[number]
         with pytest.raises(KeyError):
             first["none"]
+
+
+@pytest.mark.parametrize("compression", ["lzf", "szip", "zstd"])
+def test_virtual_datasets_of_filters_that_libhdf5_may_lack(tmp_path, monkeypatch, compression):
+    """Read in the process that runs the bundled libhdf5, not by h5py."""
+    if compression == "szip" and not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
+        pytest.skip("h5py without szip")
+    filters = pytest.importorskip("hdf5plugin").Zstd() if compression == "zstd" else {"compression": compression}
+    values = np.arange(4000).reshape(1000, 4) // 9
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file.create_dataset("d", data=values, chunks=(128, 4), **filters)
+    layout = h5py.VirtualLayout((1000, 4), values.dtype)
+    layout[:] = h5py.VirtualSource("source.h5", "d", (1000, 4))
+    with h5py.File(tmp_path / "view.h5", "w") as file:
+        file.create_virtual_dataset("d", layout)
+    monkeypatch.setattr(raddle.File, "_h5py", lambda self: None)
+    with raddle.open(tmp_path / "view.h5") as ours, h5py.File(tmp_path / "view.h5") as theirs:
+        same_values(ours["d"][:], theirs["d"][:])
+        same_values(ours["d"][130:700:7], theirs["d"][130:700:7])

@@ -1,4 +1,4 @@
-//! Files that the user names for text of ours: reports, logs, lists.
+//! Files that the user names for text of ours: reports, logs, lists, pages and their figures.
 //!
 //! Not for results, which have rules of their own. Invariant: before a command does anything, none of them is a file that
 //! it reads or writes under any name, nor an existing file that holds something else than such text.
@@ -23,10 +23,17 @@ pub enum Text {
     Json,
     /// Paths, one per line.
     List,
+    /// A page or a figure: HTML or SVG.
+    Page,
+    /// A figure as PNG.
+    Picture,
 }
 
 /// Begins every HDF5 file, but for a user block before it.
 const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// Begins every PNG file.
+const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// Enough of a file to tell text from the usual binary formats: these have zero bytes in their first words, and an HDF5
 /// file has its signature at the start or behind a user block of 512 bytes times a power of two.
@@ -38,6 +45,8 @@ impl Text {
         match self {
             Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),
             Self::List => !head.contains(&0) && !head.starts_with(HDF5_SIGNATURE),
+            Self::Page => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'<'),
+            Self::Picture => head.is_empty() || head.starts_with(PNG_SIGNATURE),
         }
     }
 
@@ -45,6 +54,8 @@ impl Text {
         match self {
             Self::Json => "no JSON that raddle wrote",
             Self::List => "no text",
+            Self::Page => "no page or figure",
+            Self::Picture => "no picture",
         }
     }
 }
@@ -134,15 +145,18 @@ mod tests {
     fn only_text_of_the_kind_is_replaced() {
         let hdf5 = [HDF5_SIGNATURE, &[0; 8]].concat();
         let behind_a_user_block = [&[b' '; 512], HDF5_SIGNATURE, &[0; 8]].concat();
-        for (head, json, list) in [
-            (&b""[..], true, true),
-            (b"\n{\"inputs\": 2}", true, true),
-            (b"a.h5\nb\xff.h5\n", false, true),
-            (b"root\0\0\xf6", false, false),
-            (&hdf5, false, false),
-            (&behind_a_user_block, false, false),
+        for (head, kinds) in [
+            (&b""[..], [true, true, true, true]),
+            (b"\n{\"inputs\": 2}", [true, true, false, false]),
+            (b"a.h5\nb\xff.h5\n", [false, true, false, false]),
+            (b"<!DOCTYPE html>\n<html>", [false, true, true, false]),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", [false, false, false, true]),
+            (b"root\0\0\xf6", [false; 4]),
+            (&hdf5, [false; 4]),
+            (&behind_a_user_block, [false; 4]),
         ] {
-            assert_eq!((Text::Json.may_replace(head), Text::List.may_replace(head)), (json, list), "{head:?}");
+            let of = [Text::Json, Text::List, Text::Page, Text::Picture].map(|text| text.may_replace(head));
+            assert_eq!(of, kinds, "{head:?}");
         }
     }
 

@@ -62,6 +62,19 @@ fn a_step_that_is_gone_is_told() {
     std::fs::remove_dir_all(folder.join("st/time_0001")).unwrap();
     done(folder, &["idx", "verify", "st.idx"]);
     ends(folder, &against, 8, "has no time step 1; those there are: 0, 2");
+    // So it is when it is read: its blocks are not what is missing.
+    let read = ["idx", "read", "st.idx", "-o", "p.npy", "--step", "1"];
+    let (code, _, stderr) = raddle(folder, &read);
+    assert!(code == 3 && stderr.contains("has no time step 1; those there are: 0, 2"), "{stderr}");
+    assert!(!stderr.contains("--missing-as-default"), "{stderr}");
+    done(folder, &[&read[..], &["--missing-as-default"]].concat());
+    // A file of a step that is there is told with its blocks.
+    std::fs::rename(folder.join("st/time_0002/0000.bin"), folder.join("gone")).unwrap();
+    let read = ["idx", "read", "st.idx", "-o", "q.npy", "--step", "2"];
+    let (code, _, stderr) = raddle(folder, &read);
+    assert!(code == 3 && stderr.contains("0000.bin: block 0 of field"), "{stderr}");
+    assert!(stderr.contains("--missing-as-default"), "{stderr}");
+    done(folder, &[&read[..], &["--missing-as-default"]].concat());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 ///
 /// Layout: number of filters; for each its place among the known filters, its number of parameters, and those (1 byte
 /// each, 255 announces 4 bytes); element length (1 byte), filter mask (1 byte), chunk length (2 bytes), stored chunk.
-/// What is missing reads as zero. Never panics; that is the property to test.
+/// What is missing reads as zero. Never panics; that is the property to test, and that the length makes no difference where
+/// it is that of the room.
 pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or(0);
@@ -29,9 +30,16 @@ pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     let chunk_len_bytes = usize::from(u16::from_le_bytes([next(), next()]));
     let stored: Vec<u8> = bytes.collect();
     let mut chunk = vec![0; chunk_len_bytes];
-    Pipeline::new(&filters, element_len_bytes)
-        .and_then(|pipeline| pipeline.decode(&mut DecodeState::default(), &stored, filter_mask, &mut chunk))
-        .is_ok()
+    let Ok(pipeline) = Pipeline::new(&filters, element_len_bytes) else { return false };
+    let mut state = DecodeState::default();
+    let is_whole = pipeline.decode(&mut state, &stored, filter_mask, &mut chunk).is_ok();
+    if filter_mask == 0 {
+        let mut room = vec![0; chunk_len_bytes];
+        let written = pipeline.decode_at_most(&mut state, &stored, &mut room);
+        assert_eq!(written == Ok(chunk_len_bytes), is_whole, "{written:?} of {chunk_len_bytes} bytes");
+        assert!(!is_whole || room == chunk);
+    }
+    is_whole
 }
 
 /// A pipeline and a chunk as [`decode_arbitrary`] reads them; `None` where that layout has no room for a number.

@@ -120,13 +120,36 @@ impl Pipeline {
     /// The bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. `chunk` then holds
     /// anything.
     pub fn decode(&self, state: &mut DecodeState, stored: &[u8], filter_mask: u32, chunk: &mut [u8]) -> Result<()> {
+        let length = StageLength::Exactly(chunk.len());
+        self.undo(state, stored, filter_mask, chunk, length).map(drop)
+    }
+
+    /// Undoes the pipeline where nothing tells the length of the data, applied as a whole: writes to the front of `out`,
+    /// returns the bytes written.
+    ///
+    /// # Errors
+    /// As [`Pipeline::decode`]; [`CodecError::TooLong`] where more room may help.
+    pub fn decode_at_most(&self, state: &mut DecodeState, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+        let length = StageLength::AtMost(out.len());
+        self.undo(state, stored, 0, out, length)
+    }
+
+    /// Undoes the pipeline into the front of `chunk`; `length` is that of the data before the first filter.
+    fn undo(
+        &self,
+        state: &mut DecodeState,
+        stored: &[u8],
+        filter_mask: u32,
+        chunk: &mut [u8],
+        length: StageLength,
+    ) -> Result<usize> {
         let DecodeState { decoders, scratch: [front, back] } = state;
         // The usual pipeline of small chunks, without the lengths between stages, which it has none of.
         if let ([stage], 0) = (self.stages.as_slice(), filter_mask) {
             let written = stage.decode(decoders, stored, chunk)?;
-            return StageLength::Exactly(chunk.len()).check(stage.filter(), written);
+            return length.check(stage.filter(), written).map(|()| written);
         }
-        let lengths = self.lengths(filter_mask, chunk.len());
+        let lengths = self.lengths(filter_mask, length);
         // Where the data is after the stages undone so far: the first `len_bytes` of `stored` or of `front`.
         let (mut in_front, mut len_bytes) = (false, stored.len());
         for (index, stage) in self.stages.iter().enumerate().rev() {
@@ -138,7 +161,7 @@ impl Pipeline {
             let is_last = !(0..index).any(|earlier| !is_masked(filter_mask, earlier));
             if is_last {
                 let written = stage.decode(decoders, input, chunk)?;
-                return length.check(stage.filter(), written);
+                return length.check(stage.filter(), written).map(|()| written);
             }
             if matches!(stage, Stage::Fletcher32) {
                 len_bytes = fletcher32::verify(input)?.len();
@@ -158,7 +181,7 @@ impl Pipeline {
             return Err(CodecError::RawLength { expected_len_bytes: chunk.len(), actual_len_bytes: stored.len() });
         }
         chunk.copy_from_slice(stored);
-        Ok(())
+        Ok(stored.len())
     }
 
     /// Fails if so few stored bytes cannot fill a chunk of `chunk_len_bytes`, whatever they are: to be asked before there is
@@ -187,9 +210,9 @@ impl Pipeline {
     }
 
     /// For each stage, the length of the data before the writer applied it, which is what undoing it must give.
-    fn lengths(&self, filter_mask: u32, chunk_len_bytes: usize) -> [StageLength; MAX_FILTERS] {
-        let mut lengths = [StageLength::Exactly(chunk_len_bytes); MAX_FILTERS];
-        let mut length = StageLength::Exactly(chunk_len_bytes);
+    fn lengths(&self, filter_mask: u32, chunk: StageLength) -> [StageLength; MAX_FILTERS] {
+        let mut lengths = [chunk; MAX_FILTERS];
+        let mut length = chunk;
         for (index, stage) in self.stages.iter().enumerate() {
             lengths[index] = length;
             if !is_masked(filter_mask, index) {

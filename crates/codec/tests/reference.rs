@@ -100,6 +100,33 @@ fn another_declared_length_is_refused() {
     }
 }
 
+/// For a caller that undoes filters one by one, as libhdf5 does, and is told no length.
+#[test]
+fn single_filters_decode_into_whatever_room_there_is() {
+    let mut state = DecodeState::default();
+    for vector in vectors().iter().filter(|vector| vector.filters.len() == 1 && vector.filter_mask == 0) {
+        let pipeline = vector.pipeline();
+        let len_bytes = vector.raw.len();
+        for room in [len_bytes, len_bytes + 1, 2 * len_bytes + 9000] {
+            let mut out = vec![0xa5; room];
+            // Nbit and scaleoffset know how many elements there are.
+            match pipeline.decode_at_most(&mut state, &vector.stored, &mut out) {
+                Ok(written) => assert_eq!(&out[..written], vector.raw, "{} in {room} bytes", vector.name),
+                Err(error) => {
+                    assert!(room > len_bytes && [5, 6].contains(&vector.filters[0].id), "{}: {error}", vector.name);
+                }
+            }
+        }
+        for room in [0, len_bytes / 2, len_bytes - 1] {
+            let refused = pipeline.decode_at_most(&mut state, &vector.stored, &mut vec![0; room]);
+            assert!(refused.is_err(), "{} in {room} bytes", vector.name);
+            if vector.filters[0].id >= 256 || vector.filters[0].id == 4 {
+                assert!(matches!(refused, Err(CodecError::TooLong { .. })), "{}: {refused:?}", vector.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_cut_is_refused_or_was_padding() {
     let mut state = DecodeState::default();

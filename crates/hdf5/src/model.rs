@@ -187,6 +187,17 @@ pub enum Layout {
     Virtual,
 }
 
+impl Layout {
+    /// Whether values lie where only libhdf5 finds them.
+    pub fn is_through_library(&self) -> bool {
+        match self {
+            Self::Virtual | Self::External { .. } => true,
+            Self::Chunked { index, .. } => matches!(index, ChunkIndex::ThroughLibrary),
+            _ => false,
+        }
+    }
+}
+
 /// How the chunks of a dataset are found. `None` addresses mean no chunk was ever allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

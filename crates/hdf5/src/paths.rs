@@ -5,8 +5,9 @@
 use crate::Result;
 use crate::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
 
-/// Soft links followed in one path, as operating systems do.
-const MOST_SOFT_LINKS: u32 = 40;
+/// Soft and external links followed in one path, through all files that it leads to: as many as libhdf5 follows where a
+/// program does not set another number (`H5L_NUM_LINKS`).
+pub const MOST_LINKS: u32 = 16;
 
 /// Where a path leads.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,22 +20,27 @@ pub enum Found {
         file: Vec<u8>,
         /// Path in it.
         path: Vec<u8>,
+        /// Links that may be followed before this one and behind it; none is left for this one where that is 0.
+        links_left: u32,
     },
+    /// Over more soft links than are followed, as those do that lead in a circle.
+    TooManyLinks,
     /// Nowhere.
     Nothing,
 }
 
-/// Where `path` leads from the group `start`; an absolute path from the root. `link_of` gives the link of a name in a group,
-/// if there is one.
+/// Where `path` leads from the group `start` over at most so many links; an absolute path from the root. `link_of` gives the
+/// link of a name in a group, if there is one.
 ///
 /// # Errors
 /// Those of `link_of`.
 pub fn find<'t>(
     start: ObjectIndex,
     path: &[u8],
+    most_links: u32,
     link_of: impl Fn(ObjectIndex, &[u8]) -> Result<Option<&'t Link>>,
 ) -> Result<Found> {
-    find_within(start, path, &link_of, &mut MOST_SOFT_LINKS.clone())
+    find_within(start, path, &link_of, &mut most_links.clone())
 }
 
 fn find_within<'t>(
@@ -54,16 +60,19 @@ fn find_within<'t>(
         match &link.target {
             LinkTarget::Hard(target) => current = *target,
             LinkTarget::Soft(target) => {
-                let Some(left) = links_left.checked_sub(1) else { return Ok(Found::Nothing) };
+                let Some(left) = links_left.checked_sub(1) else { return Ok(Found::TooManyLinks) };
                 *links_left = left;
                 match find_within(current, target, link_of, links_left)? {
                     Found::Object(object) => current = object,
-                    Found::External { file, path } => return Ok(Found::External { file, path: joined(path, rest) }),
-                    Found::Nothing => return Ok(Found::Nothing),
+                    Found::External { file, path, links_left } => {
+                        return Ok(Found::External { file, path: joined(path, rest), links_left });
+                    }
+                    found => return Ok(found),
                 }
             }
             LinkTarget::External { file, path } => {
-                return Ok(Found::External { file: file.clone(), path: joined(path.clone(), rest) });
+                let (file, path, links_left) = (file.clone(), joined(path.clone(), rest), *links_left);
+                return Ok(Found::External { file, path, links_left });
             }
             LinkTarget::UserDefined { .. } => return Ok(Found::Nothing),
         }
@@ -73,7 +82,7 @@ fn find_within<'t>(
 
 /// Where an absolute path leads in a file that is asked for few.
 pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<Found> {
-    find(0, path, |group, name| {
+    find(0, path, MOST_LINKS, |group, name| {
         Ok(match tree.objects.get(group as usize).map(|object| &object.kind) {
             Some(ObjectKind::Group(group)) => group.links.iter().find(|link| link.name == name),
             _ => None,
@@ -110,6 +119,7 @@ mod tests {
                 link(b"soft", LinkTarget::Soft(b"a/b".to_vec())),
                 link(b"cycle", LinkTarget::Soft(b"/cycle".to_vec())),
                 link(b"other", external),
+                link(b"to other", LinkTarget::Soft(b"/other".to_vec())),
             ],
             vec![link(b"b", LinkTarget::Hard(2)), link(b"root", LinkTarget::Hard(0))],
             vec![],
@@ -117,15 +127,42 @@ mod tests {
         let lead = |path: &str| {
             let link_of =
                 |group: ObjectIndex, name: &[u8]| Ok(groups[group as usize].iter().find(|link| link.name == name));
-            find(0, path.as_bytes(), link_of).unwrap()
+            find(0, path.as_bytes(), MOST_LINKS, link_of).unwrap()
         };
         for path in ["/a/b", "a//b/", "./a/./b", "soft", "/a/root/soft"] {
             assert_eq!(lead(path), Found::Object(2), "{path}");
         }
-        for path in ["cycle", "/a/c", "/a/b/c", "a/root/cycle/b"] {
+        for path in ["/a/c", "/a/b/c", "cycled"] {
             assert_eq!(lead(path), Found::Nothing, "{path}");
         }
-        let away = |path: &[u8]| Found::External { file: b"far.h5".to_vec(), path: path.to_vec() };
-        assert_eq!((lead("other"), lead("/a/root/other/x")), (away(b"/far"), away(b"/far/x")));
+        for path in ["cycle", "a/root/cycle/b"] {
+            assert_eq!(lead(path), Found::TooManyLinks, "{path}");
+        }
+        let away =
+            |path: &[u8], links_left| Found::External { file: b"far.h5".to_vec(), path: path.to_vec(), links_left };
+        assert_eq!((lead("other"), lead("/a/root/other/x")), (away(b"/far", 16), away(b"/far/x", 16)));
+        assert_eq!(lead("to other/x"), away(b"/far/x", 15));
+    }
+
+    /// 16 links are followed, over all names of a path together.
+    #[test]
+    fn as_many_links_as_libhdf5_follows() {
+        let link = |name: String, target| Link { name: name.into_bytes(), utf8: false, creation_order: None, target };
+        let mut links = vec![link("0".to_owned(), LinkTarget::Hard(0))];
+        links.extend(
+            (1..20).map(|number| link(number.to_string(), LinkTarget::Soft((number - 1).to_string().into_bytes()))),
+        );
+        let lead = |path: &str| {
+            let link_of = |_, name: &[u8]| Ok(links.iter().find(|link| link.name == name));
+            find(0, path.as_bytes(), MOST_LINKS, link_of).unwrap()
+        };
+        for (path, found) in [
+            ("16", Found::Object(0)),
+            ("8/0/8", Found::Object(0)),
+            ("17", Found::TooManyLinks),
+            ("8/0/9", Found::TooManyLinks),
+        ] {
+            assert_eq!(lead(path), found, "{path}");
+        }
     }
 }

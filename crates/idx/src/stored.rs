@@ -4,7 +4,7 @@
 //! there are none.
 
 use crate::compression::{Block, BlockDecoder, BlockFault, Coding, RECORD_LEN_BYTES, Record};
-use crate::error::{IdxError, Result};
+use crate::error::{IdxError, Result, TimeFault};
 use crate::reader::Dataset;
 use raddle_codec::CodecError;
 use std::fs::File;
@@ -26,6 +26,7 @@ const MOST_PLACES: u64 = 512;
 pub(crate) struct StoredBlocks<'d> {
     dataset: &'d Dataset,
     field: usize,
+    time: Option<u64>,
     folder: PathBuf,
     time_name: String,
 }
@@ -47,7 +48,7 @@ impl<'d> StoredBlocks<'d> {
         let of_header = dataset.header().time.as_ref();
         let time_name = time.zip(of_header).map(|(step, time)| time.template.name(step)).unwrap_or_default();
         let folder = dataset.path().parent().unwrap_or(Path::new("")).to_path_buf();
-        Self { dataset, field, folder, time_name }
+        Self { dataset, field, time, folder, time_name }
     }
 
     /// Cuts ascending `blocks` into what threads do at once: blocks of one file whose records lie close together.
@@ -69,8 +70,14 @@ impl<'d> StoredBlocks<'d> {
         block - block % self.dataset.header().blocks_per_file
     }
 
-    /// The error about a block that is missing or damaged.
+    /// The error about a block that is missing or damaged; that the time step is missing, where all of it is.
     pub(crate) fn bad(&self, block: u64, path: &Path, source: BlockFault) -> IdxError {
+        if let (BlockFault::NoFile, Some(asked)) = (&source, self.time)
+            && self.dataset.steps().is_ok_and(|there| !there.contains(&Some(asked)))
+        {
+            let fault = TimeFault::Absent { asked, there: self.dataset.step_list() };
+            return IdxError::NoTime { path: self.dataset.path().to_path_buf(), fault };
+        }
         let field = self.dataset.header().fields[self.field].name.clone();
         IdxError::Block { path: path.to_path_buf(), field, block, source }
     }

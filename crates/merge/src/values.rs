@@ -14,7 +14,7 @@ use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
-use raddle_hdf5::model::{ChunkIndex, Dataset, FileTree, InlineData, Layout, ObjectKind, TypeClass};
+use raddle_hdf5::model::{Dataset, FileTree, InlineData, Layout, ObjectKind, TypeClass};
 use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
@@ -108,7 +108,7 @@ impl<'a> ValueSource<'a> {
             return Ok(bytes.clone());
         }
         let dims = dataset.dataspace.dims();
-        if is_foreign(&dataset.layout) {
+        if dataset.layout.is_through_library() {
             return self.library.read_values(self.file.path(), path, None);
         }
         let class = &dataset.datatype.class;
@@ -128,15 +128,6 @@ impl<'a> ValueSource<'a> {
         let mut canonical = Vec::new();
         resolver.canonical(class, &stored, &mut canonical)?;
         Ok(canonical)
-    }
-}
-
-/// Whether values lie where only libhdf5 finds them.
-fn is_foreign(layout: &Layout) -> bool {
-    match layout {
-        Layout::Virtual | Layout::External { .. } => true,
-        Layout::Chunked { index, .. } => matches!(index, ChunkIndex::ThroughLibrary),
-        _ => false,
     }
 }
 
@@ -210,7 +201,7 @@ impl<'p> ColumnReader<'p> {
         target: BoxTarget<'_>,
     ) -> std::result::Result<(), MergeError> {
         let Some(current) = &self.current else { return Ok(()) };
-        if is_foreign(&current.dataset.layout) {
+        if current.dataset.layout.is_through_library() {
             let rows = source.start[0]..source.end(0);
             let path = self.plan.schema.column_path(column);
             let values = self.library.read_values(current.file.path(), path, Some(rows.clone()))?;
@@ -353,7 +344,7 @@ impl<'p> ColumnReader<'p> {
         let path = plan.schema.column_path(column);
         let class = plan.schema.columns[column as usize].model().datatype.class.clone();
         if let Some(current) = &self.current
-            && is_foreign(&current.dataset.layout)
+            && current.dataset.layout.is_through_library()
         {
             let values = self.library.read_values(current.file.path(), path, Some(row..row + rows));
             return values.map_err(|error| self.named(column, error.into()));
@@ -418,7 +409,7 @@ impl<'p> ColumnReader<'p> {
         let file = self.pool.get(input)?;
         let dataset = match address_kind(known) {
             AddressKind::Data => complete(known, fact),
-            AddressKind::Header if is_foreign(&known.layout) => complete(known, fact),
+            AddressKind::Header if known.layout.is_through_library() => complete(known, fact),
             AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,
         };
         self.current = Some(Current { column, input, file, dataset });

@@ -5,6 +5,7 @@ use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::paths::MOST_LINKS;
 
 /// The parts of an exception, as `raddle.errors._make` takes them.
 struct Parts<'a> {
@@ -49,6 +50,13 @@ pub fn internal(py: Python<'_>, what: &str) -> PyErr {
 /// A call that makes no sense.
 pub fn usage(py: Python<'_>, message: &str) -> PyErr {
     make(py, Parts { kind: "usage", exit_code: Exit::Usage.code(), message, details: None, hint: None, errno: None })
+}
+
+/// A path over more links than are followed.
+pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
+    let message = format!("{path:?}: too many links: they lead in a circle, or there are more than {MOST_LINKS}");
+    let (kind, exit_code) = ("too_many_links", Exit::InputRefused.code());
+    make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None })
 }
 
 /// A run that failed.

@@ -67,13 +67,15 @@ impl File {
         self.inner.tree().objects.len()
     }
 
-    /// Where a path leads: an object's number, `(file, path)` of an external link, or None.
-    fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        match self.told(py, self.inner.find(start, path))? {
+    /// Where a path leads over at most so many links: an object's number, of an external link `(file, path, links left)`, or
+    /// None.
+    fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8], most_links: u32) -> PyResult<Bound<'py, PyAny>> {
+        match self.told(py, self.inner.find(start, path, most_links))? {
             Found::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
-            Found::External { file, path } => {
-                Ok((PyBytes::new(py, &file), PyBytes::new(py, &path)).into_pyobject(py)?.into_any())
+            Found::External { file, path, links_left } => {
+                Ok((PyBytes::new(py, &file), PyBytes::new(py, &path), links_left).into_pyobject(py)?.into_any())
             }
+            Found::TooManyLinks => Err(errors::too_many_links(py, &String::from_utf8_lossy(path))),
             Found::Nothing => Ok(py.None().into_bound(py)),
         }
     }

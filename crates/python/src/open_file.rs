@@ -13,8 +13,7 @@ use raddle_hdf5::dimensions::{Dimensions, is_without_values};
 use raddle_hdf5::logical::{NULL_STRING, Resolver};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{
-    Attribute, ChunkIndex, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind,
-    TypeClass,
+    Attribute, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind, TypeClass,
 };
 use raddle_hdf5::native::{Encoding, Forms, ReadLimits};
 use raddle_hdf5::paths::{Found, find};
@@ -108,9 +107,9 @@ impl OpenFile {
         Ok(self.object(index)?.all_attributes())
     }
 
-    /// Where `path` leads from the group `start`; an absolute path from the root.
-    pub fn find(&self, start: ObjectIndex, path: &[u8]) -> Result<Found> {
-        find(start, path, |group, name| self.link(group, name))
+    /// Where `path` leads from the group `start` over at most so many links; an absolute path from the root.
+    pub fn find(&self, start: ObjectIndex, path: &[u8], most_links: u32) -> Result<Found> {
+        find(start, path, most_links, |group, name| self.link(group, name))
     }
 
     /// The link `name` of a group.
@@ -242,10 +241,8 @@ impl OpenFile {
     /// Whether the native reader finds and decodes the values.
     pub fn reads_natively(&self, prepared: &Prepared) -> bool {
         let foreign = match &prepared.dataset.layout {
-            Layout::Virtual | Layout::External { .. } => true,
-            Layout::Chunked { index, .. } => matches!(index, ChunkIndex::ThroughLibrary),
             Layout::Compact(data) => data.stored().is_none(),
-            _ => false,
+            layout => layout.is_through_library(),
         };
         let fill = prepared.dataset.fill.value.as_ref();
         !foreign && prepared.pipeline.is_some() && fill.is_none_or(|fill| fill.stored().is_some())

@@ -6,10 +6,11 @@ use crate::options::reader::ReaderArgs;
 use crate::render::escape;
 use raddle_codec::Pipeline;
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::child::{ChildReader, ObjectName};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
-use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::paths::{Found, find_in};
+use raddle_hdf5::paths::{Found, MOST_LINKS, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use raddle_idx::sample::Number;
@@ -19,40 +20,104 @@ use std::path::Path;
 /// Most datasets named where one must be chosen.
 const LONGEST_CHOICE: usize = 10;
 
+/// Longest values asked of libhdf5 at once: what lies in memory twice, and is far longer than most chunks.
+const LONGEST_ANSWER_LEN_BYTES: u64 = 64 << 20;
+
 /// A dataset of numbers.
 #[derive(Debug)]
 pub(super) struct Hdf5Values {
     file: InputFile,
-    encoding: Encoding,
     dataset: Dataset,
-    pipeline: Pipeline,
+    way: Way,
     is_big_endian: bool,
+}
+
+/// How its values are found.
+#[derive(Debug)]
+enum Way {
+    Native {
+        encoding: Encoding,
+        pipeline: Pipeline,
+    },
+    /// By libhdf5, in a process of its own: those of virtual datasets and of external files.
+    Library {
+        child: ChildReader,
+        object: ObjectName,
+    },
 }
 
 impl Hdf5Values {
     /// Fills `out` with rows of the slowest axis; whether the values are big-endian.
     pub(super) fn read(&self, shape: &[u64], rows: Range<u64>, out: &mut [u8]) -> Result<bool, Failure> {
+        let read = match &self.way {
+            Way::Native { encoding, pipeline } => self.read_natively(*encoding, pipeline, shape, rows, out),
+            Way::Library { child, object } => self.read_through(child, object, rows, out),
+        };
+        let read = read.and_then(|()| self.file.check_unchanged());
+        read.map_err(|error| of_values(&error)).map(|()| self.is_big_endian)
+    }
+
+    fn read_natively(
+        &self,
+        encoding: Encoding,
+        pipeline: &Pipeline,
+        shape: &[u64],
+        rows: Range<u64>,
+        out: &mut [u8],
+    ) -> raddle_hdf5::Result<()> {
         let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
         (start[0], count[0]) = (rows.start, rows.end - rows.start);
         let origin = vec![0; shape.len()];
         let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
-        let source = DatasetSource {
-            file: &self.file,
-            encoding: self.encoding,
-            dataset: &self.dataset,
-            pipeline: &self.pipeline,
-        };
-        let mut reader = DatasetReader::new(ReaderLimits::default());
-        let read = reader.read_box(&source, &target, out).and_then(|_| self.file.check_unchanged());
-        read.map_err(|error| Failure::of_input(&error)).map(|()| self.is_big_endian)
+        let source = DatasetSource { file: &self.file, encoding, dataset: &self.dataset, pipeline };
+        DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, out).map(drop)
+    }
+
+    fn read_through(
+        &self,
+        child: &ChildReader,
+        object: &ObjectName,
+        rows: Range<u64>,
+        out: &mut [u8],
+    ) -> raddle_hdf5::Result<()> {
+        let row_len = out.len() / (rows.end - rows.start).max(1) as usize;
+        let most_rows = (LONGEST_ANSWER_LEN_BYTES / row_len.max(1) as u64).max(1);
+        let (mut row, mut rest) = (rows.start, out);
+        while row < rows.end && !rest.is_empty() {
+            let end = rows.end.min(row + most_rows);
+            let values = child.read_values(self.file.path(), object.clone(), Some(row..end))?;
+            let len = (end - row) as usize * row_len;
+            if values.len() != len {
+                let path = self.file.path().to_path_buf();
+                return Err(Hdf5Error::Changed { path, what: "the length of a row" });
+            }
+            let (part, behind) = rest.split_at_mut(len);
+            part.copy_from_slice(&values);
+            (row, rest) = (end, behind);
+        }
+        Ok(())
+    }
+}
+
+/// Values that cannot be read.
+fn of_values(error: &Hdf5Error) -> Failure {
+    let failure = Failure::of_input(error);
+    match error {
+        Hdf5Error::ForeignFile { .. } => failure.hint(
+            "copy the values with raddle merge --follow-foreign-files and write from the copy, or name the dataset that it \
+             refers to",
+        ),
+        Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are looked for"),
+        _ => failure,
     }
 }
 
 /// The dataset at `name`, or the only one of numbers with an axis.
 pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Result<ArraySource, Failure> {
     let native = NativeReader::default().read_tree(path);
-    let tree = match reader.child() {
-        Some(child) => complete(native, path, &child),
+    let child = reader.child();
+    let tree = match &child {
+        Some(child) => complete(native, path, child),
         None => native,
     };
     let tree = tree.map_err(|error| match error {
@@ -66,17 +131,27 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
     };
     let (number, is_big_endian) = readable(dataset).map_err(|(why, hint)| {
         let failure = refused(path, &format!("dataset {name} {why}"));
-        if hint.is_empty() { failure } else { failure.hint(hint) }
+        failure.hint(hint)
     })?;
-    let pipeline = Pipeline::new(&dataset.filters, number.len_bytes())
-        .map_err(|error| refused(path, &format!("{name}: {error}")))?;
-    let encoding = Encoding {
-        base: tree.userblock_len_bytes,
-        address_len_bytes: tree.address_len_bytes,
-        length_len_bytes: tree.length_len_bytes,
+    let way = if dataset.layout.is_through_library() {
+        let child =
+            child.ok_or_else(|| refused(path, &format!("{name}: is read by libhdf5, which cannot be started")))?;
+        let object = ObjectName::Path(name.clone().into_bytes());
+        // Nothing, but all that it refers to is looked for.
+        child.read_values(path, object.clone(), Some(0..0)).map_err(|error| of_values(&error))?;
+        Way::Library { child, object }
+    } else {
+        let encoding = Encoding {
+            base: tree.userblock_len_bytes,
+            address_len_bytes: tree.address_len_bytes,
+            length_len_bytes: tree.length_len_bytes,
+        };
+        let pipeline = Pipeline::new(&dataset.filters, number.len_bytes())
+            .map_err(|error| refused(path, &format!("{name}: {error}")))?;
+        Way::Native { encoding, pipeline }
     };
     let shape = dataset.dataspace.dims().to_vec();
-    let values = Hdf5Values { file, encoding, dataset: dataset.clone(), pipeline, is_big_endian };
+    let values = Hdf5Values { file, dataset: dataset.clone(), way, is_big_endian };
     Ok(ArraySource {
         path: path.to_path_buf(),
         name: name.rsplit('/').next().unwrap_or(&name).to_owned(),
@@ -91,10 +166,13 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
 fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
     let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
         Found::Object(index) => tree.objects.get(index as usize),
-        Found::External { file, path: within } => {
+        Found::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
             return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
                 .hint(&format!("name it there, as {file}:{within}; files of links are not opened here")));
+        }
+        Found::TooManyLinks => {
+            return Err(refused(path, &format!("{name} leads over more than {MOST_LINKS} links, perhaps in a circle")));
         }
         Found::Nothing => None,
     };
@@ -117,21 +195,13 @@ fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Fa
 
 /// The type of a dataset's numbers, and whether their highest byte comes first; or why they are not read, and what to do.
 fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static str)> {
-    let number = number_of(&dataset.datatype.class);
-    match &dataset.layout {
-        _ if dataset.dataspace.dims().is_empty() => Err(("has no axis", "name an array")),
-        Layout::Virtual => Err((
-            "is virtual: its values lie in other datasets",
-            "name these, or copy its values into a dataset of their own, for example with h5py, and write that",
-        )),
-        Layout::External { .. } => {
-            Err(("has its values in raw files beside it", "write these, with --shape and --dtype"))
-        }
-        _ => number.ok_or((
-            "holds no numbers that IDX has: integers of 1, 2, 4 or 8 bytes, float32 and float64",
-            "convert it, or name another dataset",
-        )),
+    if dataset.dataspace.dims().is_empty() {
+        return Err(("has no axis", "name an array"));
     }
+    number_of(&dataset.datatype.class).ok_or((
+        "holds no numbers that IDX has: integers of 1, 2, 4 or 8 bytes, float32 and float64",
+        "convert it, or name another dataset",
+    ))
 }
 
 /// The datasets of numbers with an axis, by path.

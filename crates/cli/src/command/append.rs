@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::options::compression::Compression;
 use crate::options::inputs::{InputArgs, SortingArgs};
 use crate::options::running::RunningArgs;
+use crate::render::plan::Summary;
 use crate::render::{escape, quantity, report};
 use crate::watching::Watching;
 use raddle_core::communicator::SingleProcess;
@@ -182,6 +183,27 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
     })
 }
 
+/// What an append would do.
+#[derive(serde::Serialize)]
+struct Planned {
+    /// The file is the first of the inputs. Nothing is made on trial, so that no cost is predicted.
+    #[serde(flatten)]
+    summary: Summary,
+    /// Datasets that would get rows.
+    grown_datasets: u64,
+    /// The most rows that one of them would get.
+    most_rows: u64,
+}
+
+impl Planned {
+    fn of(plan: &MergePlan) -> Self {
+        let columns = plan.growth.iter().flat_map(|growth| &growth.columns);
+        let new_rows = columns.map(|column| column.new_rows).filter(|&rows| rows > 0);
+        let (grown_datasets, most_rows) = new_rows.fold((0, 0), |(count, most), rows| (count + 1, rows.max(most)));
+        Self { summary: Summary::of(plan, None), grown_datasets, most_rows }
+    }
+}
+
 enum Stopped {
     Merge(MergeError),
     Told(Failure),
@@ -189,13 +211,14 @@ enum Stopped {
 
 fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<(), Stopped> {
     if arguments.dry_run {
-        let columns = || plan.growth.iter().flat_map(|growth| &growth.columns).filter(|column| column.new_rows > 0);
+        let planned = Planned::of(plan);
+        arguments.running.write_report(&planned).map_err(Stopped::Told)?;
         let text = format!(
             "{}: {} to append, {} would grow by up to {} rows\n",
             escape::path(&arguments.file),
             quantity::counted(plan.inputs.len() as u64 - 1, "file"),
-            quantity::counted(columns().count() as u64, "dataset"),
-            quantity::count(columns().map(|column| column.new_rows).max().unwrap_or(0)),
+            quantity::counted(planned.grown_datasets, "dataset"),
+            quantity::count(planned.most_rows),
         );
         return print(&text).map_err(Stopped::Told);
     }

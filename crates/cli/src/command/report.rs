@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
 use crate::rasterise::Rasteriser;
 use crate::render::escape;
+use crate::text_file::{self, Text};
 use raddle_hdf5::inspect::inspect;
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
@@ -65,29 +66,66 @@ chunks and how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
+    // Before the files of the runs are looked at, which may take long.
+    let mut files = arguments.runs.clone();
+    check(arguments, &arguments.output, "--output", Text::Page, &mut files)?;
     let shown = arguments.runs.iter().map(|path| shown(arguments, path)).collect::<Result<Vec<_>, _>>()?;
+    let figures = figures(arguments, &shown);
+    for (folder, option, text) in [(&arguments.svg, "--svg", Text::Page), (&arguments.png, "--png", Text::Picture)] {
+        // A folder that is to be made holds nothing.
+        for folder in folder.iter().filter(|folder| folder.is_dir()) {
+            for (name, _) in &figures {
+                check(arguments, &folder.join(format!("{name}.{}", &option[2..])), option, text, &mut files)?;
+            }
+        }
+    }
     write(&arguments.output, page(&shown).as_bytes(), arguments.force)?;
     let mut written = vec![escape::path(&arguments.output)];
-    for (place, shown) in shown.iter().enumerate() {
-        let prefix = if arguments.runs.len() > 1 { format!("{}-", place + 1) } else { String::new() };
-        write_figures(arguments, &prefix, &shown.subject.figures(), &mut written)?;
-    }
+    write_figures(arguments, &figures, &mut written)?;
     print(&written.iter().map(|path| format!("{path}\n")).collect::<String>())?;
     Ok(Exit::Done)
+}
+
+/// Refuses to write to `path`, which `option` names, what would replace one of the `files`, which it joins, or anything else
+/// that is not to be replaced.
+fn check(
+    arguments: &ReportArgs,
+    path: &Path,
+    option: &str,
+    text: Text,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Failure> {
+    text_file::check(path, option, text, &*files)?;
+    if !arguments.force && path.is_file() {
+        return Err(exists(path));
+    }
+    files.push(path.to_path_buf());
+    Ok(())
+}
+
+/// All figures, each by the name of its file without ending; none where they are not asked for.
+fn figures(arguments: &ReportArgs, shown: &[Shown]) -> Vec<(String, Figure)> {
+    if arguments.svg.is_none() && arguments.png.is_none() {
+        return Vec::new();
+    }
+    let prefix = |place: usize| if shown.len() > 1 { format!("{}-", place + 1) } else { String::new() };
+    let of = |(place, shown): (usize, &Shown)| {
+        shown.subject.figures().into_iter().map(move |figure| (format!("{}{}", prefix(place), figure.name), figure))
+    };
+    shown.iter().enumerate().flat_map(of).collect()
 }
 
 /// Writes figures by themselves, where that is asked for.
 fn write_figures(
     arguments: &ReportArgs,
-    prefix: &str,
-    figures: &[Figure],
+    figures: &[(String, Figure)],
     written: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let made = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause));
     if let Some(folder) = &arguments.svg {
         made(folder)?;
-        for figure in figures {
-            let path = folder.join(format!("{prefix}{}.svg", figure.name));
+        for (name, figure) in figures {
+            let path = folder.join(format!("{name}.svg"));
             write(&path, figure.file().as_bytes(), arguments.force)?;
             written.push(escape::path(&path));
         }
@@ -100,8 +138,8 @@ fn write_figures(
         made(folder)?;
         let own = tempfile::tempdir().map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
         let (svg, png) = (own.path().join("figure.svg"), own.path().join("figure.png"));
-        for figure in figures {
-            let path = folder.join(format!("{prefix}{}.png", figure.name));
+        for (name, figure) in figures {
+            let path = folder.join(format!("{name}.png"));
             let picture = std::fs::write(&svg, figure.file())
                 .and_then(|()| rasteriser.make(&svg, &png, WIDTH, figure.height()))
                 .and_then(|()| std::fs::read(&png));
@@ -148,10 +186,14 @@ fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     let file = if force { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
     let written = file.and_then(|mut file| file.write_all(bytes));
     written.map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::new(Exit::Output, &format!("{} exists", path.display()))
-            .hint("replace it with --force, or name another with -o"),
+        std::io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::writing(path, &cause),
     })
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::new(Exit::Output, &format!("{} exists", escape::path(path)))
+        .hint("replace it with --force, or name another with -o")
 }
 
 fn of_report(error: &ReportError) -> Failure {

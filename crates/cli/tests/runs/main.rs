@@ -66,6 +66,32 @@ fn plan_report_and_log_are_json() {
 }
 
 #[test]
+fn a_dry_run_reports_what_would_be_done() {
+    let folder = two_files();
+    let arguments = ["merge", "a.h5", "-o", "out.h5", "--extendible", "-q"];
+    assert_eq!(outcome(raddle(folder.path(), &arguments)).0, 0);
+    let before = std::fs::read(folder.path().join("out.h5")).unwrap();
+    for (arguments, rows) in [
+        (&["merge", "a.h5", "b.h5", "-o", "new.h5", "-n"][..], 500),
+        (&["rechunk", "a.h5", "-o", "new.h5", "-n"], 200),
+        (&["append", "out.h5", "b.h5", "-n"], 500),
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &[arguments, &["--report", "plan.json"]].concat()));
+        assert_eq!(code, 0, "{arguments:?}: {stderr}");
+        let report = json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap());
+        assert_eq!(report["output"]["datasets"][0]["dims"], serde_json::json!([rows, 1]), "{arguments:?}");
+        assert_eq!(report["invocation"][1], arguments[0]);
+    }
+    let report = json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap());
+    let names: Vec<&str> =
+        report["inputs"].as_array().unwrap().iter().map(|input| input["path"].as_str().unwrap()).collect();
+    assert!(names.len() == 2 && names[0].ends_with("/out.h5") && names[1] == "b.h5", "{names:?}");
+    assert_eq!((&report["grown_datasets"], &report["most_rows"]), (&1.into(), &300.into()));
+    assert_eq!(std::fs::read(folder.path().join("out.h5")).unwrap(), before);
+    assert!(!folder.path().join("new.h5").exists());
+}
+
+#[test]
 fn a_log_or_report_that_cannot_be_written_is_an_output_error() {
     let folder = two_files();
     for option in ["--log-json", "--report"] {

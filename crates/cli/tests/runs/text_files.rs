@@ -62,6 +62,52 @@ fn files_of_others_are_not_replaced() {
 }
 
 #[test]
+fn pages_and_figures_replace_only_their_like() {
+    let folder = two_files();
+    let at = |name: &str| folder.path().join(name);
+    let merge = ["merge", "a.h5", "b.h5", "-o", "x.h5", "-q", "--report", "run.json"];
+    assert_eq!(outcome(raddle(folder.path(), &merge)).0, 0);
+    std::fs::write(at("notes.txt"), "mine").unwrap();
+    std::os::unix::fs::symlink("run.json", at("link")).unwrap();
+    std::fs::create_dir(at("figures")).unwrap();
+    std::os::unix::fs::symlink("../run.json", at("figures/stages.svg")).unwrap();
+    std::os::unix::fs::symlink("../a.h5", at("figures/stages.png")).unwrap();
+    let contents = || ["run.json", "a.h5", "b.h5", "x.h5", "notes.txt"].map(|name| std::fs::read(at(name)).unwrap());
+    let before = (names(folder.path()), contents());
+    let also = "is also a file that the command reads or writes";
+    for (arguments, file, reason) in [
+        (&["-f", "-o", "run.json"][..], "run.json", also),
+        (&["-o", "run.json"], "run.json", also),
+        (&["-f", "-o", "link"], "link", also),
+        (&["-f", "-o", "figures/../run.json"], "figures/../run.json", also),
+        (&["-f", "-o", "x.h5"], "x.h5", "holds no page"),
+        (&["-f", "-o", "notes.txt"], "notes.txt", "holds no page"),
+        (&["-f", "-o", "figures"], "figures", "is a folder"),
+        (&["-f", "-o", "none/page.html"], "none/page.html", "folder none does not exist"),
+        (&["-f", "--svg", "figures"], "figures/stages.svg", also),
+        (&["-f", "--png", "figures"], "figures/stages.png", "holds no picture"),
+        (&["--png", "figures"], "figures/stages.png", "holds no picture"),
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &[&["report", "run.json"], arguments].concat()));
+        assert_eq!(code, 5, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(reason) && stderr.contains(file), "{arguments:?}: {stderr}");
+        assert_eq!((names(folder.path()), contents()), before, "{arguments:?}");
+    }
+
+    for (arguments, code) in
+        [(&["--svg", "pictures"][..], 0), (&["--svg", "pictures"], 5), (&["-f", "--svg", "pictures"], 0)]
+    {
+        let done = outcome(raddle(folder.path(), &[&["report", "run.json"], arguments].concat()));
+        assert_eq!((done.0, done.2.contains("report.html exists")), (code, code == 5), "{}", done.2);
+    }
+    // A figure that is there is told before the page is written.
+    let (code, _, stderr) =
+        outcome(raddle(folder.path(), &["report", "run.json", "-o", "p.html", "--svg", "pictures"]));
+    assert_eq!((code, at("p.html").exists()), (5, false), "{stderr}");
+    assert!(stderr.contains("pictures/") && stderr.contains(".svg exists"), "{stderr}");
+}
+
+#[test]
 fn reports_logs_and_lists_replace_their_like() {
     let folder = two_files();
     for _ in 0..2 {

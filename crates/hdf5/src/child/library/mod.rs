@@ -7,6 +7,7 @@
 //! Invariant: values are the same as the native reader's, byte for byte, for whatever both can read.
 
 mod endless;
+mod filters;
 mod links;
 mod objects;
 mod properties;
@@ -61,12 +62,14 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file of the conversation. From here on, this process follows no link that leaves a file.
+    /// Opens the file of the conversation. From here on, this process follows no link that leaves a file, and undoes every
+    /// filter that raddle undoes.
     pub(super) fn open(greeting: &Greeting) -> Result<Self> {
         let library = Library::lock();
         let path = PathBuf::from(OsStr::from_bytes(&greeting.path));
         let call = Call::of_file(&path);
         links::stop_following(call)?;
+        filters::provide(call)?;
         let len_bytes = std::fs::metadata(&path)
             .map_err(|source| Hdf5Error::Io { path: path.clone(), operation: "stat".to_owned(), source })?
             .len();

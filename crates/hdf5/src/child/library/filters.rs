@@ -1,0 +1,228 @@
+//! Filters that the bundled libhdf5 was built without, undone by raddle's own decoders.
+//!
+//! A virtual dataset is read by libhdf5 whatever the filters of its sources are; without these it could not read sources
+//! that the native reader reads. Not for writing. Invariants: what libhdf5 has itself stays its own; no panic reaches C; a
+//! chunk that cannot be undone is an error with its reason, never other bytes.
+
+use crate::error::Result;
+use crate::ffi::Call;
+use raddle_codec::{CodecError, DecodeState, Filter, KnownFilter, Pipeline};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// `H5Z_func_t`.
+type Undo = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
+
+unsafe extern "C" {
+    fn raddle_provide_filter(id: c_int, undo: Undo) -> c_int;
+    fn raddle_push_filter_error(reason: *const c_char);
+}
+
+/// Every decoder that libhdf5 may lack. libhdf5 does not tell the function which filter it is called for.
+const DECODERS: [(KnownFilter, Undo); 7] = [
+    (KnownFilter::Szip, undo::<{ KnownFilter::Szip.id() }>),
+    (KnownFilter::Bzip2, undo::<{ KnownFilter::Bzip2.id() }>),
+    (KnownFilter::Lzf, undo::<{ KnownFilter::Lzf.id() }>),
+    (KnownFilter::Blosc, undo::<{ KnownFilter::Blosc.id() }>),
+    (KnownFilter::Lz4, undo::<{ KnownFilter::Lz4.id() }>),
+    (KnownFilter::Bitshuffle, undo::<{ KnownFilter::Bitshuffle.id() }>),
+    (KnownFilter::Zstd, undo::<{ KnownFilter::Zstd.id() }>),
+];
+
+/// `H5Z_FLAG_REVERSE`: the filter is to be undone.
+const REVERSE: c_uint = 0x0100;
+
+/// Data so long is made also where there was little room: of metadata behind filters, whose blocks are far shorter, libhdf5
+/// tells only what is stored. Of chunks it tells what they have without filters; between two filters they are hardly longer.
+const LONGEST_UNTOLD_LEN_BYTES: usize = 64 << 20;
+
+thread_local! {
+    static STATE: RefCell<DecodeState> = RefCell::default();
+}
+
+/// Gives libhdf5 the decoders that it lacks.
+pub(super) fn provide(call: Call<'_>) -> Result<()> {
+    for (filter, undo) in DECODERS {
+        // SAFETY: the lock is held by our caller; the function is of the type that is asked for and lives for ever.
+        let provided = unsafe { raddle_provide_filter(filter.id().into(), undo) };
+        call.status("H5Zregister", provided)?;
+    }
+    Ok(())
+}
+
+/// Why a filter was not undone.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    #[error("no memory for {0} bytes of a chunk")]
+    Memory(usize),
+    #[error("a filter that is only read")]
+    Writing,
+    #[error("the decoder failed: a defect of raddle")]
+    Panic,
+}
+
+/// Memory as libhdf5's filters hand it on: of malloc, to be freed by free.
+struct Block {
+    bytes: *mut c_void,
+    len_bytes: usize,
+}
+
+impl Block {
+    /// Zeros; memory that is not written to is not taken from the system.
+    fn new(len_bytes: usize) -> std::result::Result<Self, Fault> {
+        // SAFETY: any lengths may be asked for.
+        let bytes = unsafe { libc::calloc(len_bytes, 1) };
+        if bytes.is_null() { Err(Fault::Memory(len_bytes)) } else { Ok(Self { bytes, len_bytes }) }
+    }
+
+    fn as_slice(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes, all initialised, and ours alone while we are borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.cast(), self.len_bytes) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: of calloc or, after the exchange in `undo`, libhdf5's own of malloc; freed once.
+        unsafe { libc::free(self.bytes) };
+    }
+}
+
+/// What libhdf5 calls to undo filter `ID`: the length of the data in `*buffer`, or 0 after a failure, which leaves all as it
+/// was.
+///
+/// # Safety
+/// As libhdf5 calls filters: `parameters` are `count` numbers, `*buffer` is memory of malloc with `*room` bytes, the first
+/// `stored_len` of which hold data.
+unsafe extern "C" fn undo<const ID: u16>(
+    flags: c_uint,
+    count: usize,
+    parameters: *const c_uint,
+    stored_len: usize,
+    room: *mut usize,
+    buffer: *mut *mut c_void,
+) -> usize {
+    let undone = catch_unwind(AssertUnwindSafe(|| {
+        if flags & REVERSE == 0 {
+            return Err(Fault::Writing);
+        }
+        // SAFETY: by our contract. Where nothing is, the pointer may be null.
+        let (parameters, stored, room) = unsafe {
+            let parameters = if count == 0 { &[] } else { std::slice::from_raw_parts(parameters, count) };
+            (parameters.to_vec(), std::slice::from_raw_parts((*buffer).cast::<u8>(), stored_len), *room)
+        };
+        undo_into_new(Filter { id: ID, optional: false, name: Vec::new(), parameters }, stored, room)
+    }));
+    let fault = match undone {
+        Ok(Ok((mut block, len_bytes))) => {
+            // SAFETY: both are ours to set by our contract; the old memory goes with the block, nobody borrows it any more.
+            unsafe {
+                std::ptr::swap(buffer, &raw mut block.bytes);
+                *room = block.len_bytes;
+            }
+            return len_bytes;
+        }
+        Ok(Err(fault)) => fault,
+        Err(_) => Fault::Panic,
+    };
+    let reason = CString::new(fault.to_string()).unwrap_or_default();
+    // SAFETY: terminated; libhdf5 copies it, and may be called by the functions that it calls.
+    unsafe { raddle_push_filter_error(reason.as_ptr()) };
+    0
+}
+
+/// Undoes one filter; libhdf5 does not say how long the result is. `room` is what the memory of the stored data has.
+fn undo_into_new(filter: Filter, stored: &[u8], room: usize) -> std::result::Result<(Block, usize), Fault> {
+    // The length of elements matters only to filters that libhdf5 has itself.
+    let pipeline = Pipeline::new(&[filter], 1)?;
+    let mut room = room.max(stored.len()).max(1);
+    let longest = room.saturating_mul(2).max(LONGEST_UNTOLD_LEN_BYTES);
+    loop {
+        let mut block = Block::new(room)?;
+        let decoded = STATE.with_borrow_mut(|state| pipeline.decode_at_most(state, stored, block.as_slice()));
+        match decoded {
+            Err(CodecError::TooLong { .. }) if room < longest => room = room.saturating_mul(2).min(longest),
+            decoded => return Ok((block, decoded?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter as libhdf5 calls it: what it says, and the data.
+    fn call(undo: Undo, flags: c_uint, parameters: &[c_uint], stored: &[u8], room: usize) -> (usize, Vec<u8>) {
+        let mut block = Block::new(room.max(stored.len())).unwrap();
+        block.as_slice()[..stored.len()].copy_from_slice(stored);
+        let mut room = block.len_bytes;
+        // SAFETY: the block is of malloc and as long as is said; the parameters are as many.
+        let len_bytes = unsafe {
+            undo(flags, parameters.len(), parameters.as_ptr(), stored.len(), &raw mut room, &raw mut block.bytes)
+        };
+        block.len_bytes = room;
+        (len_bytes, block.as_slice()[..len_bytes].to_vec())
+    }
+
+    const LZF: Undo = undo::<{ KnownFilter::Lzf.id() }>;
+
+    #[test]
+    fn room_is_made_where_there_is_too_little() {
+        let _library = crate::ffi::Library::lock();
+        // A literal, and it again 264 times, 100 times over.
+        let stored = [&[0, b'a'][..], &[0xe0, 255, 0].repeat(100)].concat();
+        for room in [1, 1000, 26_401, 100_000] {
+            assert_eq!(call(LZF, REVERSE, &[], &stored, room), (26_401, vec![b'a'; 26_401]), "{room}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_told() {
+        let _library = crate::ffi::Library::lock();
+        let path = std::path::Path::new("x.h5");
+        for (flags, undo, stored, reason) in [
+            (REVERSE, LZF, &[0x20, 1][..], "lzf data is damaged: a reference to before the data"),
+            (
+                REVERSE,
+                undo::<{ KnownFilter::Szip.id() }>,
+                &[0; 8],
+                "parameters of filter szip are wrong: 4 are expected",
+            ),
+            (
+                REVERSE,
+                undo::<{ KnownFilter::Lz4.id() }>,
+                &[255; 12],
+                "lz4 data decodes to more than the 67108864 bytes",
+            ),
+            (0, LZF, &[0, 1], "a filter that is only read"),
+        ] {
+            assert_eq!(call(undo, flags, &[], stored, 8).0, 0);
+            let error = Call::of_file(path).error("H5Dread").to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_libhdf5_has_stays_its_own() {
+        let _library = crate::ffi::Library::lock();
+        let deflate = undo::<{ KnownFilter::Deflate.id() }>;
+        // SAFETY: lock held.
+        let provide_one = |filter: KnownFilter| unsafe { raddle_provide_filter(filter.id().into(), deflate) };
+        for filter in KnownFilter::ALL {
+            let is_lacking = DECODERS.iter().any(|(lacking, _)| *lacking == filter);
+            if !is_lacking {
+                assert_eq!(provide_one(filter), 0, "{filter}");
+            }
+        }
+        let call = Call::of_file(std::path::Path::new("x.h5"));
+        for _ in 0..2 {
+            provide(call).unwrap();
+        }
+        for filter in KnownFilter::ALL {
+            assert_eq!(provide_one(filter), 0, "{filter}");
+        }
+    }
+}
