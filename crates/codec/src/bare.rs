@@ -8,7 +8,7 @@ use crate::compression::MAX_LEVEL;
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 use crate::libdeflate::Deflater;
-use crate::lz4::decode_block;
+use crate::lz4::{append_block, block_bound_len_bytes, decode_block};
 use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
 use crate::zstd::ZstdEncoder;
 
@@ -115,7 +115,7 @@ impl BareEncoder {
         match self.kind {
             Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
             Kind::Zstd(_) => ZstdEncoder::bound_len_bytes(data_len_bytes),
-            Kind::Lz4Block => lz4_flex::block::get_maximum_output_size(data_len_bytes),
+            Kind::Lz4Block => block_bound_len_bytes(data_len_bytes),
         }
     }
 
@@ -124,19 +124,14 @@ impl BareEncoder {
     /// # Errors
     /// The compression library failed, for want of memory.
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let (start, bound_len_bytes) = (out.len(), self.bound_len_bytes(data.len()));
+        let bound_len_bytes = self.bound_len_bytes(data.len());
         match &mut self.kind {
             Kind::Gzip(deflater) => deflater.gzip(data, out),
             Kind::Zstd(encoder) => {
                 let fits = encoder.append(data, out, bound_len_bytes)?;
                 assert!(fits, "Zstandard needs more bytes than its bound says");
             }
-            Kind::Lz4Block => {
-                out.resize(start + bound_len_bytes, 0);
-                let written = lz4_flex::block::compress_into(data, &mut out[start..])
-                    .map_err(|_| CodecError::OutOfMemory { filter: KnownFilter::Lz4 })?;
-                out.truncate(start + written);
-            }
+            Kind::Lz4Block => append_block(data, out)?,
         }
         Ok(())
     }

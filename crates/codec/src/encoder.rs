@@ -156,7 +156,7 @@ impl Encoder {
         let compressed = match compression {
             Compression::Deflate(effort) => self.deflate(state, effort, raw, data, out, limit_len_bytes),
             Compression::Zstd(level) => state.zstd(level.into())?.append(data, out, limit_len_bytes),
-            Compression::Lz4 => Ok(lz4::append_frame(data, out, limit_len_bytes)),
+            Compression::Lz4 => lz4::append_frame(data, out, limit_len_bytes),
         };
         state.shuffled = shuffled;
         compressed

@@ -35,13 +35,14 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
 
 /// Decodes one bare LZ4 block, which must fill `out`.
 pub(crate) fn decode_block(filter: KnownFilter, stored: &[u8], out: &mut [u8]) -> Result<()> {
-    match lz4_flex::block::decompress_into(stored, out) {
+    // The library counts in 31 bits.
+    let (Ok(_), Ok(len_bytes)) = (i32::try_from(stored.len()), i32::try_from(out.len())) else {
+        return Err(CodecError::Corrupt { filter, fault: "longer than an LZ4 block can be" });
+    };
+    match lz4::block::decompress_to_buffer(stored, Some(len_bytes), out) {
         Ok(len_bytes) if len_bytes == out.len() => Ok(()),
         Ok(actual_len_bytes) => Err(CodecError::Length { filter, expected_len_bytes: out.len(), actual_len_bytes }),
-        Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) => {
-            Err(CodecError::TooLong { filter, limit_len_bytes: out.len() })
-        }
-        Err(_) => Err(CodecError::Corrupt { filter, fault: "not a whole LZ4 block" }),
+        Err(_) => Err(CodecError::Corrupt { filter, fault: "not a whole LZ4 block of this length" }),
     }
 }
 
@@ -53,12 +54,27 @@ pub fn decode_bare(stored: &[u8], out: &mut [u8]) -> Result<()> {
     decode_block(FILTER, stored, out)
 }
 
+/// Longest data of a block.
+const LONGEST_BLOCK_LEN_BYTES: usize = 0x7E00_0000;
+
 /// Appends `raw` as one LZ4 block without any frame.
-pub fn append_block(raw: &[u8], out: &mut Vec<u8>) {
+///
+/// # Errors
+/// If it is longer than a block can be.
+pub fn append_block(raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if raw.len() > LONGEST_BLOCK_LEN_BYTES {
+        return Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: LONGEST_BLOCK_LEN_BYTES });
+    }
     let start = out.len();
-    out.resize(start + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
-    let written = lz4_flex::block::compress_into(raw, &mut out[start..]);
+    out.resize(start + block_bound_len_bytes(raw.len()), 0);
+    let written = lz4::block::compress_to_buffer(raw, None, false, &mut out[start..]);
     out.truncate(start + written.expect("the output has the length that any input may need"));
+    Ok(())
+}
+
+/// Most bytes of the block of `raw_len_bytes`, as the format's description has it.
+pub(crate) fn block_bound_len_bytes(raw_len_bytes: usize) -> usize {
+    raw_len_bytes + raw_len_bytes / 255 + 16
 }
 
 /// Longest block of a frame: the default of the registered filter.
@@ -68,12 +84,12 @@ const BLOCK_LEN_BYTES: usize = 1 << 30;
 pub(crate) fn frame_bound_len_bytes(raw_len_bytes: usize) -> usize {
     // A block is at most as long as LZ4 makes it while it is being made, and there are few.
     let blocks = raw_len_bytes.div_ceil(BLOCK_LEN_BYTES).max(1);
-    12 + 4 * blocks + lz4_flex::block::get_maximum_output_size(raw_len_bytes) + 32 * (blocks - 1)
+    12 + 20 * blocks + block_bound_len_bytes(raw_len_bytes)
 }
 
 /// Appends `raw` in the frame of the registered filter; false, with `out` as it was, if that takes more than
 /// `limit_len_bytes`.
-pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> Result<bool> {
     let start = out.len();
     // As long as all of it, where one is enough: the filter itself does the same.
     let block_len_bytes = raw.len().clamp(1, BLOCK_LEN_BYTES);
@@ -82,7 +98,7 @@ pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize
     for block in raw.chunks(block_len_bytes) {
         let length_at = out.len();
         out.extend_from_slice(&[0; 4]);
-        append_block(block, out);
+        append_block(block, out)?;
         if out.len() - length_at - 4 >= block.len() {
             out.truncate(length_at + 4);
             out.extend_from_slice(block);
@@ -94,7 +110,7 @@ pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize
     if !is_within {
         out.truncate(start);
     }
-    is_within
+    Ok(is_within)
 }
 
 /// A big-endian number of 4 bytes, which are taken off.
@@ -113,7 +129,7 @@ mod tests {
         #[test]
         fn bare_blocks_come_back(raw in proptest::collection::vec(0u8..4, 0..3000)) {
             let mut stored = vec![9; 3];
-            append_block(&raw, &mut stored);
+            append_block(&raw, &mut stored).unwrap();
             let mut back = vec![0; raw.len()];
             decode_bare(&stored[3..], &mut back).unwrap();
             prop_assert_eq!(&back, &raw);

@@ -307,7 +307,7 @@ impl BlockEncoder {
                 return Ok(if mask == 0 { Coding::Zip } else { Coding::Raw });
             }
             Compression::Lz4 => {
-                raddle_codec::append_lz4_block(raw, out);
+                raddle_codec::append_lz4_block(raw, out)?;
                 if out.len() - start < raw.len() {
                     return Ok(Coding::Lz4);
                 }
