@@ -21,7 +21,7 @@ from pathlib import Path
 
 from python import package_with
 from run import HERE, RADDLE
-from session import arguments, begun, keep
+from session import arguments, begun, environment_with, keep, touch_memory
 
 CODECS = ("zstd", "lz4", "zlib")
 BATCH = 100
@@ -40,7 +40,7 @@ def main():
     report = begun()
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
-        environment = {**os.environ, "PYTHONPATH": str(package_with(options.core, folder))}
+        environment = environment_with(package_with(options.core, folder))
         for task, path, programs in tasks(folder, environment, options.only):
             report["tasks"][task] = measure(task, path, programs, options.rounds, environment, folder)
     keep(report, table(report), options.out)
@@ -165,7 +165,7 @@ def read(task, program, path, checks):
     kind, form = task.split()[1:3]
     are_baskets = form == "baskets,"
     names = [f"{kind}{number}" for number in range(10)]
-    touch_memory()
+    touch_memory(TOUCHED_LEN_BYTES)
     if program == "uproot":
         import uproot
 
@@ -192,14 +192,6 @@ def read(task, program, path, checks):
         for array in arrays if checks else ():
             digest.update(np.ascontiguousarray(array).tobytes())
     return {"elapsed_s": elapsed_s, "len_bytes": len_bytes, "digest": digest.hexdigest()}
-
-
-def touch_memory():
-    """Writes to memory and gives it back. Hosts of virtual machines take back what was freed a while ago, in large pieces: without
-    this, programs that ask for large pages pay for what the one before them freed."""
-    import numpy as np
-
-    np.ones(TOUCHED_LEN_BYTES, np.uint8)
 
 
 def baskets_of(branch):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from python import package_with
 from run import HERE
-from session import arguments, begun, keep
+from session import arguments, begun, environment_with, keep
 
 # Side of a box, boxes along each axis, fields, type; all boxes are written.
 TASKS = {
@@ -72,7 +72,7 @@ def measure(task, rounds, package, folder):
     def run(writer, check):
         with tempfile.TemporaryDirectory(dir=folder) as written:
             command = [sys.executable, HERE / "idx.py", "--one", writer, task, written, check]
-            told = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(package)}, capture_output=True, text=True)
+            told = subprocess.run(command, env=environment_with(package), capture_output=True, text=True)
         if told.returncode:
             sys.exit(f"{task}: {writer} failed:\n{told.stderr}")
         return json.loads(told.stdout.splitlines()[-1])

@@ -6,7 +6,6 @@ The same blobs, 10,000 events of 21 products, are written in every layout and re
     make bench-layouts
 """
 
-import os
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from events import run
 from python import package_with
 from run import HERE, RADDLE, machine
-from session import arguments
+from session import arguments, environment_with
 
 PAGE = HERE.parent / "docs/reference/event-layouts.md"
 MARKS = ("<!-- measured -->", "<!-- /measured -->")
@@ -42,7 +41,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
         source = folder / "source.pds"
-        environment = {**os.environ, "PYTHONPATH": str(package_with(options.core, folder))}
+        environment = environment_with(package_with(options.core, folder))
         run("make", "stream", f"{PRODUCTS}x{EVENTS}", source, environment)
         times = {layout: ([], []) for layout in LAYOUTS}
         for _ in range(options.rounds):

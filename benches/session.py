@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -38,3 +39,17 @@ def keep(report, shown, folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
         (folder / "README.md").write_text(shown)
+
+
+def environment_with(package):
+    """That of runs with the package in this folder. The threads of numpy's BLAS, which nobody here needs, keep the second core busy
+    for a moment after they are made."""
+    return {**os.environ, "PYTHONPATH": str(package), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def touch_memory(len_bytes):
+    """Writes to memory and gives it back. Hosts of virtual machines take back what was freed a while ago, in large pieces: without
+    this, programs that ask for large pages pay for what the one before them freed."""
+    import numpy as np
+
+    np.ones(len_bytes, np.uint8)
