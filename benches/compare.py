@@ -6,6 +6,7 @@
 import sys
 
 import h5py
+import hdf5plugin  # noqa: F401  (zstd)
 import numpy as np
 
 

@@ -30,6 +30,7 @@ def contenders(extra):
         "h5py loop": f"{sys.executable} {HERE / 'h5py_loop.py'} {{output}} {{inputs}}",
         "raddle balanced": f"{merge} --compress balanced --jobs 2",
         "raddle fast": f"{merge} --compress fast --jobs 2",
+        "raddle zstd": f"{merge} --compress zstd --jobs 2",
         "raddle balanced, 1 job": f"{merge} --compress balanced --jobs 1",
     }
     for number, command in enumerate(extra, 1):

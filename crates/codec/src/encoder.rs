@@ -13,7 +13,7 @@ use crate::libdeflate::Deflater;
 use crate::lz4;
 use crate::shuffle::shuffle;
 use crate::zero_run::{self, ZeroRunEncoder};
-use crate::zstd::ZstdEncoder;
+use crate::zstd::{self, ZstdEncoder};
 
 /// What an [`Encoder`] is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -107,6 +107,16 @@ impl Encoder {
             _ => raw_len_bytes + zero_run::SLACK,
         };
         compressed_len_bytes + fletcher32::CHECKSUM_LEN_BYTES
+    }
+
+    /// Most bytes that an [`EncodeState`] holds for tiles of this length, where that is more than a few MiB.
+    pub fn state_len_bytes(&self, raw_len_bytes: u64) -> u64 {
+        let shuffled_len_bytes = if self.shuffle.is_some() && self.compression.is_some() { raw_len_bytes } else { 0 };
+        let compressor_len_bytes = match self.compression {
+            Some(Compression::Zstd(level)) => zstd::encoder_len_bytes(level, raw_len_bytes),
+            _ => 0,
+        };
+        shuffled_len_bytes.saturating_add(compressor_len_bytes)
     }
 
     /// Appends the stored form of one tile to `out`; returns its filter mask.

@@ -50,6 +50,12 @@ impl ZstdEncoder {
         self.level
     }
 
+    /// Bytes that it holds now.
+    #[cfg(test)]
+    fn held_len_bytes(&self) -> usize {
+        self.context.sizeof()
+    }
+
     /// Most bytes of a frame of `data_len_bytes`.
     pub(crate) fn bound_len_bytes(data_len_bytes: usize) -> usize {
         zstd_safe::compress_bound(data_len_bytes)
@@ -66,6 +72,47 @@ impl ZstdEncoder {
             // The library returns errors as negative numbers.
             Err(code) if code.wrapping_neg() == OUTPUT_TOO_SMALL => Ok(false),
             Err(_) => Err(CodecError::OutOfMemory { filter: KnownFilter::Zstd }),
+        }
+    }
+}
+
+/// Most bytes that a [`ZstdEncoder`] holds for data of at most this length. The library's own estimate is not among the functions
+/// that it promises to keep; this is above what it held (version 1.5.7).
+pub(crate) fn encoder_len_bytes(level: u8, data_len_bytes: u64) -> u64 {
+    let longest_mib: u64 = match level {
+        ..=8 => 6,
+        9 => 11,
+        10 | 11 => 21,
+        12 => 41,
+        13..=18 => 65,
+        19 => 82,
+        20 => 162,
+        21 => 322,
+        _ => 706,
+    };
+    // Tables are as long as the next power of two of the data.
+    let of_data = data_len_bytes.checked_next_power_of_two().unwrap_or(u64::MAX).saturating_mul(17);
+    (longest_mib << 20).min(of_data.saturating_add(3 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_hold_no_more_than_is_said() {
+        for len_bytes in [1000_usize, 1 << 18, (1 << 20) + 1, 3 << 20, 17 << 20] {
+            let (data, mut out) = (vec![7; len_bytes], Vec::new());
+            for level in 1..=22 {
+                let mut encoder = ZstdEncoder::new(level.into()).unwrap();
+                out.clear();
+                assert!(encoder.append(&data, &mut out, ZstdEncoder::bound_len_bytes(len_bytes)).unwrap());
+                let (held, said) = (encoder.held_len_bytes() as u64, encoder_len_bytes(level, len_bytes as u64));
+                assert!(
+                    held <= said && said < 4 * held + (8 << 20),
+                    "level {level}, {len_bytes} bytes: {held}, {said}"
+                );
+            }
         }
     }
 }

@@ -171,6 +171,10 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     crate::source::check_entries(&source.place(), &entries, source.len_entries())?;
     let budget = MemoryBudget::new(options.memory_len_bytes);
     let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
+    let preparer_len_bytes = sink.preparer_len_bytes().max(1);
+    // Half of what is left is for blocks: fewer threads are better than none that has one.
+    let jobs = (budget.available_bytes() / 2 / preparer_len_bytes).clamp(1, options.jobs.get() as u64);
+    let _prepared = budget.try_acquire(jobs.saturating_mul(preparer_len_bytes), "the compressors of all threads")?;
     let run = Run {
         source,
         products,
@@ -195,7 +199,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
         }),
         handing_out: Mutex::new(()),
     };
-    let mut preparers = (0..options.jobs.get()).map(|_| sink.preparer()).collect::<Result<Vec<_>>>()?;
+    let mut preparers = (0..jobs).map(|_| sink.preparer()).collect::<Result<Vec<_>>>()?;
     run.lock().committer = Some(&mut sink);
     run.in_threads(&mut preparers, Run::work);
     run.hand_out_rest();

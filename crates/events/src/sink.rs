@@ -37,6 +37,11 @@ pub trait Sink: Send {
         0
     }
 
+    /// Most memory that a preparer keeps from one piece of work to the next, where that is more than a few MiB.
+    fn preparer_len_bytes(&self) -> u64 {
+        0
+    }
+
     /// Puts the next block in its place, and hands out the tiles that are complete with it. Called in the order of the
     /// blocks, by one thread at a time.
     ///

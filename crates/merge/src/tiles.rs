@@ -39,6 +39,8 @@ pub struct MergeWork<'p> {
     costs: TileCosts,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
+    /// What compressors take for the tiles that need most.
+    encode_state_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
     is_recorded: bool,
     companion: Option<&'p dyn Companion>,
@@ -67,8 +69,23 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let (costs, is_recorded) = (TileCosts::of(plan), plan.is_recordable());
-        Self { plan, pool, fills, digests, costs, longest_decoded_len_bytes, is_recorded, companion: None }
+        let encoded = plan.columns.iter().filter_map(|planned| match &planned.route {
+            Route::Encoded { array, encoder } => {
+                Some(encoder.state_len_bytes(plan.tiles.arrays[*array as usize].tile_len_bytes()))
+            }
+            _ => None,
+        });
+        Self {
+            plan,
+            pool,
+            fills,
+            digests,
+            costs: TileCosts::of(plan),
+            longest_decoded_len_bytes,
+            encode_state_len_bytes: encoded.max().unwrap_or(0),
+            is_recorded: plan.is_recordable(),
+            companion: None,
+        }
     }
 
     /// The same, all of whose values `companion` is shown.
@@ -383,7 +400,9 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        ColumnReader::LEN_BYTES + self.longest_decoded_len_bytes
+        ColumnReader::LEN_BYTES
+            .saturating_add(self.longest_decoded_len_bytes)
+            .saturating_add(self.encode_state_len_bytes)
     }
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {

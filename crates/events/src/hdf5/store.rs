@@ -326,6 +326,10 @@ impl Sink for Hdf5Sink {
         self.chunk_len_bytes.saturating_mul(self.growing.len() as u64)
     }
 
+    fn preparer_len_bytes(&self) -> u64 {
+        self.encoders.iter().map(|encoder| encoder.state_len_bytes(self.chunk_len_bytes)).max().unwrap_or(0)
+    }
+
     fn commit(&mut self, prepared: Pieces) -> Result<Vec<Tile>> {
         let Pieces { arranged, first } = prepared;
         if self.entries == 0 {
