@@ -8,6 +8,7 @@ from pathlib import Path
 
 import awkward as ak
 import h5py
+import hdf5plugin  # noqa: F401  (zstd and lz4)
 import numpy as np
 import pytest
 import uproot
@@ -44,7 +45,9 @@ def tree(tmp_path_factory):
     return write(folder / "events.root", batches, uproot.ZSTD(3), "Events")
 
 
-@pytest.mark.parametrize("options", [[], ["-c", "none"], ["--chunk", "256B", "-j", "3"]])
+@pytest.mark.parametrize(
+    "options", [[], ["-c", "none"], ["--chunk", "256B", "-j", "3"], ["--chunk", "256B", "-c", "zstd:5"], ["--chunk", "64B", "-c", "lz4"]]
+)
 def test_columns_are_what_uproot_reads(tree, tmp_path, options):
     output = tmp_path / "columns.h5"
     raddle("convert", tree, "-o", output, *options)
