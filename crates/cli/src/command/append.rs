@@ -65,7 +65,7 @@ pub struct AppendArgs {
 
     /// Effort spent on datasets that the file deflates (fast, balanced, small, gzip:1-9), or on those it has in Zstandard
     /// (zstd:1-22); keep, and all others: as the file has them
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced, help_heading = "Layout")]
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default(), help_heading = "Layout")]
     compress: Compression,
 
     /// Look everything up and say what would be appended, write nothing

@@ -41,7 +41,7 @@ pub struct DemoArgs {
     seed: u64,
 
     /// Compression of the merged file
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
 
     /// Do not compare with a loop in h5py

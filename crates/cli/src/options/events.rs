@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use raddle_events::Differing;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
+use raddle_merge::options::Compress;
 use raddle_tune::knob::{Knob, Value};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -161,8 +162,8 @@ impl EventLayoutArgs {
         }
         let level = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok());
         options.compress = options.compress.or(level.map(|level| match level {
-            0 => Compression::None,
-            level => Compression::Gzip(level),
+            0 => Compression(Compress::None),
+            level => Compression(Compress::Gzip(level)),
         }));
         Ok(options)
     }
@@ -194,7 +195,7 @@ impl EventLayoutArgs {
     /// # Errors
     /// A compression that events do not have.
     pub fn compression(&self) -> Result<Option<raddle_codec::Compression>, Failure> {
-        self.compress.unwrap_or(Compression::Balanced).of_events()
+        self.compress.unwrap_or_default().of_events()
     }
 }
 
@@ -307,8 +308,8 @@ mod tests {
         };
         assert_eq!(of(example, &[]), (Some(Size(11 * 360 * 32 * 4)), None));
         assert_eq!(of(example, &["--chunk", "1KiB"]).0, Some(Size(1024)));
-        assert_eq!(of(&gzip, &[]), (None, Some(Compression::Gzip(3))));
-        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compression::None));
+        assert_eq!(of(&gzip, &[]), (None, Some(Compression(Compress::Gzip(3)))));
+        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compression(Compress::None)));
     }
 
     #[test]

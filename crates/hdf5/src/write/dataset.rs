@@ -102,8 +102,9 @@ impl OutputFile {
                 let id = H5Dcreate2(parent, name.as_ptr(), datatype, space, link_list, creation.id(), access);
                 call.handle("H5Dcreate2", id)
             }?;
-            filters::check(call, &handle, &spec.filters)?;
+            // First, for the file is closed, and its headers encoded, after a refusal too.
             filters::encode_names(call, &handle, &spec.filters)?;
+            filters::check(call, &handle, &spec.filters)?;
             file.ledger.made(link.path, spec.attribute_order);
             Ok((handle, element_count))
         });

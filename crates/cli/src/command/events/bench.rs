@@ -73,7 +73,7 @@ pub struct BenchArgs {
     batch: Batch,
 
     /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced)]
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
 
     /// Compression of packed data streams and of the framework's layouts: none, lz4, zstd or zstd:1-22

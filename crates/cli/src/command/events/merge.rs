@@ -40,7 +40,7 @@ pub struct MergeArgs {
     force: bool,
 
     /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::Balanced, help_heading = "Layout")]
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default(), help_heading = "Layout")]
     compress: Compression,
 
     /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
