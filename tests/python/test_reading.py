@@ -486,6 +486,30 @@ def test_large_datasets_are_read_by_several_threads(pair):
     assert np.array_equal(ours["tall"][rows], tall[rows])
 
 
+@pytest.mark.parametrize("rows", [65_536, 150_000, 800_000])
+def test_columns_of_long_chunks(pair, rows):
+    random = np.random.default_rng(rows)
+    columns = {
+        "noise": random.random(rows, "f4"),
+        "few": random.choice(random.normal(size=300).astype("f4"), rows),
+        "counts": random.poisson(3, rows).astype("u2"),
+        "mixed": np.where(random.random(rows) < 0.5, -5, random.normal(0, 100, rows)).astype("f8"),
+        "ids": np.repeat(np.arange(rows // 8), 8).astype("i8"),
+    }
+
+    def write(file):
+        for number, (name, values) in enumerate(columns.items()):
+            file.create_dataset(f"t/{name}", data=values, chunks=(65_536,), compression="gzip", compression_opts=1 + 2 * number)
+
+    ours, theirs = pair(write)
+    read = ours["t"].read_columns()
+    assert sorted(read) == sorted(columns)
+    for name, values in columns.items():
+        assert np.array_equal(read[name], values) and np.array_equal(theirs[f"t/{name}"][:], values)
+        for part in (np.s_[:], np.s_[1:], np.s_[65_535:], np.s_[70_000:-1], np.s_[::3]):
+            assert np.array_equal(ours[f"t/{name}"][part], values[part]), (name, part)
+
+
 def test_many_threads_of_the_caller(pair):
     values = np.arange(300_000)
     ours, _ = pair(lambda file: file.create_dataset("d", data=values, chunks=(1000,), compression="gzip"))

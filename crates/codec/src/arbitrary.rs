@@ -1,7 +1,7 @@
 //! Decoding any bytes by any pipeline: the entry for fuzzers, and for tests that damage bytes.
 
 use crate::filter::{Filter, KnownFilter};
-use crate::inflate::{RunInflater, SmallInflater};
+use crate::inflate::{JointInflater, RunInflater, SmallInflater};
 use crate::libdeflate::Inflater;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 
@@ -70,16 +70,33 @@ pub fn chunk_of(
     Some(bytes)
 }
 
-/// What our own decoders, for small chunks and for runs, and libdeflate make of a zlib stream, up to a length; `None` where
-/// they refuse it.
-pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 3] {
+/// What our own decoders make of a zlib stream, up to a length, and at last what libdeflate does: those for small chunks, for
+/// runs, and for columns, alone and both of two in turn. `None` where they refuse it.
+pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 6] {
     let inflated = |inflate: &mut dyn FnMut(&mut [u8]) -> Option<usize>| {
         let mut out = vec![0; limit_len_bytes];
         inflate(&mut out).map(|produced| out[..produced].to_vec())
     };
+    let in_turn = |place: usize| {
+        inflated(&mut |out| {
+            let mut other = vec![0; out.len()];
+            let mut joint = JointInflater::new()?;
+            let both = match place {
+                0 => joint.inflate([stored, stored], [out, &mut other]),
+                _ => joint.inflate([stored, stored], [&mut other, out]),
+            };
+            both[place]
+        })
+    };
     [
         inflated(&mut |out| SmallInflater::new().inflate(stored, out)),
         inflated(&mut |out| RunInflater::new().inflate(stored, out)),
+        inflated(&mut |out| {
+            let [inflated] = JointInflater::new()?.inflate([stored], [out]);
+            inflated
+        }),
+        in_turn(0),
+        in_turn(1),
         inflated(&mut |out| {
             let whole = Inflater::new().and_then(|mut inflater| inflater.inflate_exact(stored, out));
             whole.ok().map(|(_, produced)| produced)

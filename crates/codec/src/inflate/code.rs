@@ -211,10 +211,34 @@ impl Code {
         true
     }
 
+    /// The words of a complete code up to `limit_bits`, ascending in length: symbol, bits in the order of the stream with
+    /// the first the lowest, and how many. None of a code with a single word.
+    pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
+        let Lengths { lists, counts } = &self.lengths;
+        let is_complete = self.shift < 63;
+        let mut next = 0u16;
+        (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| is_complete).flat_map(move |word_bits| {
+            let first = next << 1;
+            next = first + counts[word_bits];
+            let symbols = &lists[word_bits * LIST_ENTRIES..][..usize::from(counts[word_bits])];
+            let words = (first..).map(move |word| word.reverse_bits() >> (16 - word_bits));
+            symbols.iter().zip(words).map(move |(&symbol, word)| (symbol, word, word_bits))
+        })
+    }
+
     /// The entry of the word that `window` begins with, or [`LONG`].
     #[inline(always)]
     pub(super) fn entry(&self, window: u64) -> Entry {
         self.table[(window >> (self.shift & 63)) as usize % TABLE_ENTRIES]
+    }
+
+    /// The entry of the word that `window` begins with, of any length.
+    #[inline(always)]
+    pub(super) fn word(&self, templates: &Templates, window: u64) -> Entry {
+        match self.entry(window) {
+            LONG => self.long_entry(templates, window),
+            entry => entry,
+        }
     }
 
     /// The entry of any word: the words of each length are consecutive numbers, above those of all shorter ones.

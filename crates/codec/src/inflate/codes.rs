@@ -6,7 +6,7 @@ use super::code::Code;
 use super::{BitSource, header};
 
 /// Bits of the last-block flag and the block's type.
-const BLOCK_HEAD_BITS: usize = 3;
+pub(super) const BLOCK_HEAD_BITS: usize = 3;
 
 /// Those that a block brings, and those that are fixed by the format.
 pub(super) struct Codes {
@@ -14,6 +14,7 @@ pub(super) struct Codes {
     distance: Code,
     fixed_litlen: Code,
     fixed_distance: Code,
+    is_fixed: bool,
 }
 
 /// A block behind its header.
@@ -28,7 +29,7 @@ pub(super) struct BlockStart<'c> {
 impl Codes {
     pub(super) fn new() -> Self {
         let (fixed_litlen, fixed_distance) = header::fixed_codes();
-        Self { litlen: Code::new(), distance: Code::new(), fixed_litlen, fixed_distance }
+        Self { litlen: Code::new(), distance: Code::new(), fixed_litlen, fixed_distance, is_fixed: true }
     }
 
     /// Reads the header at `at_bit`, with words up to `limit_bits` in tables; `None` for stored blocks and what is no
@@ -37,16 +38,27 @@ impl Codes {
     pub(super) fn read(&mut self, bits: &impl BitSource, at_bit: usize, limit_bits: u32) -> Option<BlockStart<'_>> {
         let head = bits.low_first(at_bit);
         let is_last = head & 1 == 1;
-        match head >> 1 & 3 {
+        let at_bit = match head >> 1 & 3 {
             1 => {
-                let at_bit = at_bit + BLOCK_HEAD_BITS;
-                Some(BlockStart { litlen: &self.fixed_litlen, distance: &self.fixed_distance, at_bit, is_last })
+                self.is_fixed = true;
+                at_bit + BLOCK_HEAD_BITS
             }
             2 => {
-                let at_bit = header::read_codes(bits, at_bit, &mut self.litlen, &mut self.distance, limit_bits)?;
-                Some(BlockStart { litlen: &self.litlen, distance: &self.distance, at_bit, is_last })
+                self.is_fixed = false;
+                header::read_codes(bits, at_bit, &mut self.litlen, &mut self.distance, limit_bits)?
             }
-            _ => None,
+            _ => return None,
+        };
+        let (litlen, distance) = self.at_hand();
+        Some(BlockStart { litlen, distance, at_bit, is_last })
+    }
+
+    /// Those of the block whose header was read last.
+    #[inline(always)]
+    pub(super) fn at_hand(&self) -> (&Code, &Code) {
+        match self.is_fixed {
+            true => (&self.fixed_litlen, &self.fixed_distance),
+            false => (&self.litlen, &self.distance),
         }
     }
 }

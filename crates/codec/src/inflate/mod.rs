@@ -1,4 +1,4 @@
-//! Our own inflaters, for the two kinds of chunks that libdeflate is not the fastest at.
+//! Our own inflaters, for the kinds of chunks that libdeflate is not the fastest at.
 //!
 //! Not judges of streams: what is not plainly right (and stored blocks, anything rare) is left to libdeflate, which says
 //! what is wrong with it. So they know only "inflated" and "not by me". Invariant: what is returned as inflated,
@@ -6,17 +6,30 @@
 
 mod code;
 mod codes;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod guarded;
 mod header;
+#[cfg(target_arch = "x86_64")]
+mod joint;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "joint_elsewhere.rs"]
+mod joint;
+mod repeat;
 mod runs;
 #[cfg(test)]
 mod samples;
 mod small;
 
+pub(crate) use joint::JointInflater;
 pub(crate) use runs::RunInflater;
 pub(crate) use small::SmallInflater;
 
 use crate::deflate::ADLER_LEN_BYTES;
 use crate::libdeflate::adler32;
+
+/// The shortest outputs for which the inflater of columns is worth its tables, with two streams in turn: of less than 64 KiB
+/// none was inflated faster than by libdeflate.
+pub(crate) const LEAST_LEN_BYTES: usize = 1 << 16;
 
 /// Header, an empty block and the sum.
 const MIN_STREAM_LEN_BYTES: usize = 8;
@@ -43,10 +56,14 @@ fn is_zlib(method: u8, flags: u8) -> bool {
 }
 
 /// Whether the processor has what the inflaters are compiled for a second time: bmi1, bmi2 and avx2.
-#[cfg(target_arch = "x86_64")]
 fn has_avx2_and_bmi() -> bool {
-    use std::arch::is_x86_feature_detected as has;
-    has!("bmi1") && has!("bmi2") && has!("avx2")
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        has!("bmi1") && has!("bmi2") && has!("avx2")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// Whether the sum at `sum_at` of the stream, which may be too great, is that of what was inflated.

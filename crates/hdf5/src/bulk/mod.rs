@@ -24,6 +24,9 @@ use units::DirectUnit;
 /// Decoded bytes for which another thread is worth its start (some 20 µs: 128 KiB take longer to decode and to copy).
 const THREAD_LEN_BYTES: u64 = 128 * 1024;
 
+/// So many units for each thread, of the last, are cut in two: the longest keep a thread for a few milliseconds.
+const LAST_UNITS_PER_THREAD: usize = 1;
+
 /// How often the calling thread asks whether to go on.
 const ASKING_PERIOD: Duration = Duration::from_millis(20);
 
@@ -76,6 +79,7 @@ impl BulkReader {
                 false => gathered.push(GatherPlan::new(request)),
             }
         }
+        units::halve_last(&mut direct, LAST_UNITS_PER_THREAD * self.threads);
         let unit_count = gathered.iter().fold(direct.len() as u64, |sum, plan| sum.saturating_add(plan.unit_count()));
         let worth = (len_bytes / THREAD_LEN_BYTES + 1).min(unit_count);
         let threads = self.threads.min(usize::try_from(worth).unwrap_or(usize::MAX));

@@ -9,6 +9,9 @@ use raddle_core::extent::Coordinates;
 /// Decoded bytes of a unit: long enough that taking it (a lock) costs nothing, short enough to spread the last ones.
 pub(super) const UNIT_LEN_BYTES: u64 = 512 * 1024;
 
+/// Up to this length, two chunks that are decoded faster in turn make a unit.
+const CHUNK_LIMIT_LEN_BYTES: u64 = 4 << 20;
+
 /// A box and its bytes.
 pub(super) struct DirectUnit<'a> {
     source: DatasetSource<'a>,
@@ -65,7 +68,12 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     }
     let row_len_bytes = out.len() as u64 / count[0];
     let block = block_len(&source, 0);
-    let rows_per_unit = (UNIT_LEN_BYTES / row_len_bytes.max(1) / block).max(1).saturating_mul(block);
+    let chunk_len_bytes = row_len_bytes.saturating_mul(block);
+    let are_decoded_in_turn =
+        chunk_len_bytes <= CHUNK_LIMIT_LEN_BYTES && source.pipeline.is_for_two(chunk_len_bytes as usize);
+    let least_blocks = if are_decoded_in_turn { 2 } else { 1 };
+    let blocks_per_unit = (UNIT_LEN_BYTES / chunk_len_bytes.max(1)).max(least_blocks);
+    let rows_per_unit = blocks_per_unit.saturating_mul(block);
     let end = start[0] + count[0];
     while start[0] < end {
         // Up to a boundary between chunks.
@@ -75,5 +83,26 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
         units.push(DirectUnit { source, start: start.clone(), count: count.clone(), out: mine });
         out = rest;
         start[0] = next;
+    }
+}
+
+/// Cuts the last `count` units in two where that is between chunks, so that the last ones are short and there is one for each
+/// thread.
+pub(super) fn halve_last(units: &mut Vec<DirectUnit<'_>>, count: usize) {
+    let last = units.split_off(units.len().saturating_sub(count));
+    for mut unit in last {
+        let (start, rows) = (unit.start.first().copied().unwrap_or(0), unit.count.first().copied().unwrap_or(0));
+        let first_rows = (start + rows / 2).next_multiple_of(block_len(&unit.source, 0)) - start;
+        if rows == 0 || first_rows >= rows {
+            units.push(unit);
+            continue;
+        }
+        let row_len_bytes = unit.out.len() / rows as usize;
+        let (front, back) = std::mem::take(&mut unit.out).split_at_mut(first_rows as usize * row_len_bytes);
+        let mut second =
+            DirectUnit { source: unit.source, start: unit.start.clone(), count: unit.count.clone(), out: back };
+        (unit.out, unit.count[0]) = (front, first_rows);
+        (second.start[0], second.count[0]) = (start + first_rows, rows - first_rows);
+        units.extend([unit, second]);
     }
 }

@@ -8,10 +8,13 @@ use super::reader::{ReadCounts, ReaderLimits};
 use super::unchunked::{MAX_GAP_LEN_BYTES, MAX_READ_LEN_BYTES};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
-use crate::source::InputFile;
-use raddle_codec::DecodeState;
+use raddle_codec::{CodecError, DecodeState};
 use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
+use std::ops::Range;
 use std::time::Instant;
+
+/// Most bytes read at once for chunks that are decoded two in turn: two of the usual 1 MiB, whatever they hold.
+const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES + (64 << 10);
 
 /// Chunks looked up and not yet read.
 #[derive(Debug, Default)]
@@ -146,14 +149,29 @@ impl<'a> BoxChunks<'a> {
     }
 
     /// Where a whole chunk that is one run lies in the output.
-    fn run<'o>(&self, origin: &[u64], out: &'o mut [u8]) -> &'o mut [u8] {
+    fn run(&self, origin: &[u64]) -> Range<usize> {
         let mut element = 0;
         for (axis, &low) in origin.iter().enumerate() {
             element =
                 element * self.target.out_shape[axis] + low - self.target.start[axis] + self.target.out_origin[axis];
         }
         let at = (element * self.element_len_bytes) as usize;
-        &mut out[at..at + self.grid.chunk_len_bytes as usize]
+        at..at + self.grid.chunk_len_bytes as usize
+    }
+
+    /// Whether two chunks are decoded in turn where their places allow that.
+    fn is_for_two(&self) -> bool {
+        self.source.pipeline.is_for_two(self.grid.chunk_len_bytes as usize)
+    }
+
+    /// Whether a chunk of this kind is decoded straight to its place.
+    fn is_direct(&self, origin: &[u64]) -> bool {
+        self.one_run && self.grid.is_filtered(origin) && self.share(origin).whole
+    }
+
+    fn decode_error(&self, chunk: &Pending, source: CodecError) -> Hdf5Error {
+        let path = self.source.file.path().to_path_buf();
+        Hdf5Error::Chunk { path, address: chunk.address, len_bytes: chunk.len_bytes, source }
     }
 
     fn key(&self, address: u64) -> ChunkKey {
@@ -209,12 +227,20 @@ impl ChunkBuffers {
         }
         let mut left = chunks.as_mut_slice();
         while !left.is_empty() {
-            let group = self.read_group(box_chunks.source.file, left, counts)?;
+            let group = self.read_group(box_chunks, left, counts)?;
             let started = Instant::now();
             let (now, later) = left.split_at_mut(group);
-            for chunk in now.iter().filter(|chunk| !chunk.done) {
-                let origin = &origins[chunk.origin as usize * rank..][..rank];
-                self.place(box_chunks, chunk, origin, out)?;
+            let origin_of = |chunk: &Pending| &origins[chunk.origin as usize * rank..][..rank];
+            let mut waiting = now.iter().filter(|chunk| !chunk.done).peekable();
+            while let Some(chunk) = waiting.next() {
+                if let Some(&next) = waiting.peek()
+                    && self.place_two(box_chunks, [chunk, next], [chunk, next].map(origin_of), out)?
+                {
+                    counts.chunks += 2;
+                    waiting.next();
+                    continue;
+                }
+                self.place(box_chunks, chunk, origin_of(chunk), out)?;
                 counts.chunks += 1;
             }
             counts.decode_s += started.elapsed().as_secs_f64();
@@ -224,9 +250,16 @@ impl ChunkBuffers {
         Ok(())
     }
 
-    /// Reads the first chunks of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one), close ones with one read;
-    /// returns how many.
-    fn read_group(&mut self, file: &InputFile, chunks: &mut [Pending], counts: &mut ReadCounts) -> Result<usize> {
+    /// Reads the first chunks of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one) or [`MAX_TWO_LEN_BYTES`], close ones
+    /// with one read; returns how many.
+    fn read_group(
+        &mut self,
+        box_chunks: &BoxChunks<'_>,
+        chunks: &mut [Pending],
+        counts: &mut ReadCounts,
+    ) -> Result<usize> {
+        let file = box_chunks.source.file;
+        let limit_len_bytes = if box_chunks.is_for_two() { MAX_TWO_LEN_BYTES } else { MAX_READ_LEN_BYTES };
         let mut filled = 0_usize;
         let mut next = 0;
         while next < chunks.len() {
@@ -241,7 +274,7 @@ impl ChunkBuffers {
                 let chunk = &chunks[behind];
                 let chunk_end = chunk.address + chunk.len_bytes;
                 let near = behind == next || chunk.address - end <= MAX_GAP_LEN_BYTES;
-                let fits = filled as u64 + (chunk_end - first) <= MAX_READ_LEN_BYTES || (filled == 0 && behind == next);
+                let fits = filled as u64 + (chunk_end - first) <= limit_len_bytes || (filled == 0 && behind == next);
                 if chunk.done || !near || !fits {
                     break;
                 }
@@ -266,21 +299,40 @@ impl ChunkBuffers {
         Ok(next)
     }
 
+    /// Decodes two chunks from the read buffer to their places in turn; false, and nothing done, where that gains nothing.
+    fn place_two(
+        &mut self,
+        box_chunks: &BoxChunks<'_>,
+        chunks: [&Pending; 2],
+        origins: [&[u64]; 2],
+        out: &mut [u8],
+    ) -> Result<bool> {
+        let pipeline = box_chunks.source.pipeline;
+        if !box_chunks.is_for_two()
+            || chunks.iter().any(|chunk| chunk.filter_mask != 0)
+            || !origins.iter().all(|origin| box_chunks.is_direct(origin))
+        {
+            return Ok(false);
+        }
+        let Ok(places) = out.get_disjoint_mut(origins.map(|origin| box_chunks.run(origin))) else { return Ok(false) };
+        let stored = chunks.map(|chunk| &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize]);
+        let decoded = pipeline.decode_two(&mut self.decode, stored, places);
+        for (chunk, decoded) in chunks.into_iter().zip(decoded) {
+            decoded.map_err(|source| box_chunks.decode_error(chunk, source))?;
+        }
+        Ok(true)
+    }
+
     /// Decodes one chunk from the read buffer to its place.
     fn place(&mut self, box_chunks: &BoxChunks<'_>, chunk: &Pending, origin: &[u64], out: &mut [u8]) -> Result<()> {
         let grid = box_chunks.grid;
         let stored = &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize];
         let share = box_chunks.share(origin);
         let chunk_len = grid.chunk_len_bytes as usize;
-        let decode_error = |source| Hdf5Error::Chunk {
-            path: box_chunks.source.file.path().to_path_buf(),
-            address: chunk.address,
-            len_bytes: chunk.len_bytes,
-            source,
-        };
+        let decode_error = |source| box_chunks.decode_error(chunk, source);
         if !grid.is_filtered(origin) {
             if stored.len() != chunk_len {
-                return Err(decode_error(raddle_codec::CodecError::RawLength {
+                return Err(decode_error(CodecError::RawLength {
                     expected_len_bytes: chunk_len,
                     actual_len_bytes: stored.len(),
                 }));
@@ -289,7 +341,7 @@ impl ChunkBuffers {
         }
         let pipeline = box_chunks.source.pipeline;
         if share.whole && box_chunks.one_run {
-            let run = box_chunks.run(origin, out);
+            let run = &mut out[box_chunks.run(origin)];
             return pipeline.decode(&mut self.decode, stored, chunk.filter_mask, run).map_err(decode_error);
         }
         // The room for a chunk is what the file says a chunk is.

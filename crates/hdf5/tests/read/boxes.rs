@@ -219,6 +219,36 @@ fn a_chunk_that_straddles_boxes_is_decoded_once() {
 }
 
 #[test]
+fn long_chunks_are_decoded_two_in_turn() {
+    // 64 KiB and more are worth it; with chunks between that are not there, and an end that reaches beyond the extent.
+    for (chunk, written) in
+        [(65_536, vec![0, 1, 2, 3, 4, 5]), (20_000, vec![0, 1, 3, 4, 6, 9, 10]), (262_144, vec![1, 0])]
+    {
+        let dims = [5 * 65_536 + 777];
+        for (latest, fill) in [(false, None), (true, Some(7))] {
+            let spec = Spec {
+                latest,
+                fill,
+                deflate: Some(4),
+                max_dims: vec![u64::MAX],
+                chunks: written.clone(),
+                ..Spec::plain(&dims, chunked(&[chunk]))
+            };
+            let made = check_whole(&spec);
+            let mut reader = DatasetReader::new(ReaderLimits::default());
+            for (start, count) in
+                [(0, 3 * chunk.min(100_000)), (5, dims[0] - 5), (chunk - 1, 20_002), (40_000, 240_001)]
+            {
+                for (before, after) in [(0, 0), (3, 9)] {
+                    let [start, count, before, after] = [start, count, before, after].map(|number| vec![number]);
+                    check_box(&made, &mut reader, &BoxCase { start, count, before, after });
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn huge_sparse_extents_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for (number, max) in [[1 << 40, 1 << 40], [UNLIMITED, 1 << 40], [UNLIMITED, UNLIMITED]].iter().enumerate() {

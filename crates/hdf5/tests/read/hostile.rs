@@ -128,6 +128,28 @@ fn every_flipped_byte_is_an_error_or_harmless() {
 }
 
 #[test]
+fn the_damaged_one_of_two_chunks_decoded_in_turn_is_named() {
+    let spec = Spec { deflate: Some(6), ..Spec::plain(&[5 * 65_536], chunked(&[65_536])) };
+    let patient = Patient::new(&spec);
+    let Made { file, encoding, dataset, pipeline, .. } = &patient.made;
+    let source = DatasetSource { file, encoding: *encoding, dataset, pipeline };
+    for number in 0..5 {
+        let mut reader = DatasetReader::new(ReaderLimits::default());
+        let chunk = reader.stored_chunk(&source, &[number * 65_536], &mut Vec::new()).unwrap().unwrap();
+        // In the codes, in the data, in the sum.
+        for at in [20, chunk.len_bytes / 2, chunk.len_bytes - 2] {
+            let (values, _) = patient.after(|bytes| bytes[(chunk.address + at) as usize] ^= 0x55);
+            let error = values.unwrap_err();
+            assert!(
+                matches!(error, Hdf5Error::Chunk { address, len_bytes, .. } if (address, len_bytes) == (chunk.address, chunk.len_bytes)),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(patient.after(|_| ()).0.unwrap(), patient.made.values);
+}
+
+#[test]
 fn every_truncation_is_an_error_or_harmless() {
     for latest in [false, true] {
         let spec =

@@ -3,18 +3,17 @@
 //! Not for other streams, whose literals libdeflate decodes faster. What it gains is in matches: those that repeat 2, 4 or 8
 //! bytes are written in blocks of 32, where libdeflate writes as many bytes at a time as are repeated.
 
-mod repeat;
 mod stream_bits;
 #[cfg(test)]
 mod tests;
 
-use repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 use stream_bits::StreamBits;
 
 use std::ops::RangeInclusive;
 
-use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, Entry, LITERAL, LITLEN_TEMPLATES, LONG, Templates};
+use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
 use super::codes::{BlockStart, Codes};
+use super::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 use super::{BitSource, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
 
 /// A stream is taken if it is shorter than its output by this factor.
@@ -119,7 +118,7 @@ impl Block<'_> {
         let Self { bits, litlen, distance, mut at_bit, mut produced, mut excess_others } = *self;
         let roomy_until = out.len().saturating_sub(ROOM_LEN_BYTES);
         let mut window = bits.high_first(at_bit);
-        let mut entry = word(litlen, &LITLEN_TEMPLATES, window);
+        let mut entry = litlen.word(&LITLEN_TEMPLATES, window);
         loop {
             // Two literals' words and a length (15 + 15 + 20 bits) are 50 of the 57 bits.
             for _ in 0..2 {
@@ -128,7 +127,7 @@ impl Block<'_> {
                     produced += 1;
                     at_bit += entry.total_bits() as usize;
                     window <<= entry.total_bits();
-                    entry = word(litlen, &LITLEN_TEMPLATES, window);
+                    entry = litlen.word(&LITLEN_TEMPLATES, window);
                 }
             }
             if entry.has(LITERAL) {
@@ -145,7 +144,7 @@ impl Block<'_> {
             let length_bits = entry.total_bits();
             let length_len_bytes = entry.value(low);
             at_bit += length_bits as usize;
-            let back_entry = word(distance, &DISTANCE_TEMPLATES, bits.high_first(at_bit));
+            let back_entry = distance.word(&DISTANCE_TEMPLATES, bits.high_first(at_bit));
             let back = back_entry.value(bits.low_first(at_bit));
             excess_others += if ELEMENT_LEN_BYTES.contains(&back) { -1 } else { 1 };
             if back_entry.is_too_far() || excess_others > OTHERS_LIMIT {
@@ -153,7 +152,7 @@ impl Block<'_> {
             }
             at_bit += back_entry.total_bits() as usize;
             window = bits.high_first(at_bit);
-            entry = word(litlen, &LITLEN_TEMPLATES, window);
+            entry = litlen.word(&LITLEN_TEMPLATES, window);
             if produced <= roomy_until && out.len() >= ROOM_LEN_BYTES {
                 repeat_with_room(out, produced, back, length_len_bytes)?;
             } else {
@@ -161,14 +160,5 @@ impl Block<'_> {
             }
             produced += length_len_bytes;
         }
-    }
-}
-
-/// The entry of the word that `window` begins with.
-#[inline(always)]
-fn word(code: &Code, templates: &Templates, window: u64) -> Entry {
-    match code.entry(window) {
-        LONG => code.long_entry(templates, window),
-        entry => entry,
     }
 }

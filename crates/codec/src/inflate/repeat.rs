@@ -7,6 +7,9 @@ use crate::deflate::symbols::MAX_MATCH;
 /// What is written at once.
 const BLOCK_LEN_BYTES: usize = 32;
 
+/// For matches from nearer than a block.
+const HALF_LEN_BYTES: usize = BLOCK_LEN_BYTES / 2;
+
 /// Blocks that hold any match.
 pub(super) const ROOM_LEN_BYTES: usize = MAX_MATCH.next_multiple_of(BLOCK_LEN_BYTES);
 
@@ -22,6 +25,8 @@ pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes
         4 => repeated::<4>(out, from)?,
         8 => repeated::<8>(out, from)?,
         2 => repeated::<2>(out, from)?,
+        BLOCK_LEN_BYTES.. => return copy_blocks::<BLOCK_LEN_BYTES>(out, at, back, len_bytes),
+        HALF_LEN_BYTES.. => return copy_blocks::<HALF_LEN_BYTES>(out, at, back, len_bytes),
         _ => return repeat(out, at, back, len_bytes),
     };
     let room: &mut [u8; ROOM_LEN_BYTES] = out.get_mut(at..)?.first_chunk_mut()?;
@@ -35,6 +40,18 @@ pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes
         if len_bytes > 4 * BLOCK_LEN_BYTES {
             blocks[4..].fill(block);
         }
+    }
+    Some(())
+}
+
+/// Copies blocks of `N` bytes, which is at most `back`, until there are `len_bytes`.
+#[inline(always)]
+fn copy_blocks<const N: usize>(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
+    let from = at - back;
+    let reach = out.get_mut(from..at + ROOM_LEN_BYTES)?;
+    for start in (0..len_bytes).step_by(N) {
+        let block: [u8; N] = *reach.get(start..)?.first_chunk()?;
+        *reach.get_mut(start + back..)?.first_chunk_mut()? = block;
     }
     Some(())
 }

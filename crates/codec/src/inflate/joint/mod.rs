@@ -1,0 +1,213 @@
+//! Inflating zlib streams of columns of numbers: matches of a few bytes, literals between them, no law in what comes next.
+//!
+//! Not for streams that are mostly literals, which libdeflate decodes as fast, nor for those that repeat (`super::runs`), nor
+//! for short ones, whose codes change before the tables are worth making. A length and its distance are looked up at once, and a step
+//! is the same for literals and matches: one load, one store, no branch that could be guessed wrong.
+
+mod lane;
+mod steps;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use lane::{Lane, Word, word_at};
+use table::JointTable;
+
+use super::RunInflater;
+use super::codes::{self, BlockStart, Codes};
+use super::{BitSource, LEAST_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
+
+/// Of shorter streams, the few that are mostly repetitions are for libdeflate.
+const LEAST_STORED_LEN_BYTES: usize = 1 << 13;
+
+/// Words that are longer are searched by length.
+const TABLE_LIMIT_BITS: u32 = 12;
+
+/// Streams that are inflated in turn.
+pub(crate) const LANES: usize = 2;
+
+/// Tables, reused from stream to stream.
+pub(crate) struct JointInflater {
+    tables: [Tables; LANES],
+}
+
+struct Tables {
+    codes: Codes,
+    joint: JointTable,
+}
+
+impl JointInflater {
+    /// `None` on processors without the instructions for the steps: libdeflate is faster there.
+    pub(crate) fn new() -> Option<Box<Self>> {
+        let tables = || Tables { codes: Codes::new(), joint: JointTable::new() };
+        has_avx2_and_bmi().then(|| Box::new(Self { tables: [tables(), tables()] }))
+    }
+
+    /// Whether a stream that is to fill `limit_len_bytes` may be of the kind that is inflated faster here.
+    pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
+        let has_matches = stored.len() <= limit_len_bytes / 8 * 5;
+        has_matches && limit_len_bytes >= 2 * LEAST_LEN_BYTES && Self::is_for_two(stored, limit_len_bytes)
+    }
+
+    /// The same for one of two streams that are inflated in turn.
+    pub(crate) fn is_for_two(stored: &[u8], limit_len_bytes: usize) -> bool {
+        let is_long = stored.len() >= LEAST_STORED_LEN_BYTES && limit_len_bytes >= LEAST_LEN_BYTES;
+        is_long && !RunInflater::is_for(stored, limit_len_bytes)
+    }
+
+    /// Inflates the zlib streams at the front of each of `stored` into the front of that of `out`; returns the bytes written,
+    /// or `None` if libdeflate is to be asked. Then there may be anything in that `out`.
+    ///
+    /// # Panics
+    /// With more than [`LANES`].
+    pub(crate) fn inflate<const STREAMS: usize>(
+        &mut self,
+        stored: [&[u8]; STREAMS],
+        out: [&mut [u8]; STREAMS],
+    ) -> [Option<usize>; STREAMS] {
+        let mut out = out;
+        // Alone, a stream of literals and matches is decoded no faster than by libdeflate, and one of literals slower.
+        let most_literal = if STREAMS == 1 { 0.5 } else { 1.0 };
+        let inflated = self.inflate_unsummed(stored, out.each_mut().map(|out| &mut **out), most_literal);
+        std::array::from_fn(|at| {
+            let (produced, sum_at) = inflated[at]?;
+            is_sum_right(stored[at], sum_at, out[at].get(..produced)?).then_some(produced)
+        })
+    }
+
+    /// Returns the bytes written and the places of the sums, perhaps too great. Streams that begin with more literals than a share
+    /// of `most_literal` are refused.
+    fn inflate_unsummed<const STREAMS: usize>(
+        &mut self,
+        stored: [&[u8]; STREAMS],
+        out: [&mut [u8]; STREAMS],
+        most_literal: f64,
+    ) -> [Option<(usize, usize)>; STREAMS] {
+        let mut tables = self.tables.iter_mut();
+        let mut stored = stored.into_iter();
+        let mut streams = out.map(|out| {
+            let tables = tables.next().expect("no more streams than lanes");
+            Stream::new(stored.next().expect("as many"), out, tables)
+        });
+        for stream in &mut streams {
+            if stream.state == State::InBlock && stream.tables.joint.literal_share() > most_literal {
+                stream.state = State::Refused;
+            }
+        }
+        // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, which `new` has
+        // asked for.
+        unsafe { decode_all(streams.each_mut()) };
+        streams.map(|stream| {
+            (stream.state == State::Ended).then(|| (stream.lane.at.produced, stream.lane.at_bit().div_ceil(8)))
+        })
+    }
+}
+
+/// Decodes all streams to their ends: in turn until the first of them ends, then one after the other.
+#[target_feature(enable = "bmi1,bmi2,avx2")]
+fn decode_all<const STREAMS: usize>(mut streams: [&mut Stream<'_>; STREAMS]) {
+    decode_in_turn(streams.each_mut().map(|stream| &mut **stream));
+    for stream in streams {
+        decode_in_turn([stream]);
+    }
+}
+
+#[target_feature(enable = "bmi1,bmi2,avx2")]
+fn decode_in_turn<const STREAMS: usize>(mut streams: [&mut Stream<'_>; STREAMS]) {
+    while streams.iter().all(|stream| stream.state == State::InBlock) {
+        let lanes = streams.each_mut().map(|stream| (&mut stream.lane, &stream.tables.joint));
+        let stopped = steps::steps(lanes);
+        streams[stopped].word();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    InBlock,
+    Ended,
+    /// Not to be inflated here.
+    Refused,
+}
+
+/// A stream that is being decoded.
+struct Stream<'a> {
+    stored: &'a [u8],
+    lane: Lane<'a>,
+    tables: &'a mut Tables,
+    is_last_block: bool,
+    state: State,
+}
+
+impl<'a> Stream<'a> {
+    fn new(stored: &'a [u8], out: &'a mut [u8], tables: &'a mut Tables) -> Self {
+        let lane = Lane::new(stored, out);
+        let mut stream = Self { stored, lane, tables, is_last_block: false, state: State::Refused };
+        if stored.len() >= MIN_STREAM_LEN_BYTES && is_zlib(stored[0], stored[1]) {
+            stream.begin_block(16);
+        }
+        stream
+    }
+
+    /// Reads a block's header, and those of stored blocks with what they hold.
+    fn begin_block(&mut self, mut at_bit: usize) {
+        self.state = State::Refused;
+        while let Some((end_bit, is_last)) = self.stored_block(at_bit) {
+            at_bit = end_bit;
+            if is_last {
+                self.lane.seek(at_bit);
+                self.state = State::Ended;
+                return;
+            }
+        }
+        let Some(start) = self.tables.codes.read(&Bits(self.stored), at_bit, TABLE_LIMIT_BITS) else { return };
+        let BlockStart { litlen, distance, at_bit, is_last } = start;
+        // An empty block may be followed by another: only what is left of the stream ends that.
+        if at_bit <= 8 * self.stored.len() {
+            self.tables.joint.build(litlen, distance);
+            self.lane.seek(at_bit);
+            self.is_last_block = is_last;
+            self.state = State::InBlock;
+        }
+    }
+
+    /// Copies a stored block; returns the bit behind it and whether it is the last. `None` if it is none, or damaged.
+    fn stored_block(&mut self, at_bit: usize) -> Option<(usize, bool)> {
+        let head = Bits(self.stored).low_first(at_bit);
+        let at = (at_bit + codes::BLOCK_HEAD_BITS).div_ceil(8);
+        let (&[low, high, not_low, not_high], rest) = self.stored.get(at..)?.split_first_chunk()?;
+        if head >> 1 & 3 != 0 || (low, high) != (!not_low, !not_high) {
+            return None;
+        }
+        let len_bytes = usize::from(u16::from_le_bytes([low, high]));
+        self.lane.append(rest.get(..len_bytes)?)?;
+        Some((8 * (at + 4 + len_bytes), head & 1 == 1))
+    }
+
+    /// Decodes a word that is no step.
+    ///
+    /// Behind the end of the stream come zeros, of which each word but the end of a block gives a byte: `out` ends it.
+    fn word(&mut self) {
+        let (litlen, distance) = self.tables.codes.at_hand();
+        match self.lane.word(litlen, distance) {
+            Some(Word::Data) => {}
+            Some(Word::EndOfBlock) if self.is_last_block => self.state = State::Ended,
+            Some(Word::EndOfBlock) => self.begin_block(self.lane.at_bit()),
+            None => self.state = State::Refused,
+        }
+    }
+}
+
+/// The bits of a stream as it lies there, with zeros behind.
+struct Bits<'a>(&'a [u8]);
+
+impl BitSource for Bits<'_> {
+    #[inline(always)]
+    fn low_first(&self, at_bit: usize) -> u64 {
+        word_at(self.0, at_bit / 8) >> (at_bit % 8)
+    }
+
+    #[inline(always)]
+    fn high_first(&self, at_bit: usize) -> u64 {
+        self.low_first(at_bit).reverse_bits()
+    }
+}

@@ -1,0 +1,26 @@
+//! In place of `joint` on processors for which its steps are not written: libdeflate inflates what would come there.
+
+/// There is none.
+pub(crate) enum JointInflater {}
+
+impl JointInflater {
+    pub(crate) fn new() -> Option<Box<Self>> {
+        None
+    }
+
+    pub(crate) fn is_for(_stored: &[u8], _limit_len_bytes: usize) -> bool {
+        false
+    }
+
+    pub(crate) fn is_for_two(_stored: &[u8], _limit_len_bytes: usize) -> bool {
+        false
+    }
+
+    pub(crate) fn inflate<const STREAMS: usize>(
+        &mut self,
+        _stored: [&[u8]; STREAMS],
+        _out: [&mut [u8]; STREAMS],
+    ) -> [Option<usize>; STREAMS] {
+        match *self {}
+    }
+}
