@@ -4,16 +4,18 @@
 
 use super::code::Code;
 use super::{BitSource, header};
+use std::sync::LazyLock;
 
 /// Bits of the last-block flag and the block's type.
 pub(super) const BLOCK_HEAD_BITS: usize = 3;
 
-/// Those that a block brings, and those that are fixed by the format.
+/// Those that are fixed by the format.
+static FIXED: LazyLock<Box<(Code, Code)>> = LazyLock::new(|| Box::new(header::fixed_codes()));
+
+/// Those that a block brings, or the fixed ones.
 pub(super) struct Codes {
     litlen: Code,
     distance: Code,
-    fixed_litlen: Code,
-    fixed_distance: Code,
     is_fixed: bool,
 }
 
@@ -28,8 +30,7 @@ pub(super) struct BlockStart<'c> {
 
 impl Codes {
     pub(super) fn new() -> Self {
-        let (fixed_litlen, fixed_distance) = header::fixed_codes();
-        Self { litlen: Code::new(), distance: Code::new(), fixed_litlen, fixed_distance, is_fixed: true }
+        Self { litlen: Code::new(), distance: Code::new(), is_fixed: false }
     }
 
     /// Reads the header at `at_bit`, with words up to `limit_bits` in tables; `None` for stored blocks and what is no
@@ -57,7 +58,7 @@ impl Codes {
     #[inline(always)]
     pub(super) fn at_hand(&self) -> (&Code, &Code) {
         match self.is_fixed {
-            true => (&self.fixed_litlen, &self.fixed_distance),
+            true => (&FIXED.0, &FIXED.1),
             false => (&self.litlen, &self.distance),
         }
     }

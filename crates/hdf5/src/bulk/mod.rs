@@ -16,6 +16,7 @@ pub use axes::AxisSelection;
 use crate::error::{Hdf5Error, Result};
 use crate::read::{DatasetReader, DatasetSource, MAX_RANK, ReadCounts, ReaderLimits};
 use gather::GatherPlan;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,6 +80,8 @@ impl BulkReader {
                 false => gathered.push(GatherPlan::new(request)),
             }
         }
+        // The longest first, so that short ones are left for the thread that is done first.
+        direct.sort_by_key(|unit| Reverse(unit.len_bytes()));
         units::halve_last(&mut direct, LAST_UNITS_PER_THREAD * self.threads);
         let unit_count = gathered.iter().fold(direct.len() as u64, |sum, plan| sum.saturating_add(plan.unit_count()));
         let worth = (len_bytes / THREAD_LEN_BYTES + 1).min(unit_count);

@@ -21,6 +21,11 @@ pub(super) struct DirectUnit<'a> {
 }
 
 impl DirectUnit<'_> {
+    /// Length of its values.
+    pub fn len_bytes(&self) -> usize {
+        self.out.len()
+    }
+
     pub fn read(self, reader: &mut DatasetReader) -> Result<ReadCounts> {
         let origin = [0; MAX_RANK];
         let target = BoxRead {

@@ -13,8 +13,11 @@ use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Most bytes read at once for chunks that are decoded two in turn: two of the usual 1 MiB, whatever they hold.
-const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES + (64 << 10);
+/// Most bytes read at once for chunks that are decoded two in turn: two of the usual 1 MiB.
+const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES;
+
+/// A large page, which costs one fault where small ones cost 512.
+const PAGE_LEN_BYTES: usize = 2 << 20;
 
 /// Chunks looked up and not yet read.
 #[derive(Debug, Default)]
@@ -285,9 +288,7 @@ impl ChunkBuffers {
                 break;
             }
             let len = (end - first) as usize;
-            if self.stored.len() < filled + len {
-                self.stored.resize(filled + len, 0);
-            }
+            lengthen(&mut self.stored, filled + len);
             file.read_exact_at(first, &mut self.stored[filled..filled + len], "chunk")?;
             counts.stored_len_bytes += len as u64;
             for chunk in &mut chunks[next..behind] {
@@ -347,14 +348,28 @@ impl ChunkBuffers {
         // The room for a chunk is what the file says a chunk is.
         pipeline.check_stored(stored.len(), chunk.filter_mask, chunk_len).map_err(decode_error)?;
         if share.last_use {
-            self.scratch.resize(chunk_len, 0);
-            pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut self.scratch).map_err(decode_error)?;
-            return box_chunks.copy(origin, &self.scratch, out);
+            lengthen(&mut self.scratch, chunk_len);
+            let scratch = &mut self.scratch[..chunk_len];
+            pipeline.decode(&mut self.decode, stored, chunk.filter_mask, scratch).map_err(decode_error)?;
+            return box_chunks.copy(origin, scratch, out);
         }
         let mut decoded = self.kept.buffer(chunk_len);
         pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
         box_chunks.copy(origin, &decoded, out)?;
         self.kept.keep(box_chunks.key(chunk.address), decoded);
         Ok(())
+    }
+}
+
+/// Makes a buffer at least so long, with room for what is likely to come.
+fn lengthen(buffer: &mut Vec<u8>, len_bytes: usize) {
+    if buffer.len() < len_bytes {
+        let room_len_bytes = if len_bytes < PAGE_LEN_BYTES / 8 {
+            len_bytes.next_power_of_two()
+        } else {
+            len_bytes.next_multiple_of(PAGE_LEN_BYTES)
+        };
+        buffer.reserve_exact(room_len_bytes - buffer.len());
+        buffer.resize(len_bytes, 0);
     }
 }
