@@ -1,6 +1,6 @@
 //! The codes of the block at hand.
 //!
-//! Not for decoding with them, which is what the two inflaters do differently.
+//! Not for decoding with them, which is what the inflaters do differently.
 
 use super::code::Code;
 use super::{BitSource, header};

@@ -1,0 +1,129 @@
+//! What it costs to inflate columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_two`] on the same
+//! chunks.
+//!
+//! Times are CPU times of this thread, best of several rounds, interleaved, so that other work on the machine hardly counts;
+//! every chunk is compared first. Run: `cargo bench -p raddle-codec --bench inflate [rows of a chunk]`.
+#![allow(unsafe_code, reason = "libdeflate by itself, to compare with")]
+
+use libdeflate_sys as libdeflate;
+use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Filter, KnownFilter, Pipeline};
+
+const ROUNDS: usize = 15;
+/// Chunks of each column; even, for two are decoded in turn.
+const CHUNKS: usize = 4;
+
+/// Numbers without a visible law.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// Between 0 and 1, more often near 0.
+    fn skewed(&mut self) -> f32 {
+        let [first, second] = [(); 2].map(|()| self.below(1 << 24) as f32 / (1 << 24) as f32);
+        first * second
+    }
+}
+
+/// A column's name and its element by row.
+type Column = (&'static str, fn(usize, &mut Noise) -> u32);
+
+const COLUMNS: [Column; 7] = [
+    ("charges in steps of 1/16", |_, noise| ((noise.skewed() * 40.0) as i32 as f32 / 16.0).to_bits()),
+    ("fractions 1000/k", |_, noise| (1000.0 / (1 + (noise.skewed() * 150.0) as u32) as f32).to_bits()),
+    ("ids, a third of them -5", |_, noise| if noise.below(3) == 0 { -5i32 as u32 } else { noise.below(910) as u32 }),
+    ("counts", |_, noise| (noise.skewed() * 60.0) as u32),
+    ("energies, half of them -5", |_, noise| {
+        if noise.below(2) == 0 { (-5f32).to_bits() } else { (60.0 * (1.0 + noise.skewed())).to_bits() }
+    }),
+    (
+        "lengths in runs of -5",
+        |row, noise| {
+            if row / 4 % 3 != 0 { (-5f32).to_bits() } else { (90.0 * noise.skewed()).to_bits() }
+        },
+    ),
+    ("coordinates", |_, noise| (noise.below(1 << 24) as f32 / 10_000.0 - 800.0).to_bits()),
+];
+
+/// CPU seconds of this thread.
+fn cpu_s() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid; the clock is every Linux's and macOS's.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn main() {
+    let rows: usize = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(262_144);
+    let deflate = Filter { id: KnownFilter::Deflate.id(), optional: false, name: vec![], parameters: vec![6] };
+    let pipeline = Pipeline::new(&[deflate], 4).expect("deflate is known");
+    let (mut encode, mut decode) = (EncodeState::default(), DecodeState::default());
+    // SAFETY: no preconditions; never freed, the program ends with it.
+    let reference = unsafe { libdeflate::libdeflate_alloc_decompressor() };
+    println!("chunks of {rows} rows of 4 bytes, balanced; GB/s of values, CPU time, best of {ROUNDS}");
+    println!("{:>26} {:>6} {:>10} {:>6} {:>6}", "column", "ratio", "libdeflate", "one", "two");
+    for (number, (name, value)) in COLUMNS.into_iter().enumerate() {
+        let mut noise = Noise(number as u64);
+        let raw: Vec<u8> = (0..CHUNKS * rows).flat_map(|row| value(row, &mut noise).to_le_bytes()).collect();
+        let chunk_len_bytes = raw.len() / CHUNKS;
+        let stored: Vec<Vec<u8>> = raw
+            .chunks(chunk_len_bytes)
+            .map(|chunk| {
+                let mut stored = Vec::new();
+                let mask =
+                    Encoder::plain(Effort::Balanced, 4).encode(&mut encode, chunk, &mut stored).expect("it is encoded");
+                assert_eq!(mask, 0, "{name} can be compressed");
+                stored
+            })
+            .collect();
+        let mut out = vec![0; raw.len()];
+        let mut best = [f64::INFINITY; 3];
+        for _ in 0..ROUNDS {
+            let mut run = |which: usize, inflate: &mut dyn FnMut(&mut [u8])| {
+                out.fill(0);
+                let start = cpu_s();
+                inflate(&mut out);
+                best[which] = best[which].min(cpu_s() - start);
+                assert!(out == raw, "{name}: the values did not come back");
+            };
+            run(0, &mut |out| {
+                for (stored, chunk) in stored.iter().zip(out.chunks_mut(chunk_len_bytes)) {
+                    let mut produced = 0;
+                    // SAFETY: both pointers are valid for the lengths given with them.
+                    let verdict = unsafe {
+                        let (from, to) = (stored.as_ptr().cast(), chunk.as_mut_ptr().cast());
+                        libdeflate::libdeflate_zlib_decompress(
+                            reference,
+                            from,
+                            stored.len(),
+                            to,
+                            chunk.len(),
+                            &mut produced,
+                        )
+                    };
+                    assert_eq!((verdict, produced), (libdeflate::libdeflate_result_LIBDEFLATE_SUCCESS, chunk.len()));
+                }
+            });
+            run(1, &mut |out| {
+                for (stored, chunk) in stored.iter().zip(out.chunks_mut(chunk_len_bytes)) {
+                    pipeline.decode(&mut decode, stored, 0, chunk).expect("it is decoded");
+                }
+            });
+            run(2, &mut |out| {
+                for (stored, chunks) in stored.chunks(2).zip(out.chunks_mut(2 * chunk_len_bytes)) {
+                    let (first, second) = chunks.split_at_mut(chunk_len_bytes);
+                    let decoded = pipeline.decode_two(&mut decode, [&stored[0], &stored[1]], [first, second]);
+                    assert_eq!(decoded, [Ok(()), Ok(())]);
+                }
+            });
+        }
+        let stored_len_bytes: usize = stored.iter().map(Vec::len).sum();
+        let rate = best.map(|best_s| raw.len() as f64 / best_s / 1e9);
+        let ratio = raw.len() as f64 / stored_len_bytes as f64;
+        println!("{name:>26} {ratio:>6.2} {:>10.2} {:>6.2} {:>6.2}", rate[0], rate[1], rate[2]);
+    }
+}
