@@ -212,12 +212,12 @@ impl Code {
     }
 
     /// The words of a complete code up to `limit_bits`, ascending in length: symbol, bits in the order of the stream with
-    /// the first the lowest, and how many. None of a code with a single word.
+    /// the first the lowest, and how many. None of a code without words of two bits or more.
     pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
         let Lengths { lists, counts } = &self.lengths;
-        let is_complete = self.shift < 63;
+        let has_longer = self.shift < 63;
         let mut next = 0u16;
-        (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| is_complete).flat_map(move |word_bits| {
+        (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| has_longer).flat_map(move |word_bits| {
             let first = next << 1;
             next = first + counts[word_bits];
             let symbols = &lists[word_bits * LIST_ENTRIES..][..usize::from(counts[word_bits])];

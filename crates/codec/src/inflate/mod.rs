@@ -1,7 +1,7 @@
 //! Our own inflaters, for the kinds of chunks that libdeflate is not the fastest at.
 //!
-//! Not judges of streams: what is not plainly right (and stored blocks, anything rare) is left to libdeflate, which says
-//! what is wrong with it. So they know only "inflated" and "not by me". Invariant: what is returned as inflated,
+//! Not judges of streams: what is not plainly right, and some of what is rare, is left to libdeflate, which says what is wrong
+//! with it. So they know only "inflated" and "not by me". Invariant: what is returned as inflated,
 //! libdeflate inflates to the same bytes.
 
 mod code;

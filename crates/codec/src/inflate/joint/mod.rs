@@ -20,6 +20,12 @@ use super::{BitSource, LEAST_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, 
 /// Of shorter streams, the few that are mostly repetitions are for libdeflate.
 const LEAST_STORED_LEN_BYTES: usize = 1 << 13;
 
+/// Making the tables of a block takes as long as inflating so much; shorter blocks, in the mean, are for libdeflate.
+const LEAST_BLOCK_LEN_BYTES: usize = 1 << 13;
+
+/// So many blocks of any length, for a stream may begin or end with short ones.
+const SHORT_BLOCKS: usize = 8;
+
 /// Words that are longer are searched by length.
 const TABLE_LIMIT_BITS: u32 = 12;
 
@@ -134,6 +140,8 @@ struct Stream<'a> {
     stored: &'a [u8],
     lane: Lane<'a>,
     tables: &'a mut Tables,
+    /// Those with codes that have begun.
+    blocks: usize,
     is_last_block: bool,
     state: State,
 }
@@ -141,7 +149,7 @@ struct Stream<'a> {
 impl<'a> Stream<'a> {
     fn new(stored: &'a [u8], out: &'a mut [u8], tables: &'a mut Tables) -> Self {
         let lane = Lane::new(stored, out);
-        let mut stream = Self { stored, lane, tables, is_last_block: false, state: State::Refused };
+        let mut stream = Self { stored, lane, tables, blocks: 0, is_last_block: false, state: State::Refused };
         if stored.len() >= MIN_STREAM_LEN_BYTES && is_zlib(stored[0], stored[1]) {
             stream.begin_block(16);
         }
@@ -158,6 +166,10 @@ impl<'a> Stream<'a> {
                 self.state = State::Ended;
                 return;
             }
+        }
+        self.blocks += 1;
+        if self.blocks > SHORT_BLOCKS + self.lane.at.produced / LEAST_BLOCK_LEN_BYTES {
+            return;
         }
         let Some(start) = self.tables.codes.read(&Bits(self.stored), at_bit, TABLE_LIMIT_BITS) else { return };
         let BlockStart { litlen, distance, at_bit, is_last } = start;

@@ -3,6 +3,9 @@
 //! As for the others, damaged streams get the sum of what was made of them, so that it does not hide what the decoder itself
 //! lets pass. What is read and written lies between pages that may not be touched.
 
+use miniz_oxide::MZFlush;
+use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
+use miniz_oxide::deflate::stream::deflate;
 use proptest::prelude::*;
 
 use super::JointInflater;
@@ -136,6 +139,21 @@ fn long_columns_of_numbers_are_taken_and_what_libdeflate_decodes_faster_is_not()
         }
     }
     assert!(taken >= 12 && left >= 12, "{taken} taken, {left} left");
+}
+
+#[test]
+fn streams_of_short_blocks_are_left_to_libdeflate() {
+    let Some(mut pair) = Pair::new() else { return };
+    let raw = &columns(LEAST_LEN_BYTES)[6];
+    for (block_len_bytes, is_taken) in [(1000, false), (4000, false), (20_000, true)] {
+        let mut compressor = CompressorOxide::new(create_comp_flags_from_zip_params(6, 15, 0));
+        let (mut stored, mut at) = (vec![0; 2 * raw.len()], 0);
+        for block in raw.chunks(block_len_bytes) {
+            at += deflate(&mut compressor, block, &mut stored[at..], MZFlush::Sync).bytes_written;
+        }
+        at += deflate(&mut compressor, &[], &mut stored[at..], MZFlush::Finish).bytes_written;
+        assert_eq!(pair.compare(&stored[..at], raw.len()), is_taken, "{block_len_bytes} bytes");
+    }
 }
 
 #[test]
