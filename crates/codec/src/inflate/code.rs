@@ -213,6 +213,7 @@ impl Code {
 
     /// The words of a complete code up to `limit_bits`, ascending in length: symbol, bits in the order of the stream with
     /// the first the lowest, and how many. None of a code without words of two bits or more.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
         let Lengths { lists, counts } = &self.lengths;
         let has_longer = self.shift < 63;

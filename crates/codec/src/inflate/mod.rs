@@ -56,14 +56,10 @@ fn is_zlib(method: u8, flags: u8) -> bool {
 }
 
 /// Whether the processor has what the inflaters are compiled for a second time: bmi1, bmi2 and avx2.
+#[cfg(target_arch = "x86_64")]
 fn has_avx2_and_bmi() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::is_x86_feature_detected as has;
-        has!("bmi1") && has!("bmi2") && has!("avx2")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    use std::arch::is_x86_feature_detected as has;
+    has!("bmi1") && has!("bmi2") && has!("avx2")
 }
 
 /// Whether the sum at `sum_at` of the stream, which may be too great, is that of what was inflated.

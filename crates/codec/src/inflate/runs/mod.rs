@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
 use super::codes::{BlockStart, Codes};
 use super::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
+use super::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
 
 /// A stream is taken if it is shorter than its output by this factor.
 const LEAST_RATIO: usize = 12;
@@ -58,7 +58,7 @@ impl RunInflater {
     /// Returns the bytes written and the place of the sum, perhaps too great.
     fn inflate_unsummed(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if has_avx2_and_bmi() {
+        if super::has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
             // one has just said that it has them.
             return unsafe { self.inflate_avx2(stored, out) };

@@ -10,7 +10,7 @@ use buffer::{BUFFER_LEN_BYTES, Bits, Buffer, MASK};
 
 use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES, LONG};
 use super::codes::{BlockStart, Codes};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, has_avx2_and_bmi, is_sum_right, is_zlib};
+use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, is_sum_right, is_zlib};
 
 /// Longest output: half of a buffer, so that what a damaged stream overruns is still inside.
 const LIMIT_LEN_BYTES: usize = 4096;
@@ -49,7 +49,7 @@ impl SmallInflater {
     /// Inflates into `self.out`; returns the bytes written there and the place of the sum, both perhaps too great.
     fn inflate_unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if has_avx2_and_bmi() {
+        if super::has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
             // one has just said that it has them.
             return unsafe { self.inflate_avx2(stored, limit_len_bytes) };
