@@ -486,8 +486,9 @@ def test_large_datasets_are_read_by_several_threads(pair):
     assert np.array_equal(ours["tall"][rows], tall[rows])
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("rows", [65_536, 150_000, 800_000])
-def test_columns_of_long_chunks(pair, rows):
+def test_columns_of_long_chunks(pair, rows, shuffle):
     random = np.random.default_rng(rows)
     columns = {
         "noise": random.random(rows, "f4"),
@@ -499,7 +500,8 @@ def test_columns_of_long_chunks(pair, rows):
 
     def write(file):
         for number, (name, values) in enumerate(columns.items()):
-            file.create_dataset(f"t/{name}", data=values, chunks=(65_536,), compression="gzip", compression_opts=1 + 2 * number)
+            options = {"compression": "gzip", "compression_opts": 1 + 2 * number, "shuffle": shuffle}
+            file.create_dataset(f"t/{name}", data=values, chunks=(65_536,), **options)
 
     ours, theirs = pair(write)
     read = ours["t"].read_columns()

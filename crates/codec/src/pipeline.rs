@@ -127,24 +127,43 @@ impl Pipeline {
 
     /// Whether [`Pipeline::decode_two`] may be faster than [`Pipeline::decode`], twice, for chunks of `chunk_len_bytes`.
     pub fn is_for_two(&self, chunk_len_bytes: usize) -> bool {
-        matches!(self.stages[..], [Stage::Deflate]) && chunk_len_bytes >= LEAST_LEN_BYTES
+        let is_deflated = matches!(self.stages[..], [Stage::Deflate] | [Stage::Shuffle { .. }, Stage::Deflate]);
+        is_deflated && chunk_len_bytes >= LEAST_LEN_BYTES
     }
 
     /// [`Pipeline::decode`] for two chunks to which all filters were applied: faster than one after the other where they are
-    /// deflated.
+    /// deflated, shuffled before or not.
     ///
     /// # Errors
     /// As [`Pipeline::decode`], for each.
     pub fn decode_two(&self, state: &mut DecodeState, stored: [&[u8]; 2], chunks: [&mut [u8]; 2]) -> [Result<()>; 2] {
-        let [first, second] = chunks;
-        match (self.stages.as_slice(), state.inflater()) {
-            ([Stage::Deflate], Ok(inflater)) => {
-                let lengths = [&first, &second].map(|chunk| StageLength::Exactly(chunk.len()));
-                let inflated = inflater.inflate_two(stored, [first, second]);
-                std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at].clone()?))
+        let mut chunks = chunks;
+        let lengths = chunks.each_ref().map(|chunk| StageLength::Exactly(chunk.len()));
+        let DecodeState { decoders, scratch } = state;
+        let inflated = match (self.stages.as_slice(), inflater(&mut decoders.inflater)) {
+            ([Stage::Deflate], Ok(inflater)) => inflater.inflate_two(stored, chunks),
+            ([Stage::Shuffle { element_len_bytes }, Stage::Deflate], Ok(inflater)) => {
+                for (scratch, chunk) in scratch.iter_mut().zip(&chunks) {
+                    if scratch.len() < chunk.len() {
+                        scratch.resize(chunk.len(), 0);
+                    }
+                }
+                let [first, second] = scratch;
+                let mut shuffled = [&mut first[..chunks[0].len()], &mut second[..chunks[1].len()]];
+                let inflated = inflater.inflate_two(stored, shuffled.each_mut().map(|shuffled| &mut **shuffled));
+                for (at, chunk) in chunks.iter_mut().enumerate() {
+                    if inflated[at] == Ok(chunk.len()) {
+                        shuffle::unshuffle(shuffled[at], *element_len_bytes, chunk);
+                    }
+                }
+                inflated
             }
-            _ => [self.decode(state, stored[0], 0, first), self.decode(state, stored[1], 0, second)],
-        }
+            _ => {
+                let [first, second] = &mut chunks;
+                return [self.decode(state, stored[0], 0, first), self.decode(state, stored[1], 0, second)];
+            }
+        };
+        std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at].clone()?))
     }
 
     /// Undoes the pipeline where nothing tells the length of the data, applied as a whole: writes to the front of `out`,
