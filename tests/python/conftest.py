@@ -37,6 +37,25 @@ def environment():
 
 
 @pytest.fixture
+def pair(tmp_path):
+    """Opens what a function writes, in raddle and in h5py."""
+    import raddle
+
+    opened = []
+
+    def make(write, **options):
+        path = tmp_path / f"file{len(opened)}.h5"
+        with h5py.File(path, "w", **options) as file:
+            write(file)
+        opened.extend([raddle.open(path), h5py.File(path)])
+        return opened[-2:]
+
+    yield make
+    for file in opened:
+        file.close()
+
+
+@pytest.fixture
 def runs(tmp_path):
     """Three files of one kind, as an experiment writes them, and their rows."""
     paths = []

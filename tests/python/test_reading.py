@@ -8,24 +8,8 @@ import numpy as np
 import pytest
 import raddle
 from comparing import same_attributes, same_datasets, same_types, same_values
+from foreign import FOREIGN, write_foreign
 from raddle import errors
-
-
-@pytest.fixture
-def pair(tmp_path):
-    """Opens what a function writes, in raddle and in h5py."""
-    opened = []
-
-    def make(write, **options):
-        path = tmp_path / f"file{len(opened)}.h5"
-        with h5py.File(path, "w", **options) as file:
-            write(file)
-        opened.extend([raddle.open(path), h5py.File(path)])
-        return opened[-2:]
-
-    yield make
-    for file in opened:
-        file.close()
 
 
 TYPES = [
@@ -94,26 +78,6 @@ def test_types_and_storage(pair, dtype, storage):
         [1, 4, 19], np.s_[[0, 7], 1:3], np.s_[:, [0, 4]], np.arange(20) % 3 == 0, np.s_[2:, ::2],
     ]:  # fmt: skip
         same_values(ours["d"][selection], theirs["d"][selection])
-
-
-MIXED = np.dtype([("n", "i4"), ("i", "f8"), ("t", h5py.string_dtype())])
-
-
-def write_foreign(file):
-    """Datasets of two dimensions that h5py reads for raddle, and one that it need not."""
-    mixed = np.array([[(10 * a + b, a + b / 10, f"{a}{b}") for b in range(4)] for a in range(5)], MIXED)
-    file["mixed"] = mixed
-    file["long"] = np.arange(20, dtype=np.longdouble).reshape(5, 4)
-    file["plain"] = np.arange(20).reshape(5, 4)
-    file["texts"] = mixed["t"].astype(h5py.string_dtype())
-    for name in ("plain", "texts"):
-        layout = h5py.VirtualLayout((5, 4), file[name].dtype)
-        layout[:] = h5py.VirtualSource(file[name])
-        file.create_virtual_dataset(f"virtual {name}", layout)
-    file.create_dataset("external", (5, 4), "i8", external=[(f"{file.filename}.raw", 0, 160)])[...] = file["plain"][...]
-
-
-FOREIGN = ["mixed", "long", "plain", "texts", "virtual plain", "virtual texts", "external"]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -486,32 +450,6 @@ def test_large_datasets_are_read_by_several_threads(pair):
     assert np.array_equal(ours["tall"][rows], tall[rows])
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("rows", [65_536, 150_000, 800_000])
-def test_columns_of_long_chunks(pair, rows, shuffle):
-    random = np.random.default_rng(rows)
-    columns = {
-        "noise": random.random(rows, "f4"),
-        "few": random.choice(random.normal(size=300).astype("f4"), rows),
-        "counts": random.poisson(3, rows).astype("u2"),
-        "mixed": np.where(random.random(rows) < 0.5, -5, random.normal(0, 100, rows)).astype("f8"),
-        "ids": np.repeat(np.arange(rows // 8), 8).astype("i8"),
-    }
-
-    def write(file):
-        for number, (name, values) in enumerate(columns.items()):
-            options = {"compression": "gzip", "compression_opts": 1 + 2 * number, "shuffle": shuffle}
-            file.create_dataset(f"t/{name}", data=values, chunks=(65_536,), **options)
-
-    ours, theirs = pair(write)
-    read = ours["t"].read_columns()
-    assert sorted(read) == sorted(columns)
-    for name, values in columns.items():
-        assert np.array_equal(read[name], values) and np.array_equal(theirs[f"t/{name}"][:], values)
-        for part in (np.s_[:], np.s_[1:], np.s_[65_535:], np.s_[70_000:-1], np.s_[::3]):
-            assert np.array_equal(ours[f"t/{name}"][part], values[part]), (name, part)
-
-
 def test_many_threads_of_the_caller(pair):
     values = np.arange(300_000)
     ours, _ = pair(lambda file: file.create_dataset("d", data=values, chunks=(1000,), compression="gzip"))
@@ -529,84 +467,6 @@ def test_many_threads_of_the_caller(pair):
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_columns(pair):
-    data = {"evt": np.arange(1000), "energy": np.linspace(0, 1, 1000), "map": np.arange(6000).reshape(1000, 2, 3)}
-
-    def write(file):
-        for name, values in data.items():
-            file.create_dataset(f"rec/{name}", data=values, chunks=True, compression="gzip")
-        file["rec/name"] = ["n"] * 1000
-        file["rec/scalar"] = 1
-        file["short"] = np.arange(5)
-
-    ours, _ = pair(write)
-    table = ours["rec"].read_columns()
-    assert list(table) == ["energy", "evt", "map", "name"]
-    for name, values in data.items():
-        same_values(table[name], values)
-    part = ours["rec"].read_columns(["map", "evt"], slice(10, 500, 7))
-    assert list(part) == ["map", "evt"] and np.array_equal(part["map"], data["map"][10:500:7])
-    assert np.array_equal(raddle.read_columns(ours, ["rec/evt", "short"])["short"], np.arange(5))
-    structured = ours["rec"].read_columns(["evt", "map"], slice(-3, None), library="numpy")
-    assert structured.dtype.names == ("evt", "map") and np.array_equal(structured["map"], data["map"][-3:])
-    with pytest.raises(ValueError):
-        ours.read_columns(["rec/evt", "short"], library="numpy")
-    with pytest.raises(KeyError):
-        ours["rec"].read_columns(["none"])
-    with pytest.raises(ValueError):
-        ours["rec"].read_columns(["scalar"])
-
-
-def test_columns_of_listed_rows(pair):
-    def write(file):
-        write_foreign(file)
-        file.create_dataset("packed", data=np.arange(5.0), chunks=(2,), compression="gzip")
-
-    ours, theirs = pair(write)
-    names = [*FOREIGN, "packed"]
-    values = {name: theirs[name][:] for name in names}
-    mask = np.array([True, False, False, True, True])
-    for rows, listed in [([1, 2], [1, 2]), ([4, 0, 0, -2], [4, 0, 0, -2]), (np.array([3], "u1"), [3]), (range(4), [0, 1, 2, 3]),
-                         (mask, mask), (mask.tolist(), mask), ([], np.zeros(0, int)), (slice(None, -1, 2), [0, 2])]:  # fmt: skip
-        table = ours.read_columns(names, rows)
-        for name in names:
-            same_values(table[name], values[name][listed])
-        assert np.array_equal(raddle.read_columns(ours, ["packed"], rows)["packed"], values["packed"][listed])
-    for rows in ((0, 3), 3, "all", 1.5, np.array(3), np.zeros((2, 2), int)):
-        with pytest.raises(errors.UsageError, match="rows"):
-            ours.read_columns(names, rows)
-    for rows, error in (([5], IndexError), ([0.5], TypeError), (mask[:4], TypeError)):
-        with pytest.raises(error):
-            ours.read_columns(["packed"], rows)
-
-
-def test_columns_that_share_memory(pair):
-    """Many of middling length, of all alignments and none, beside large and empty ones: more than are allocated at once."""
-    random = np.random.default_rng(5)
-    rows = 250_001
-    types = ["u1", ">i2", "f4", "S3", "f8", "c16", [("a", "i1"), ("b", "f4")]] * 6
-    data = {f"c{number:02}": random.bytes(rows * np.dtype(kind).itemsize) for number, kind in enumerate(types)}
-    data = {name: np.frombuffer(raw, kind) for (name, raw), kind in zip(data.items(), types)}
-    data |= {"large": np.arange(rows * 6).reshape(rows, 6), "flat": np.zeros((rows, 0)), "small": np.arange(3)}
-
-    def write(file):
-        for name, values in data.items():
-            file.create_dataset(name, data=values, chunks=None if 0 in values.shape else True)
-
-    ours, theirs = pair(write)
-    table = ours.read_columns(list(data))
-    assert list(table) == list(data)
-    for name, values in data.items():
-        assert table[name].tobytes() == values.tobytes() == theirs[name][()].tobytes()
-        assert table[name].dtype == theirs[name].dtype and table[name].shape == values.shape
-        assert table[name].flags.writeable and table[name].flags.c_contiguous
-    bases = [id(values.base) for values in table.values() if values.base is not None and values.size]
-    assert 1 < len(set(bases)) < len(bases) / 4
-    # What is written into one is in no other.
-    table["c02"][:] = 0
-    assert table["c01"].tobytes() == data["c01"].tobytes() and table["c03"].tobytes() == data["c03"].tobytes()
 
 
 def test_files_that_cannot_be_opened(tmp_path):

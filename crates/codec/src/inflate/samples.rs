@@ -1,7 +1,11 @@
-//! Streams of all encoders, and what inflaters of them must agree on; for tests.
+//! Streams of all encoders, their damage, and what inflaters must agree on; for tests.
+//!
+//! Damage nearly always shows in the sum, which would hide what a decoder itself lets pass. So damaged streams get the sum of what
+//! was made of them, and libdeflate must then make the same of them.
 
+use crate::deflate::ADLER_LEN_BYTES;
 use crate::error::Result;
-use crate::libdeflate::{Deflater, Inflater};
+use crate::libdeflate::{Deflater, Inflater, adler32};
 
 /// Numbers without a visible law.
 pub struct Noise(pub u64);
@@ -89,4 +93,54 @@ impl Judges {
         }
         own.is_some()
     }
+}
+
+/// An inflater of our own, with its judges.
+pub trait Judged {
+    /// Compares on one stream; true if the inflater took it.
+    fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool;
+
+    /// What the inflater makes of a stream before it looks at the sum, and the place of that.
+    fn unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(Vec<u8>, usize)>;
+
+    /// Compares on a damaged stream, and once more with a sum that hides the damage; true if that was inflated.
+    fn compare_damaged(&mut self, damaged: &mut [u8], limit_len_bytes: usize) -> bool {
+        self.compare(damaged, limit_len_bytes);
+        let Some((inflated, sum_at)) = self.unsummed(damaged, limit_len_bytes) else { return false };
+        let Some(sum) = damaged.get_mut(sum_at..).and_then(|rest| rest.get_mut(..ADLER_LEN_BYTES)) else {
+            return false;
+        };
+        sum.copy_from_slice(&adler32(&inflated).to_be_bytes());
+        self.compare(damaged, limit_len_bytes)
+    }
+
+    /// Compares on a stream with each of some values in place of a byte, and cut there; returns how often it was inflated
+    /// nevertheless. `room_len_bytes` is for a damaged length.
+    fn compare_damage_at(
+        &mut self,
+        stored: &[u8],
+        at: usize,
+        values: &[u8],
+        raw_len_bytes: usize,
+        room_len_bytes: usize,
+    ) -> usize {
+        let mut inflated_anyway = 0;
+        for &value in values {
+            for limit_len_bytes in [raw_len_bytes, raw_len_bytes + room_len_bytes] {
+                let mut damaged = stored.to_vec();
+                damaged[at] = value;
+                let was_inflated = self.compare_damaged(&mut damaged, limit_len_bytes);
+                inflated_anyway += usize::from(was_inflated && limit_len_bytes == raw_len_bytes);
+            }
+        }
+        let mut cut = stored[..at].to_vec();
+        assert!(!self.compare(&cut, raw_len_bytes));
+        self.compare_damaged(&mut cut, raw_len_bytes);
+        inflated_anyway
+    }
+}
+
+/// Values to put in place of one.
+pub fn damaged_values(value: u8) -> [u8; 4] {
+    [value ^ 1, value ^ 0x10, !value, value.wrapping_add(1)]
 }
