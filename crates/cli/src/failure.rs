@@ -385,6 +385,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }
         | MergeError::Object { .. }
+        | MergeError::Inexact { .. }
         | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,

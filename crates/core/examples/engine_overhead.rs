@@ -99,6 +99,7 @@ fn main() {
             shape: vec![tiles_each * tile_len],
             tile_shape: vec![tile_len],
             element_len_bytes: 1,
+            axis: 0,
             segments: vec![].into(),
         };
         let plan = Plan { arrays: vec![array; arrays] };

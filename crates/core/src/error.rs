@@ -162,6 +162,14 @@ pub enum PlanFault {
     /// More axes than supported.
     #[error("it has {0} axes")]
     RankTooLarge(usize),
+    /// Inputs follow one another along an axis that the array lacks.
+    #[error("its inputs are joined along axis {axis}, it has {rank} axes")]
+    AxisOutOfRange {
+        /// The axis.
+        axis: usize,
+        /// Axes of the array.
+        rank: usize,
+    },
     /// A tile without extent, or an element without length.
     #[error("its tiles or elements have no extent")]
     ZeroTile,

@@ -219,6 +219,7 @@ mod tests {
             shape: vec![tiles],
             tile_shape: vec![1],
             element_len_bytes: 1,
+            axis: 0,
             segments: vec![].into(),
         };
         Plan { arrays: vec![array(3), array(0), array(4)] }.tile_index()

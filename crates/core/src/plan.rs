@@ -22,14 +22,17 @@ pub struct ArrayPlan {
     pub tile_shape: Vec<u64>,
     /// Length of an element.
     pub element_len_bytes: u64,
-    /// What axis 0 is made of, in order and without gap; inputs without rows are left out. None: see above.
+    /// The axis along which inputs follow one another.
+    #[serde(default)]
+    pub axis: usize,
+    /// What that axis is made of, in order and without gap; inputs without rows are left out. None: see above.
     pub segments: Segments,
 }
 
 impl ArrayPlan {
     /// An array that has no tiles (scalar, null, compact, ...) and is committed in its turn like any other.
     pub fn untiled() -> Self {
-        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, segments: Segments::default() }
+        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, axis: 0, segments: Segments::default() }
     }
 
     /// Number of tiles along `axis`.
@@ -83,13 +86,13 @@ impl ArrayPlan {
         self.shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// The pieces of tile `index`, in order of rows.
+    /// The pieces of tile `index`, in the order of the segments.
     pub fn pieces(&self, index: u64) -> Pieces<'_> {
         let tile = self.tile_extent(index);
-        let (first_row, empty) = (tile.start.first().copied().unwrap_or(0), tile.is_empty());
+        let (first_row, empty) = (tile.start.get(self.axis).copied().unwrap_or(0), tile.is_empty());
         let from = self.segments.partition_point(|segment| segment.start.saturating_add(segment.rows) <= first_row);
         let segments = if empty { &[] } else { &self.segments[from..] };
-        Pieces { segments: segments.iter(), tile }
+        Pieces { segments: segments.iter(), axis: self.axis, tile }
     }
 
     fn check(&self) -> Result<(), PlanFault> {
@@ -101,6 +104,9 @@ impl ArrayPlan {
         }
         if self.shape.len() > MAX_RANK {
             return Err(PlanFault::RankTooLarge(self.shape.len()));
+        }
+        if self.axis >= self.shape.len() {
+            return Err(PlanFault::AxisOutOfRange { axis: self.axis, rank: self.shape.len() });
         }
         if self.tile_shape.contains(&0) || self.element_len_bytes == 0 {
             return Err(PlanFault::ZeroTile);
@@ -124,8 +130,9 @@ impl ArrayPlan {
             }
             expected = expected.checked_add(segment.rows).ok_or(PlanFault::Overflow)?;
         }
-        if !self.segments.is_empty() && expected != self.shape[0] {
-            return Err(PlanFault::Segment { segment: self.segments.len(), start: self.shape[0], expected });
+        let along = self.shape[self.axis];
+        if !self.segments.is_empty() && expected != along {
+            return Err(PlanFault::Segment { segment: self.segments.len(), start: along, expected });
         }
         Ok(())
     }
@@ -146,6 +153,7 @@ pub struct Piece {
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
     segments: std::slice::Iter<'a, Segment>,
+    axis: usize,
     tile: Extent,
 }
 
@@ -153,17 +161,17 @@ impl Iterator for Pieces<'_> {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let segment = self.segments.next()?;
-        let first = segment.start.max(self.tile.start[0]);
-        let end = segment.start.saturating_add(segment.rows).min(self.tile.end(0));
+        let (segment, axis) = (self.segments.next()?, self.axis);
+        let first = segment.start.max(self.tile.start[axis]);
+        let end = segment.start.saturating_add(segment.rows).min(self.tile.end(axis));
         if first >= end {
             return None;
         }
         let mut source = self.tile.clone();
-        source.start[0] = segment.source_row + (first - segment.start);
-        source.count[0] = end - first;
+        source.start[axis] = segment.source_row + (first - segment.start);
+        source.count[axis] = end - first;
         let mut target = Coordinates::from_elem(0, self.tile.rank());
-        target[0] = first - self.tile.start[0];
+        target[axis] = first - self.tile.start[axis];
         Some(Piece { input: segment.input, source, target })
     }
 }
@@ -372,6 +380,7 @@ mod tests {
             shape: shape.to_vec(),
             tile_shape: tile_shape.to_vec(),
             element_len_bytes: 2,
+            axis: 0,
             segments: segments.into(),
         }
     }
@@ -391,6 +400,7 @@ mod tests {
         );
         assert_eq!(fault(ArrayPlan { tile_shape: vec![2, 0], ..good.clone() }), PlanFault::ZeroTile);
         assert_eq!(fault(ArrayPlan { element_len_bytes: u64::MAX, ..good.clone() }), PlanFault::Overflow);
+        assert_eq!(fault(ArrayPlan { axis: 2, ..good.clone() }), PlanFault::AxisOutOfRange { axis: 2, rank: 2 });
         assert_eq!(
             fault(ArrayPlan { shape: vec![6, 3], ..good.clone() }),
             PlanFault::Segment { segment: 2, start: 6, expected: 5 }
@@ -432,14 +442,12 @@ mod tests {
     fn arrays() -> impl Strategy<Value = ArrayPlan> {
         let rows = prop::collection::vec(0u64..6, 0..7);
         let others = prop::collection::vec((0u64..6, 1u64..5), 0..3);
-        (rows, others, 1u64..7).prop_map(|(rows, others, tile_rows)| {
-            let mut shape = vec![rows.iter().sum()];
-            let mut tile_shape = vec![tile_rows];
-            for (count, tile) in others {
-                shape.push(count);
-                tile_shape.push(tile);
-            }
-            array(&shape, &tile_shape, &rows)
+        (rows, others, 1u64..7, 0usize..3).prop_map(|(rows, others, tile_rows, axis)| {
+            let axis = axis.min(others.len());
+            let (mut shape, mut tile_shape): (Vec<u64>, Vec<u64>) = others.into_iter().unzip();
+            shape.insert(axis, rows.iter().sum());
+            tile_shape.insert(axis, tile_rows);
+            ArrayPlan { axis, ..array(&shape, &tile_shape, &rows) }
         })
     }
 
@@ -461,7 +469,7 @@ mod tests {
                             at[axis] = rest % piece.source.count[axis];
                             rest /= piece.source.count[axis];
                         }
-                        let row = piece.source.start[0] + at[0];
+                        let row = piece.source.start[plan.axis] + at[plan.axis];
                         for (axis, at) in at.iter_mut().enumerate() {
                             *at += piece.target[axis] + extent.start[axis];
                             prop_assert!(*at < plan.shape[axis]);
@@ -475,7 +483,7 @@ mod tests {
             prop_assert_eq!(covered.len() as u64, plan.shape.iter().product::<u64>());
             for (at, (input, row)) in covered {
                 let segment = plan.segments.iter().find(|s| s.input == input).unwrap();
-                prop_assert_eq!(at[0], segment.start + row);
+                prop_assert_eq!(at[plan.axis], segment.start + row);
                 prop_assert!(row < segment.rows);
             }
         }

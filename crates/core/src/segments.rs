@@ -1,4 +1,4 @@
-//! What axis 0 of an array is made of: runs of rows of inputs, in order.
+//! What one axis of an array is made of, axis 0 nearly always: runs of rows of inputs, in order.
 //!
 //! The columns of a table have the same runs, and a real job has thousands of tables' columns of thousands of inputs each:
 //! arrays whose runs are equal share one list. Invariant: a list is never changed once it is made.
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A run of rows (axis 0) of an array that comes from one input.
+/// A run of rows of an array that comes from one input; a row is an index on the array's axis of concatenation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Segment {
     /// Number of the input.

@@ -58,6 +58,7 @@ fn the_process_stays_within_the_budget() {
         shape: vec![tiles * len],
         tile_shape: vec![len],
         element_len_bytes: 1,
+        axis: 0,
         segments: vec![].into(),
     };
     let plan =

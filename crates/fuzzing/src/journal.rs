@@ -8,8 +8,13 @@ use raddle_core::plan::{ArrayPlan, Plan, TileIndex};
 const START_ADDRESS: u64 = 2048;
 
 fn index() -> TileIndex {
-    let array =
-        |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, segments: vec![].into() };
+    let array = |tiles| ArrayPlan {
+        shape: vec![tiles],
+        tile_shape: vec![1],
+        element_len_bytes: 1,
+        axis: 0,
+        segments: vec![].into(),
+    };
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 

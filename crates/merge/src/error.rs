@@ -99,6 +99,18 @@ pub enum MergeError {
         /// The differences, by path.
         differences: Vec<Difference>,
     },
+    /// A value of an input has no exact counterpart in the output.
+    #[error("{}: {object}: {value} {reason}", input.display())]
+    Inexact {
+        /// The dataset, escaped for display.
+        object: String,
+        /// The input.
+        input: PathBuf,
+        /// The value.
+        value: String,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// Inputs whose rows the file has already.
     #[error("{} of the inputs are in {} already; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
     Repeated {

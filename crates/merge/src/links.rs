@@ -142,7 +142,7 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
 pub(crate) fn can_be_virtual(column: &Column) -> bool {
     let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
     let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
-    !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
+    column.is_plain() && !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
 }
 
 /// Refuses inputs whose datasets lead on to files that are not there: through a virtual dataset of theirs readers would

@@ -1,6 +1,7 @@
 //! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
 
 use crate::alignment::Align;
+use crate::conventions::ConventionOptions;
 use crate::join::JoinOptions;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
@@ -95,6 +96,8 @@ pub struct MergeOptions {
     pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
+    /// What conventions and rules leave to the user.
+    pub conventions: ConventionOptions,
     /// Decode chunks that are moved as stored, to digest their values. Otherwise the digests are of the stored bytes, and
     /// a chunk that cannot be decoded is carried over as it is.
     pub decode_moved: bool,
@@ -143,6 +146,7 @@ impl MergeOptions {
             compat: Compat::default(),
             selection: Selection::default(),
             join: JoinOptions::default(),
+            conventions: ConventionOptions::default(),
             decode_moved: true,
             link: Link::default(),
             link_paths: LinkPaths::default(),

@@ -200,7 +200,7 @@ fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> 
 }
 
 /// The dataset at an absolute path, hard links followed.
-fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
+pub(crate) fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
     let mut object = tree.objects.first()?;
     for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
         let ObjectKind::Group(group) = &object.kind else { return None };

@@ -5,15 +5,18 @@
 //! Invariant: results are in input order, whatever the number of threads.
 
 use crate::ahead::Ahead;
+use crate::conventions::{self, ConventionOptions, FileView, Recognised};
 use crate::error::{BadInput, MergeError, Result};
+use crate::join::Join;
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
+use crate::rules::Rule;
 use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{
-    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split,
+    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split, split_again,
 };
 use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
@@ -65,6 +68,8 @@ pub enum ScannedRole {
         committed: Option<Vec<u8>>,
         /// Digest of all values, if the dataset is kept once instead of concatenated: see [`kept_once`].
         kept: Option<u64>,
+        /// All values, where a rule keeps them.
+        values: Option<Arc<[u8]>>,
     },
     /// Anything else.
     Other(Role),
@@ -85,6 +90,8 @@ pub struct ScannedInput {
     pub userblock_len_bytes: u64,
     /// Chunks of all datasets.
     pub chunk_count: u64,
+    /// What the file was recognised as.
+    pub recognised: Recognised,
 }
 
 /// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
@@ -117,6 +124,8 @@ pub fn scan(
     let work = || {
         let mut scanner = InputScanner {
             reader: InputReader::new(options),
+            options,
+            is_alone: inputs.len() == 1 && options.conventions == ConventionOptions::default(),
             forms: &forms,
             buffers: ViewBuffers::default(),
             view_limit_bytes,
@@ -161,6 +170,9 @@ pub fn scan(
 /// Scans inputs, one after the other, on one thread.
 struct InputScanner<'a> {
     reader: InputReader,
+    options: &'a MergeOptions,
+    /// There is no other input.
+    is_alone: bool,
     forms: &'a Forms,
     buffers: ViewBuffers,
     view_limit_bytes: u64,
@@ -198,9 +210,20 @@ impl InputScanner<'_> {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
         }
-        for at in kept_once(&visits.paths, &entries) {
-            let named = |error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
-            scanner.keep(&mut entries[at], at).map_err(named)?;
+        let view = FileView::new(file.path(), &visits.paths, &entries);
+        let is_alone = self.is_alone || self.options.join.join == Join::Union;
+        let recognised = conventions::recognise(&view, &self.options.conventions, is_alone);
+        let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
+        if recognised.choice.is_none() {
+            for at in kept_once(&visits.paths, &entries) {
+                scanner.keep(&mut entries[at], at, false).map_err(|error| named(at, error))?;
+            }
+        }
+        for (at, rule) in recognised.rules.iter().map(|(at, rule)| (*at as usize, rule)) {
+            if rule.needs_values() {
+                scanner.keep(&mut entries[at], at, rule.keeps_values()).map_err(|error| named(at, error))?;
+            }
+            follow(&mut entries[at], rule);
         }
         let chunk_count = scanner.chunk_count;
         file.check_unchanged()?;
@@ -211,6 +234,7 @@ impl InputScanner<'_> {
             encoding,
             userblock_len_bytes: tree.userblock_len_bytes,
             chunk_count,
+            recognised,
         })
     }
 }
@@ -352,14 +376,17 @@ impl Scanner<'_, '_> {
         Ok(entry)
     }
 
-    /// Makes the dataset of entry `at` one that is kept once.
-    fn keep(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
+    /// Makes the dataset of entry `at` one that is kept once; with its values, if `keeps_values`.
+    fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
         let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
-        if let (ScannedRole::Column { kept: kept @ None, .. }, ObjectKind::Dataset(dataset)) =
-            (&mut entry.role, &self.tree.objects[index as usize].kind)
-        {
-            *kept = Some(fragment(&self.constant(dataset, at)?));
-        }
+        let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
+        let value = match &self.tree.objects[index as usize].kind {
+            ObjectKind::Dataset(dataset) => self.constant(dataset, at)?,
+            ObjectKind::Formed(formed) => self.constant(&formed.dataset(), at)?,
+            _ => return Ok(()),
+        };
+        *kept = Some(fragment(&value));
+        *values = keeps_values.then(|| value.into());
         Ok(())
     }
 
@@ -378,7 +405,7 @@ impl Scanner<'_, '_> {
             self.chunk_count += stored.chunk_count;
         }
         let template = Arc::clone(&formed.form.dataset);
-        Ok(ScannedRole::Column { template, fact, committed: None, kept: None })
+        Ok(ScannedRole::Column { template, fact, committed: None, kept: None, values: None })
     }
 
     /// Attributes of the entry number `at`; those with references to no object of the file are added to `dangling`.
@@ -437,12 +464,12 @@ impl Scanner<'_, '_> {
             }
         };
         self.chunk_count += chunk_count;
-        let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes);
+        let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes, 0);
         self.resolve_fill(&mut template)?;
         if address_kind(&template) == AddressKind::Header {
             fact.address = address;
         }
-        Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None })
+        Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None, values: None })
     }
 
     /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an
@@ -515,6 +542,18 @@ impl Scanner<'_, '_> {
 
     fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
+    }
+}
+
+/// Makes the facts of a dataset those of its rule: rows count along the rule's axis.
+fn follow(entry: &mut ScannedEntry, rule: &Rule) {
+    let axis = rule.axis();
+    if let ScannedRole::Column { template, fact, .. } = &mut entry.role
+        && axis > 0
+        && axis < template.dataspace.dims().len()
+    {
+        let (along, of_axis) = split_again(template, fact, axis);
+        (*template, *fact) = (Arc::new(along), of_axis);
     }
 }
 

@@ -6,6 +6,7 @@
 //! inputs in the same order, this rank's own too.
 
 use crate::ahead::Ahead;
+use crate::conventions::Recognised;
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::Watch;
 use crate::paths::Paths;
@@ -49,7 +50,7 @@ struct Shape {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum ShapeRole {
-    Column { template: Arc<Dataset>, committed: Option<Vec<u8>>, kept: Option<u64> },
+    Column { template: Arc<Dataset>, committed: Option<Vec<u8>>, kept: Option<u64>, values: Option<Arc<[u8]>> },
     Other(Role),
 }
 
@@ -80,6 +81,7 @@ struct ToldInput {
     encoding: Encoding,
     userblock_len_bytes: u64,
     chunk_count: u64,
+    recognised: Recognised,
 }
 
 type Told = std::result::Result<ToldInput, SentError>;
@@ -101,12 +103,13 @@ struct Teller {
 
 impl Teller {
     fn tell(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Told {
-        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count } = scanned?;
+        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised } =
+            scanned?;
         // By the addresses of what entries share, which stay theirs as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
         let told = entries.iter().map(|entry| {
             let (place, address) = match &entry.role {
-                ScannedRole::Column { template, fact, committed: None, kept: None } if is_plain(entry) => {
+                ScannedRole::Column { template, fact, committed: None, kept: None, .. } if is_plain(entry) => {
                     let attributes = &entry.attributes;
                     (place(fact), Some((Arc::as_ptr(template), attributes.as_ptr(), attributes.len(), entry.utf8)))
                 }
@@ -127,15 +130,18 @@ impl Teller {
         if let Some(paths) = &paths {
             self.paths.clone_from(paths);
         }
-        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count })
+        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised })
     }
 
     /// The shape of an entry, and its number if it has one.
     fn shape(&mut self, entry: &ScannedEntry) -> (ToldShape, Option<u32>) {
         let role = match &entry.role {
-            ScannedRole::Column { template, committed, kept, .. } => {
-                ShapeRole::Column { template: Arc::clone(template), committed: committed.clone(), kept: *kept }
-            }
+            ScannedRole::Column { template, committed, kept, values, .. } => ShapeRole::Column {
+                template: Arc::clone(template),
+                committed: committed.clone(),
+                kept: *kept,
+                values: values.clone(),
+            },
             ScannedRole::Other(role) => ShapeRole::Other(role.clone()),
         };
         let shape = Shape {
@@ -217,9 +223,9 @@ impl Listener {
         if heard.paths.len() != entries.len() {
             return None;
         }
-        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, .. } = told;
+        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, recognised, .. } = told;
         let paths = heard.paths.clone();
-        Some(ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count })
+        Some(ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised })
     }
 }
 
@@ -227,10 +233,10 @@ impl Shape {
     /// The entry of this shape at a place.
     fn entry(&self, place: Option<(u64, u64, u64)>) -> Option<ScannedEntry> {
         let role = match (&self.role, place) {
-            (ShapeRole::Column { template, committed, kept }, Some((rows, address, stored_len_bytes))) => {
+            (ShapeRole::Column { template, committed, kept, values }, Some((rows, address, stored_len_bytes))) => {
                 let fact = ColumnFact { rows, address: address.wrapping_sub(1), stored_len_bytes, template: 0 };
                 let (template, committed) = (Arc::clone(template), committed.clone());
-                ScannedRole::Column { template, fact, committed, kept: *kept }
+                ScannedRole::Column { template, fact, committed, kept: *kept, values: values.clone() }
             }
             (ShapeRole::Other(role), None) => ScannedRole::Other(role.clone()),
             _ => return None,

@@ -5,6 +5,7 @@
 //! Invariant: `facts` of a column has one element per input, in input order.
 
 use crate::facts::Facts;
+use crate::rules::{Conversion, InputConversion, Trim};
 use raddle_hdf5::model::form::{self, Place};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ pub struct AttributeValue {
     pub value: Vec<u8>,
 }
 
-/// A dataset that is concatenated along axis 0.
+/// A dataset that is concatenated, along axis 0 if no rule says otherwise.
 #[derive(Debug)]
 pub struct Column {
     /// Its entry.
@@ -137,12 +138,20 @@ pub struct Column {
     pub committed: Option<Vec<u8>>,
     /// One fact per input.
     pub facts: Facts,
+    /// The axis along which inputs follow one another.
+    pub axis: usize,
+    /// What the output is like, where a rule makes it unlike the first template.
+    pub output: Option<Arc<Dataset>>,
+    /// How the values of inputs become those of the output, where they change.
+    pub conversion: Option<Arc<Conversion>>,
+    /// Rows that the output does not take, by input, where there are any.
+    pub trims: Option<Arc<[Option<Trim>]>>,
 }
 
 /// Where one input keeps its part of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnFact {
-    /// Rows (size of axis 0).
+    /// Rows that the input contributes: its size along the axis of concatenation, but for rows that are trimmed.
     pub rows: u64,
     /// Address that completes the template: of the chunk index or of contiguous data; of the object header for
     /// layouts that need it (compact, single chunk, virtual, external). [`UNALLOCATED`] where nothing is stored.
@@ -195,9 +204,10 @@ pub fn address_kind(template: &Dataset) -> AddressKind {
     }
 }
 
-/// Splits a dataset's facts into what can be shared between inputs and what is the input's own.
-pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64) -> (Dataset, ColumnFact) {
-    let place = form::open(&mut dataset);
+/// Splits a dataset's facts into what can be shared between inputs and what is the input's own; `axis` is that of
+/// concatenation.
+pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, ColumnFact) {
+    let place = form::open_along(&mut dataset, axis);
     dataset.datatype.committed = None;
     match &mut dataset.layout {
         Layout::Chunked { index: ChunkIndex::Single { address, len_bytes, filter_mask }, .. } => {
@@ -214,14 +224,56 @@ pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64) -
 }
 
 /// Completes a template with an input's fact; the inverse of [`split`] where [`address_kind`] is `Data`.
-pub fn complete(template: &Dataset, fact: &ColumnFact) -> Dataset {
+pub fn complete(template: &Dataset, fact: &ColumnFact, axis: usize) -> Dataset {
     let mut dataset = template.clone();
     let address = (fact.address != UNALLOCATED).then_some(fact.address);
-    form::close(&mut dataset, Place { rows: fact.rows, address });
+    form::close_along(&mut dataset, Place { rows: fact.rows, address }, axis);
     dataset
 }
 
+/// A template and fact that were split along axis 0, split along `axis` instead.
+pub fn split_again(template: &Dataset, fact: &ColumnFact, axis: usize) -> (Dataset, ColumnFact) {
+    let mut dataset = complete(template, fact, 0);
+    let place = form::open_along(&mut dataset, axis);
+    (dataset, ColumnFact { rows: place.rows, ..*fact })
+}
+
 impl Column {
+    /// A column that no rule changes.
+    pub fn new(template: Arc<Dataset>, committed: Option<Vec<u8>>, facts: Facts) -> Self {
+        Self {
+            entry: 0,
+            templates: vec![template],
+            committed,
+            facts,
+            axis: 0,
+            output: None,
+            conversion: None,
+            trims: None,
+        }
+    }
+
+    /// How an input's values are converted, if they are.
+    pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
+        let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;
+        (!conversion.is_identity()).then_some(conversion)
+    }
+
+    /// Rows of an input that the output does not take, if there are any.
+    pub fn trim_of(&self, input: u32) -> Option<Trim> {
+        *self.trims.as_ref()?.get(input as usize)?
+    }
+
+    /// Whether all values of the output are those of inputs, row by row as stored.
+    pub fn is_plain(&self) -> bool {
+        self.axis == 0 && self.output.is_none() && self.conversion.is_none() && self.trims.is_none()
+    }
+
+    /// Makes the output other than the first template.
+    pub fn set_output(&mut self, output: Dataset) {
+        self.output = Some(Arc::new(output));
+    }
+
     /// Rows in the output.
     pub fn rows(&self) -> u64 {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
@@ -232,9 +284,10 @@ impl Column {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.stored_len_bytes))
     }
 
-    /// What the output follows: the first input's datatype, trailing dimensions, filters and fill value.
+    /// What the output follows: the first input's datatype, other dimensions, filters and fill value, but for what a rule
+    /// changes.
     pub fn model(&self) -> &Dataset {
-        &self.templates[0]
+        self.output.as_ref().unwrap_or(&self.templates[0])
     }
 
     /// Whether elements hold addresses of their file, so that values go through libhdf5.

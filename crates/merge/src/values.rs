@@ -7,7 +7,8 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
-use crate::schema::{ABSENT, AddressKind, Role, address_kind, complete, display_path};
+use crate::rules::{ConvertBuffers, ConvertError, InputConversion, Trim, convert_piece, source_box};
+use crate::schema::{ABSENT, AddressKind, ColumnFact, Role, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
 use raddle_core::progress::Stage;
@@ -145,6 +146,10 @@ pub struct ColumnReader<'p> {
     /// Objects of the input whose references were resolved last.
     tree: Option<(u32, Arc<FileTree>)>,
     counts: ReadCounts,
+    /// Values that are to be converted, and the converted ones.
+    stored: Vec<u8>,
+    converted: Vec<u8>,
+    convert_buffers: ConvertBuffers,
 }
 
 /// The dataset that was read last.
@@ -170,6 +175,9 @@ impl<'p> ColumnReader<'p> {
             superblocks: HashMap::new(),
             tree: None,
             counts: ReadCounts::default(),
+            stored: Vec::new(),
+            converted: Vec::new(),
+            convert_buffers: ConvertBuffers::default(),
         }
     }
 
@@ -190,7 +198,65 @@ impl<'p> ColumnReader<'p> {
             return self.plan.made.read_piece(column, input, dims, source, target);
         }
         self.find(column, input)?;
-        self.read_found(column, input, source, target).map_err(|error| self.named(column, error))
+        let scanned = &self.plan.schema.columns[column as usize];
+        let outcome = match (scanned.conversion_of(input), scanned.trim_of(input)) {
+            (None, None) => self.read_found(column, input, source, target),
+            (None, Some(trim)) => self.read_found(column, input, &behind(source, scanned.axis, trim), target),
+            (Some(conversion), trim) => {
+                let source = trim.map_or_else(|| source.clone(), |trim| behind(source, scanned.axis, trim));
+                self.read_converted(column, input, conversion, &source, target)
+            }
+        };
+        outcome.map_err(|error| self.named(column, error))
+    }
+
+    /// One element of an input's dataset of one axis, as stored.
+    pub fn stored_element(&mut self, column: u32, input: u32, row: u64) -> Result<Vec<u8>> {
+        self.find(column, input)?;
+        let scanned = &self.plan.schema.columns[column as usize];
+        let class = &scanned.templates[template(self.plan, column, input)].datatype.class;
+        let mut element = vec![0; class.len_bytes() as usize];
+        let target = BoxTarget { bytes: &mut element, shape: &[1], origin: &[0] };
+        let read = self.read_found(column, input, &Extent::new(&[row], &[1]), target);
+        read.map_err(|error| self.named(column, error))?;
+        Ok(element)
+    }
+
+    /// Reads a box of values that are not those of the output yet.
+    fn read_converted(
+        &mut self,
+        column: u32,
+        input: u32,
+        conversion: &InputConversion,
+        source: &Extent,
+        target: BoxTarget<'_>,
+    ) -> Result<()> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let fill = FillPattern::of(scanned.model());
+        let Some(read) = source_box(conversion, source) else { return fill.fill_box(target, &source.count) };
+        let to = Arc::clone(&scanned.model().datatype.class);
+        let from = Arc::clone(&scanned.templates[template(self.plan, column, input)].datatype.class);
+        let mut stored = std::mem::take(&mut self.stored);
+        stored.clear();
+        stored.resize(read.element_count().unwrap_or(0) as usize * from.len_bytes() as usize, 0);
+        let origin = vec![0; read.rank()];
+        let whole = BoxTarget { bytes: &mut stored, shape: &read.count, origin: &origin };
+        let outcome = self.read_found(column, input, &read, whole).and_then(|()| {
+            let scratch = (&mut self.convert_buffers, &mut self.converted);
+            convert_piece(conversion, (&stored, &read), source, (&from, &to), &fill.pattern, scratch, target).map_err(
+                |error| match error {
+                    ConvertError::Core(error) => error.into(),
+                    ConvertError::Inexact(inexact) => MergeError::Inexact {
+                        object: display_path(self.plan.schema.column_path(column)),
+                        input: self.plan.inputs[input as usize].path.clone(),
+                        value: inexact.value,
+                        reason: inexact.reason,
+                    },
+                },
+            )
+        });
+        self.stored = stored;
+        outcome
     }
 
     fn read_found(
@@ -268,6 +334,9 @@ impl<'p> ColumnReader<'p> {
         let scanned = &plan.schema.columns[column as usize];
         let mut shape = plan.columns[column as usize].dims.clone();
         shape[0] = rows.end - rows.start;
+        if scanned.axis > 0 {
+            return self.read_rows_along(column, scanned.axis, rows, &shape, out);
+        }
         let mut first = 0;
         for (input, fact) in scanned.facts.iter().enumerate() {
             let (start, end) = (rows.start.max(first), rows.end.min(first + fact.rows));
@@ -284,6 +353,34 @@ impl<'p> ColumnReader<'p> {
                     source.start[0] = start - first;
                     self.read_piece(column, input as u32, &source, target)?;
                 }
+            }
+            first += fact.rows;
+        }
+        Ok(())
+    }
+
+    /// The same for inputs that follow one another along another axis than the first.
+    fn read_rows_along(
+        &mut self,
+        column: u32,
+        axis: usize,
+        rows: Range<u64>,
+        shape: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let mut first = 0;
+        for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.rows > 0) {
+            let mut source = Extent::whole(shape);
+            source.start[0] = rows.start;
+            (source.start[axis], source.count[axis]) = (0, fact.rows);
+            let mut origin = vec![0; shape.len()];
+            origin[axis] = first;
+            let target = BoxTarget { bytes: &mut *out, shape, origin: &origin };
+            if fact.template == ABSENT {
+                FillPattern::of(scanned.model()).fill_box(target, &source.count)?;
+            } else {
+                self.read_piece(column, input, &source, target)?;
             }
             first += fact.rows;
         }
@@ -346,6 +443,7 @@ impl<'p> ColumnReader<'p> {
         if let Some(current) = &self.current
             && current.dataset.layout.is_through_library()
         {
+            let row = row + plan.schema.columns[column as usize].trim_of(input).map_or(0, |trim| trim.leading);
             let values = self.library.read_values(current.file.path(), path, Some(row..row + rows));
             return values.map_err(|error| self.named(column, error.into()));
         }
@@ -407,9 +505,10 @@ impl<'p> ColumnReader<'p> {
         let fact = &scanned.facts[input as usize];
         let known = &scanned.templates[fact.template as usize];
         let file = self.pool.get(input)?;
+        let fact = &ColumnFact { rows: scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows), ..*fact };
         let dataset = match address_kind(known) {
-            AddressKind::Data => complete(known, fact),
-            AddressKind::Header if known.layout.is_through_library() => complete(known, fact),
+            AddressKind::Data => complete(known, fact, scanned.axis),
+            AddressKind::Header if known.layout.is_through_library() => complete(known, fact, scanned.axis),
             AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,
         };
         self.current = Some(Current { column, input, file, dataset });
@@ -441,6 +540,13 @@ impl<'p> ColumnReader<'p> {
             other => other,
         }
     }
+}
+
+/// A box of rows that are taken, in all rows of the input.
+fn behind(source: &Extent, axis: usize, trim: Trim) -> Extent {
+    let mut source = source.clone();
+    source.start[axis] += trim.leading;
+    source
 }
 
 fn template(plan: &MergePlan, column: u32, input: u32) -> usize {

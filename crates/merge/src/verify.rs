@@ -3,6 +3,7 @@
 //! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
 //! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
 
+use crate::conventions::ConventionOptions;
 use crate::digests::stored;
 use crate::error::{MergeError, Result};
 use crate::join::describe;
@@ -120,6 +121,7 @@ pub(crate) fn plan_file(
         made: Vec::new(),
         extendible: false,
         link: Link::No,
+        conventions: ConventionOptions::default(),
         selection,
         ..options.clone()
     };

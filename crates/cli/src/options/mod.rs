@@ -4,6 +4,7 @@
 //! crates that do the work.
 
 pub mod compression;
+pub mod conventions;
 pub mod events;
 pub mod inputs;
 pub mod io;

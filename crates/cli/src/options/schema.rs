@@ -1,5 +1,6 @@
 //! What to do where inputs differ.
 
+use super::conventions::ConventionArgs;
 use super::size::Size;
 use crate::failure::Failure;
 use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
@@ -48,6 +49,10 @@ pub struct SchemaArgs {
     /// Largest uncompressed output, for example 10TB; more is refused [default: 1TiB, or 2,000 times the inputs]
     #[arg(long, value_name = "SIZE")]
     pub max_output: Option<Size>,
+
+    /// What values mean.
+    #[command(flatten)]
+    pub conventions: ConventionArgs,
 }
 
 impl SchemaArgs {
@@ -74,6 +79,7 @@ impl SchemaArgs {
             Attributes::Identical => AttributePolicy::Identical,
             Attributes::Error => AttributePolicy::Error,
         };
+        options.conventions = self.conventions.options()?;
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;
         if let Some(limit) = self.max_output {

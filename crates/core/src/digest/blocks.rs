@@ -366,6 +366,7 @@ mod tests {
                 shape: axes.iter().map(|a| a.0).collect(),
                 tile_shape: axes.iter().map(|a| a.1).collect(),
                 element_len_bytes: element as u64,
+                axis: 0,
                 segments: vec![].into(),
             };
             let content: Vec<u8> = (0..array.len_bytes()).map(|i| (i.wrapping_mul(seed | 1) >> 3) as u8).collect();

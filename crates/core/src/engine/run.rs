@@ -62,7 +62,7 @@ use std::time::Instant;
 ///     }
 /// }
 ///
-/// let array = ArrayPlan { shape: vec![10], tile_shape: vec![4], element_len_bytes: 1, segments: vec![].into() };
+/// let array = ArrayPlan { shape: vec![10], tile_shape: vec![4], element_len_bytes: 1, ..ArrayPlan::default() };
 /// let work = Counting(Plan { arrays: vec![array] });
 /// let file = tempfile::tempfile()?;
 /// let (budget, cancel) = (MemoryBudget::new(1 << 20), CancelToken::new());

@@ -42,11 +42,16 @@ pub struct FormedDataset {
 
 /// Takes rows and address out of a dataset. A size of axis 0 that cannot grow is left open with it.
 pub fn open(dataset: &mut Dataset) -> Place {
+    open_along(dataset, 0)
+}
+
+/// As [`open`], with the size of `axis` in place of that of axis 0.
+pub fn open_along(dataset: &mut Dataset, axis: usize) -> Place {
     let mut place = Place { rows: 0, address: None };
     if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
-        place.rows = std::mem::take(&mut dims[0]);
-        if max_dims[0] == place.rows {
-            max_dims[0] = 0;
+        place.rows = std::mem::take(&mut dims[axis]);
+        if max_dims[axis] == place.rows {
+            max_dims[axis] = 0;
         }
     }
     match &mut dataset.layout {
@@ -62,17 +67,23 @@ pub fn open(dataset: &mut Dataset) -> Place {
 
 /// Puts rows and address into an opened dataset.
 pub fn close(dataset: &mut Dataset, place: Place) {
-    let row_len_bytes = dataset.row_len_bytes();
+    close_along(dataset, place, 0);
+}
+
+/// As [`close`], for a dataset opened by [`open_along`].
+pub fn close_along(dataset: &mut Dataset, place: Place, axis: usize) {
     if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
-        dims[0] = place.rows;
-        if max_dims[0] == 0 {
-            max_dims[0] = place.rows;
+        dims[axis] = place.rows;
+        if max_dims[axis] == 0 {
+            max_dims[axis] = place.rows;
         }
     }
+    let all_len_bytes =
+        dataset.dataspace.dims().iter().fold(dataset.datatype.class.len_bytes(), |len, dim| len.saturating_mul(*dim));
     match &mut dataset.layout {
         Layout::Contiguous { address, len_bytes } => {
             *address = place.address;
-            *len_bytes = place.rows.saturating_mul(row_len_bytes);
+            *len_bytes = all_len_bytes;
         }
         Layout::Chunked { index, .. } => {
             if let (Some(open), Some(address)) = (index.address_mut(), place.address) {

@@ -10,8 +10,8 @@ use raddle_hdf5::model::{Dataset, Dataspace};
 /// How an object differs, if it does: the kind, what the model has, what was found.
 pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
 
-/// Datasets that are to be concatenated.
-pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset) -> Mismatch {
+/// Datasets that are to be concatenated along `axis`.
+pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize) -> Mismatch {
     if expected.datatype != found.datatype {
         let words = |dataset: &Dataset| describe(&dataset.datatype.class);
         return Some((DifferenceKind::Datatype, words(expected), words(found)));
@@ -20,9 +20,12 @@ pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset) -> Mismatch 
     if left.len() != right.len() {
         return Some((DifferenceKind::Rank, left.len().to_string(), right.len().to_string()));
     }
-    if left[1..] != right[1..] {
-        let words =
-            |dims: &[u64]| format!("(rows, {})", dims[1..].iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
+    let differs = |(at, (left, right)): (usize, (&u64, &u64))| at != axis && left != right;
+    if left.iter().zip(right).enumerate().any(differs) {
+        let words = |dims: &[u64]| {
+            let size = |(at, size): (usize, &u64)| if at == axis { "rows".to_owned() } else { size.to_string() };
+            format!("({})", dims.iter().enumerate().map(size).collect::<Vec<_>>().join(", "))
+        };
         return Some((DifferenceKind::TrailingDimensions, words(left), words(right)));
     }
     None

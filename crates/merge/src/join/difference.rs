@@ -38,6 +38,10 @@ pub enum DifferenceKind {
     Rows,
     /// A file has bytes of its user's before its own, which are not copied.
     UserBlock,
+    /// Under the convention of the inputs, values mean something else.
+    Meaning,
+    /// The inputs follow different conventions, or one that cannot be merged.
+    Convention,
     /// An index says where the rows of its own file are; it is left out.
     Index,
 }
@@ -61,6 +65,8 @@ impl DifferenceKind {
             Self::FillValue => "another fill value",
             Self::Rows => "unclear number of rows",
             Self::UserBlock => "not copied",
+            Self::Meaning => "another meaning",
+            Self::Convention => "convention",
             Self::Index => "an index of rows",
         }
     }

@@ -15,10 +15,13 @@ pub use describe::describe;
 pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
+use crate::conventions::{Choice, Recognised, Refusal};
 use crate::facts::Facts;
 use crate::paths::Paths;
+use crate::rules::settle::Declared;
+use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{ABSENT, Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
 use attributes::{compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
@@ -37,6 +40,10 @@ pub struct Joined {
     pub differences: Vec<Difference>,
     /// What was bridged and should be said.
     pub warnings: Vec<Difference>,
+    /// Rules of entries, by number of the entry in the schema.
+    pub(crate) declared: Vec<Declared>,
+    /// What the inputs were recognised as.
+    pub(crate) convention: Option<Choice>,
 }
 
 /// Joins the inputs one by one; see [`Joiner::add`].
@@ -48,6 +55,8 @@ pub struct Joiner {
     found: BTreeMap<Found, Vec<u32>>,
     inputs: u32,
     expected_inputs: usize,
+    /// What the first input was recognised as.
+    convention: Option<Option<Choice>>,
 }
 
 #[derive(Debug)]
@@ -61,6 +70,8 @@ struct JoinedEntry {
     dropped_attributes: HashSet<Vec<u8>>,
     /// Values of a scalar that differ from the first.
     differing: Differing,
+    /// What a rule has to know of the inputs; none where no rule applies.
+    declared: Option<Box<Declared>>,
 }
 
 impl JoinedEntry {
@@ -94,13 +105,16 @@ impl Joiner {
             found: BTreeMap::new(),
             inputs: 0,
             expected_inputs,
+            convention: None,
         }
     }
 
-    /// Adds the next input, in input order: what it has at each of `paths`.
-    pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>) {
+    /// Adds the next input, in input order: what it has at each of `paths`, and what it was recognised as.
+    pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>, recognised: &Recognised) {
         let input = self.inputs;
         self.inputs += 1;
+        self.compare_conventions(recognised, input);
+        let mut cursor = 0;
         if input == 0 {
             self.entries.reserve(scanned.len());
             self.by_path.reserve(scanned.len());
@@ -108,7 +122,12 @@ impl Joiner {
         // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
         let mut expected = 0;
         let mut left_out: Option<&[u8]> = None;
-        for (path, entry) in paths.iter().zip(scanned) {
+        for (at, (path, entry)) in paths.iter().zip(scanned).enumerate() {
+            let rule = recognised.rule(at, &mut cursor);
+            if rule.is_some_and(|rule| rule.placement == Placement::LeftOut) {
+                left_out = Some(path);
+                continue;
+            }
             if left_out.is_some_and(|group| path.strip_prefix(group).is_some_and(|inside| inside.starts_with(b"/"))) {
                 continue;
             }
@@ -130,26 +149,63 @@ impl Joiner {
             match index {
                 Some(index) => {
                     expected = index + 1;
-                    self.compare(index, entry, input);
+                    self.compare(index, entry, rule, input);
                 }
-                None => self.insert(path, entry, input),
+                None => self.insert(path, entry, rule, input),
             }
         }
     }
 
-    fn insert(&mut self, path: &[u8], scanned: ScannedEntry, input: u32) {
+    /// Reports an input that follows another convention than the first, or one that cannot be merged.
+    fn compare_conventions(&mut self, recognised: &Recognised, input: u32) {
+        if let Some(Refusal { object, reason }) = &recognised.refusal {
+            let found = Found {
+                path: object.clone().into_bytes(),
+                kind: DifferenceKind::Convention,
+                expected: "files that can be merged".to_owned(),
+                found: reason.clone(),
+            };
+            self.found.entry(found).or_default().push(input);
+            return;
+        }
+        let choice = *self.convention.get_or_insert(recognised.choice);
+        if choice != recognised.choice {
+            let title = |choice: Option<Choice>| choice.unwrap_or(Choice::None).title().to_owned();
+            let found = Found {
+                path: b"/".to_vec(),
+                kind: DifferenceKind::Convention,
+                expected: title(choice),
+                found: format!("{}; --convention names the one to follow", title(recognised.choice)),
+            };
+            self.found.entry(found).or_default().push(input);
+        }
+    }
+
+    fn insert(&mut self, path: &[u8], scanned: ScannedEntry, rule: Option<&Rule>, input: u32) {
         let mut kept = None;
+        let mut first_values = None;
         let (role, column) = match scanned.role {
-            ScannedRole::Column { template, fact, committed, kept: digest } => {
+            ScannedRole::Column { template, fact, committed, kept: digest, values } => {
                 kept = digest;
+                first_values = values;
                 let facts = Facts::expecting(self.expected_inputs);
-                let mut column = Column { entry: 0, templates: vec![template], committed, facts };
+                let mut column = Column::new(template, committed, facts);
+                column.axis = rule.map_or(0, Rule::axis);
                 column.facts.fill_to(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))
             }
             ScannedRole::Other(role) => (role, None),
         };
+        let declared = rule.map(|rule| {
+            Box::new(Declared {
+                entry: 0,
+                rule: rule.clone(),
+                first: Arc::clone(&scanned.attributes),
+                attributes: Vec::new(),
+                values: first_values.into_iter().map(|values| (input, values)).collect(),
+            })
+        });
         let entry = Entry {
             path: path.to_vec(),
             utf8: scanned.utf8,
@@ -166,10 +222,20 @@ impl Joiner {
             present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
             differing: Differing::default(),
+            declared,
         });
     }
 
-    fn compare(&mut self, index: usize, scanned: ScannedEntry, input: u32) {
+    fn compare(&mut self, index: usize, mut scanned: ScannedEntry, rule: Option<&Rule>, input: u32) {
+        let joined = &mut self.entries[index];
+        let known_rule = joined.declared.as_ref().map(|declared| &declared.rule);
+        if known_rule != rule {
+            let words = |rule: Option<&Rule>| rule.map_or_else(|| Rule::default().describe(), Rule::describe);
+            let (path, kind) = (joined.entry.path.clone(), DifferenceKind::Meaning);
+            let found = Found { path, kind, expected: words(known_rule), found: words(rule) };
+            self.found.entry(found).or_default().push(input);
+            return;
+        }
         let joined = &mut self.entries[index];
         match joined.present.last_mut() {
             Some(run) if run.end == input => run.end += 1,
@@ -185,17 +251,37 @@ impl Joiner {
             unite_attributes(known, found, &mut joined.dropped_attributes, &mut report);
         } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
-            compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report);
+            match &mut joined.declared {
+                Some(declared) if **expected != **found => {
+                    let is_handled = |attribute: &&AttributeValue| declared.rule.accounts_for(&attribute.name);
+                    let others = |list: &[AttributeValue]| -> Vec<AttributeValue> {
+                        list.iter().filter(|attribute| !is_handled(attribute)).cloned().collect()
+                    };
+                    compare_attributes(&others(expected), &others(found), &mut joined.dropped_attributes, &mut report);
+                    declared.attributes.push((input, Arc::clone(found)));
+                }
+                Some(_) => {}
+                None => compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report),
+            }
+        }
+        if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =
+            (&mut scanned.role, &mut joined.declared)
+            && *kept != joined.kept
+        {
+            declared.values.extend(values.take().map(|values| (input, values)));
         }
         match (scanned.role, &mut joined.column) {
             (ScannedRole::Column { template, mut fact, kept, .. }, Some(column)) => {
+                let is_settled = |kind| joined.declared.as_ref().is_some_and(|declared| settles(&declared.rule, kind));
                 if !Arc::ptr_eq(&column.templates[0], &template)
-                    && let Some((kind, expected, found)) = compare_datasets(column.model(), &template)
+                    && let Some((kind, expected, found)) = compare_datasets(column.model(), &template, column.axis)
+                    && !is_settled(kind)
                 {
                     report(kind, expected, found);
                 }
                 if let Some(digest) = joined.kept {
-                    if kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows) {
+                    let differs = kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows);
+                    if differs && !is_settled(DifferenceKind::Scale) {
                         report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
                     }
                     fact.rows = 0;
@@ -279,9 +365,13 @@ impl Joiner {
             };
             if self.is_bridged(found.kind) { warnings.push(difference) } else { differences.push(difference) }
         }
-        let mut schema = Schema::default();
+        let (mut schema, mut all_declared) = (Schema::default(), Vec::new());
         for joined in sort_parents_first(self.entries) {
-            let JoinedEntry { mut entry, column, .. } = joined;
+            let JoinedEntry { mut entry, column, declared, .. } = joined;
+            if let Some(mut declared) = declared {
+                declared.entry = schema.entries.len() as u32;
+                all_declared.push(*declared);
+            }
             if let Some(mut column) = column {
                 entry.role = Role::Column(schema.columns.len() as u32);
                 column.entry = schema.entries.len() as u32;
@@ -289,7 +379,7 @@ impl Joiner {
             }
             schema.entries.push(entry);
         }
-        Joined { schema, differences, warnings }
+        Joined { schema, differences, warnings, declared: all_declared, convention: self.convention.flatten() }
     }
 
     fn is_bridged(&self, kind: DifferenceKind) -> bool {
@@ -330,6 +420,16 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found };
             self.found.insert(found, (0..self.inputs).filter(|&input| has(input) != is_missing).collect());
         }
+    }
+}
+
+/// Whether a rule takes this difference between datasets into account when it is settled.
+fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
+    match kind {
+        DifferenceKind::Datatype => !matches!(rule.values, Values::Plain | Values::Categories { .. }),
+        DifferenceKind::TrailingDimensions => rule.labels.is_some(),
+        DifferenceKind::Scale => rule.keeps_values() || rule.placement == Placement::OnceOrLeftOut,
+        _ => false,
     }
 }
 

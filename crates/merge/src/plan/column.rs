@@ -14,6 +14,7 @@ use crate::values::FillPattern;
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
+use std::sync::Arc;
 
 /// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
 const DIRECT_LIMIT_BYTES: u64 = 4096;
@@ -72,6 +73,13 @@ impl Planner<'_> {
             max_dims[0] = dims[0];
             (Storage::Virtual, Route::Linked)
         } else if column.is_file_local() {
+            if column.axis > 0 {
+                return Err(refuse(
+                    "holds values of variable length, which are put together along axis 0 only; leave it out with \
+                     --exclude, or carry it once with --rule"
+                        .to_owned(),
+                ));
+            }
             if let Some(error) = unknown {
                 return Err(refuse(format!("{error}; its values cannot be read")));
             }
@@ -124,7 +132,7 @@ impl Planner<'_> {
     /// the user wants stored chunks kept or a filter is unknown.
     pub(crate) fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
         let model = column.model();
-        if !has_unknown_filter && !filters::stay(self.options, model) {
+        if !column.is_plain() || !has_unknown_filter && !filters::stay(self.options, model) {
             return None;
         }
         let chunk = chunk_shape_of(model)?;
@@ -171,11 +179,12 @@ impl Planner<'_> {
             row = end;
         }
         let mut shape = dims.to_vec();
-        shape[0] -= first_row;
+        shape[column.axis] -= first_row;
         self.tiles.push(ArrayPlan {
             shape,
             tile_shape: chunk.to_vec(),
             element_len_bytes: column.model().datatype.class.len_bytes(),
+            axis: column.axis,
             segments: self.segments.share(&segments),
         });
         self.column_of_array.push(index);
@@ -185,27 +194,30 @@ impl Planner<'_> {
 
 /// What decodes the chunks of each template, or why nothing can.
 pub(crate) fn decoders(column: &Column) -> Vec<raddle_codec::Result<Pipeline>> {
-    let element_len_bytes = column.model().datatype.class.len_bytes() as usize;
-    column.templates.iter().map(|template| Pipeline::new(&template.filters, element_len_bytes)).collect()
+    let pipeline =
+        |template: &Arc<Dataset>| Pipeline::new(&template.filters, template.datatype.class.len_bytes() as usize);
+    column.templates.iter().map(pipeline).collect()
 }
 
-/// Dimensions and maximum dimensions of the output: rows add up; axis 0 can grow without limit if it could in an input,
-/// or `extendible` asks for it.
+/// Dimensions and maximum dimensions of the output: rows add up; the axis of concatenation can grow without limit if it
+/// could in an input, or `extendible` asks for it.
 fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     let Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
         return (Vec::new(), Vec::new());
     };
     let (mut dims, mut max_dims) = (dims.clone(), max_dims.clone());
-    dims[0] = column.rows();
+    let axis = column.axis;
+    dims[axis] = column.rows();
     let unlimited = column.templates.iter().any(|template| match &template.dataspace {
-        Dataspace::Simple { max_dims, .. } => max_dims[0] == u64::MAX,
+        Dataspace::Simple { max_dims, .. } => max_dims[axis] == u64::MAX,
         _ => false,
     });
     let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
-    max_dims[0] = match (unlimited || extendible, holders) {
+    max_dims[axis] = match (unlimited || extendible, holders) {
         (true, _) => u64::MAX,
-        (false, 1) => max_dims[0], // as in the one input: chunks that are moved may be longer than the rows that there are
-        (false, _) => dims[0],
+        // As in the one input: chunks that are moved may be longer than the rows that there are.
+        (false, 1) => max_dims[axis],
+        (false, _) => dims[axis],
     };
     for (max, dim) in max_dims.iter_mut().zip(&dims) {
         *max = (*max).max(*dim);

@@ -7,6 +7,7 @@ use super::{MergePlan, PlannedInput, Planner};
 use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
+use crate::conventions::{self, Completion};
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
@@ -16,11 +17,15 @@ use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::ranks::agree;
+use crate::rules::{
+    self,
+    check::{RecordOrder, RecordTrims},
+};
 use crate::scan::{self, ScannedInput};
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::plan::{Plan, SegmentLists};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::progress::{Event, Severity, Stage};
 use raddle_hdf5::model::Dataset;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,6 +36,7 @@ use std::time::Instant;
 const PLANNING: &str = "plan the merge";
 
 /// What the output is when a run begins.
+#[derive(Clone)]
 pub(crate) enum Beginning {
     /// Not there.
     New,
@@ -62,7 +68,8 @@ pub fn plan_among(
     plan_from(inputs, Beginning::New, options, watch, ranks)
 }
 
-/// Collective. As [`plan_among`], for an output that may be there already.
+/// Collective. As [`plan_among`], for an output that may be there already. Where the inputs' records say that they follow
+/// one another otherwise, or have some in common, the plan is made once more.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: Beginning,
@@ -70,15 +77,40 @@ pub(crate) fn plan_from(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let mut found = FoundInputs::new(options, inputs.len());
     let own_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
     let settled = own_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
     agree(ranks, "complete what an append left", settled)?;
-    found.skipped =
-        scan::scan(inputs, options, watch, ranks, |place, scanned| found.add(place, inputs[place].clone(), scanned))?;
-    let mut plan = plan_found(found, beginning, options, watch, ranks)?;
-    plan.alignment = alignment::decide(&plan, ranks)?;
-    Ok(plan)
+    let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
+    let mut is_ordered = false;
+    loop {
+        let mut found = FoundInputs::new(options, inputs.len());
+        found.taken = taken;
+        let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
+        found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
+        let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
+        let order = agree(ranks, PLANNING, rules::check::check(&plan, watch))?;
+        match order {
+            RecordOrder::Kept => {
+                plan.alignment = alignment::decide(&plan, ranks)?;
+                return Ok(plan);
+            }
+            RecordOrder::Other(order, coordinate) if !is_ordered => {
+                is_ordered = true;
+                taken = RecordTrims::default();
+                let by_record = order.iter().map(|&input| plan.inputs[input as usize].path.clone());
+                inputs = by_record.chain(plan.skipped.iter().map(|bad| bad.path.clone())).collect();
+                if ranks.rank() == 0 {
+                    let text = format!("inputs are put in the order of {coordinate}");
+                    watch.observer.event(&Event::Message { severity: Severity::Note, text });
+                }
+            }
+            RecordOrder::Trimmed(trims) => taken = trims,
+            RecordOrder::Other(_, coordinate) => {
+                let reason = "orders the inputs in no way that all coordinates agree on".to_owned();
+                return Err(MergeError::Object { object: coordinate, reason });
+            }
+        }
+    }
 }
 
 /// Inputs that were scanned and joined, before anything is planned.
@@ -91,6 +123,8 @@ pub(crate) struct FoundInputs {
     skipped: Vec<BadInput>,
     chunk_count: u64,
     link: Link,
+    /// Records that are taken of each input, where inputs have some in common.
+    taken: RecordTrims,
 }
 
 impl FoundInputs {
@@ -104,17 +138,18 @@ impl FoundInputs {
             skipped: Vec::new(),
             chunk_count: 0,
             link: options.link,
+            taken: RecordTrims::default(),
         }
     }
 
     /// Adds the input number `place` of the list as given, in its order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
-        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count } = scanned;
+        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised } = scanned;
         self.places.push(place as u32);
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
         if self.link != Link::External {
-            self.joiner.add(&paths, entries);
+            self.joiner.add(&paths, entries, &recognised);
         }
     }
 }
@@ -136,7 +171,7 @@ pub(crate) fn plan_found(
 
 /// Plans what is read from the inputs: all but the columns that are made.
 fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    let FoundInputs { started, joiner, planned, places, skipped, chunk_count: input_chunk_count, .. } = found;
+    let FoundInputs { started, joiner, planned, places, skipped, chunk_count: input_chunk_count, taken, .. } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
@@ -148,6 +183,10 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
         _ => joiner.finish(),
     };
+    let unsettled = settle(&mut joined, options, planned.len() as u32, &taken);
+    joined.differences.extend(unsettled);
+    rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
+    rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
     if let Beginning::Grows(_) = &beginning {
         // Objects are not added to a file that grows; what its inputs lack is filled. An index that it has would stay.
         let refused = |warning: &Difference| match warning.kind {
@@ -210,10 +249,26 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         carried,
         growth,
         alignment: None,
+        convention: joined.convention,
+        rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         options: options.clone(),
     };
     links::check_sources(&plan, watch)?;
     Ok(plan)
+}
+
+/// Settles the rules of what was joined, and completes what follows under the convention of the inputs.
+fn settle(joined: &mut Joined, options: &MergeOptions, inputs: u32, taken: &RecordTrims) -> Vec<Difference> {
+    let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
+    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, inputs, taken);
+    if let Some(convention) = joined.convention.and_then(conventions::of_choice)
+        && inputs > 1
+    {
+        let mut completion = Completion { schema: &mut joined.schema, options: conventions, inputs };
+        differences.extend(convention.complete(&mut completion));
+    }
+    joined.declared = declared;
+    differences
 }
 
 /// Tells of the user blocks of all inputs but the first few, whose files stay.
@@ -254,12 +309,8 @@ impl MergePlan {
             let index = self.schema.columns.len() as ColumnIndex;
             entry.role = Role::Column(index);
             let facts = rows.into_iter().map(|rows| ColumnFact { template: 0, ..ColumnFact::absent(rows) }).collect();
-            let column = Column {
-                entry: self.schema.entries.len() as u32,
-                templates: vec![Arc::new(template)],
-                committed: None,
-                facts,
-            };
+            let mut column = Column::new(Arc::new(template), None, facts);
+            column.entry = self.schema.entries.len() as u32;
             let rows = table_rows.get(parent_path(&entry.path)).copied().unwrap_or(1);
             self.columns.push(planner.column(index, &column, &entry.path, rows)?);
             self.schema.columns.push(column);

@@ -14,13 +14,15 @@ pub use make::{plan, plan_among};
 
 use crate::alignment::Alignment;
 use crate::append::growth::Growth;
+use crate::conventions::Choice;
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Difference;
 use crate::keys::made::Made;
 use crate::links::Link;
 use crate::options::MergeOptions;
-use crate::schema::{ColumnIndex, Schema, display_path};
+use crate::rules::Rule;
+use crate::schema::{ColumnIndex, EntryIndex, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::handle::FileIdentity;
 use raddle_core::plan::Plan;
@@ -73,6 +75,10 @@ pub struct MergePlan {
     pub growth: Option<Growth>,
     /// The arenas that chunks are placed in, if they are.
     pub alignment: Option<Alignment>,
+    /// What the inputs were recognised as.
+    pub convention: Option<Choice>,
+    /// Rules of entries of the schema that are not simply concatenated along axis 0.
+    pub rules: Vec<(EntryIndex, Rule)>,
     /// What the user asked for.
     pub options: MergeOptions,
 }
@@ -194,8 +200,10 @@ impl MergePlan {
         })
     }
 
-    /// Bytes of one row of a column.
+    /// Bytes of one row of a column in the output: all elements with the same index on axis 0.
     pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
-        self.schema.columns[column as usize].model().row_len_bytes()
+        let element_len_bytes = self.schema.columns[column as usize].model().datatype.class.len_bytes();
+        let others = self.columns[column as usize].dims.iter().skip(1);
+        others.fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
     }
 }

@@ -6,6 +6,7 @@
 //! 20 times. Not for values: these inputs cannot be read.
 //! Invariant: what is drawn depends on the statistic and on the number of the file alone.
 
+use crate::conventions::Recognised;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
@@ -134,6 +135,7 @@ impl StatedInputs {
                     fact: ColumnFact::absent(0),
                     committed: None,
                     kept: None,
+                    values: None,
                 };
                 inputs.paths.push_child(at, format!("column{column}").as_bytes());
                 inputs.entries.push(entry(role));
@@ -192,6 +194,7 @@ impl StatedInputs {
             encoding: Encoding { base: 0, address_len_bytes: 8, length_len_bytes: 8 },
             userblock_len_bytes: 0,
             chunk_count,
+            recognised: Recognised::default(),
         }
     }
 }

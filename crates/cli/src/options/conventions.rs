@@ -1,0 +1,124 @@
+//! What values mean: which convention inputs follow, and what it leaves to the user.
+
+use crate::failure::Failure;
+use raddle_merge::conventions::{self, Choice, ConventionOptions};
+use raddle_merge::rules::user::UserRule;
+use std::path::PathBuf;
+
+/// Options of conventions and rules.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Conventions")]
+pub struct ConventionArgs {
+    /// The convention that all inputs follow [default: as recognised]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub convention: Option<ConventionName>,
+
+    /// A rule of your own for datasets whose path matches; may be given several times
+    ///
+    /// 'PATTERN: once' carries one copy, which all inputs must have. 'PATTERN: along 1' concatenates along that axis.
+    /// 'PATTERN: positions of TARGET' is for row numbers of another dataset, which are then those of the merged one; 'ends
+    /// of' for the row behind each group, 'bounds of' for one more position than groups, from 0 to the number of rows. A
+    /// TARGET without a slash lies in the same group.
+    #[arg(long, value_name = "RULE", value_parser = UserRule::parse)]
+    pub rule: Vec<UserRule>,
+
+    /// Rules from a TOML file: a table [rules] of "PATTERN" = "RULE"
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+
+    /// netCDF: the dimension along which files follow one another [default: the unlimited one]
+    #[arg(long, value_name = "NAME")]
+    pub dim: Option<String>,
+
+    /// netCDF: units of times in the output, such as 'hours since 1970-01-01' [default: those of the first input]
+    #[arg(long, value_name = "UNITS")]
+    pub time_units: Option<String>,
+
+    /// netCDF: values that inputs pack differently (scale_factor, add_offset, _FillValue)
+    #[arg(long, value_enum, default_value_t = Packing::Refuse)]
+    pub packing: Packing,
+
+    /// netCDF: inputs whose times overlap
+    #[arg(long, value_enum, default_value_t = Overlap::Refuse)]
+    pub overlap: Overlap,
+
+    /// Largest difference between values that are carried once, as of grids that were computed again
+    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.0)]
+    pub tolerance: f64,
+
+    /// Attributes of the root group that must be equal in all inputs, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub require_equal: Vec<String>,
+}
+
+impl ConventionArgs {
+    /// The options as plain values.
+    ///
+    /// # Errors
+    /// If the file of rules cannot be read.
+    pub fn options(&self) -> Result<ConventionOptions, Failure> {
+        let mut rules = self.rule.clone();
+        if let Some(path) = &self.rules {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::usage(&format!("{}: {error}", path.display())))?;
+            let of_file = UserRule::parse_file(&text);
+            rules.extend(of_file.map_err(|error| Failure::usage(&format!("{}: {error}", path.display())))?);
+        }
+        Ok(ConventionOptions {
+            convention: self.convention.map(ConventionName::choice),
+            rules,
+            dim: self.dim.clone(),
+            time_units: self.time_units.clone(),
+            packing: match self.packing {
+                Packing::Refuse => conventions::Packing::Refuse,
+                Packing::Unpack => conventions::Packing::Unpack,
+            },
+            overlap: match self.overlap {
+                Overlap::Refuse => conventions::Overlap::Refuse,
+                Overlap::First => conventions::Overlap::First,
+                Overlap::Last => conventions::Overlap::Last,
+            },
+            tolerance: self.tolerance,
+            require_equal: self.require_equal.clone(),
+            ..ConventionOptions::default()
+        })
+    }
+}
+
+/// Conventions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ConventionName {
+    /// CF and netCDF-4
+    Cf,
+    /// Concatenate datasets as they are, whatever they mean
+    None,
+}
+
+impl ConventionName {
+    fn choice(self) -> Choice {
+        match self {
+            Self::Cf => Choice::Cf,
+            Self::None => Choice::None,
+        }
+    }
+}
+
+/// What becomes of values that inputs pack differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Packing {
+    /// Stop
+    Refuse,
+    /// Write them unpacked, as floats
+    Unpack,
+}
+
+/// What becomes of inputs whose times overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Overlap {
+    /// Stop
+    Refuse,
+    /// Take the record of the earlier input
+    First,
+    /// Take the record of the later input
+    Last,
+}

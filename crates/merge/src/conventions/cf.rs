@@ -1,0 +1,251 @@
+//! CF and netCDF-4: records along one dimension, whatever axis of a variable that is; everything else once.
+//!
+//! Judged by xarray's `concat`, CDO and NCO. Sources: CF conventions 1.11; the netCDF-4 format in HDF5 (NUG, appendix C).
+//! Invariant: a variable is put together along the axis that has the record dimension, and only one of its axes does.
+
+use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
+use crate::join::Difference;
+use crate::rules::attribute::{named, replaced, text, with_text};
+use crate::rules::packing::{PACKING, VALID};
+use crate::rules::time_units::is_time_units;
+use crate::rules::{NumberType, Placement, Rule, TimeAttributes, Values};
+use crate::schema::{AttributeValue, Role, display_path};
+use raddle_hdf5::logical::CanonicalElements;
+use raddle_hdf5::model::TypeClass;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// CF and netCDF-4.
+pub struct Cf;
+
+/// What the netCDF library writes in `NAME` of a dimension that has no variable, before the dimension's size.
+const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
+
+/// Attributes that change what a value means, beside those of packing and time.
+const MEANING: [&str; 6] = ["units", "calendar", "flag_values", "flag_masks", "flag_meanings", "positive"];
+/// Attributes that name the times that a variable bounds.
+const BOUNDS: [&str; 2] = ["bounds", "climatology"];
+
+impl Convention for Cf {
+    fn choice(&self) -> Choice {
+        Choice::Cf
+    }
+
+    fn recognise(&self, file: &FileView<'_>) -> Option<String> {
+        let conventions = file.root_text("Conventions").unwrap_or_default();
+        let is_named = |word: &str| {
+            ["CF", "COARDS", "UGRID", "ACDD"]
+                .iter()
+                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+        };
+        if conventions.split([' ', ',']).any(is_named) {
+            return Some(format!("attribute Conventions is {conventions:?}"));
+        }
+        if file.has(0, "_NCProperties") {
+            return Some("attribute _NCProperties".to_owned());
+        }
+        let is_netcdf = |at: &usize| file.has(*at, "_Netcdf4Dimid");
+        let at = (1..file.len()).take(MOST_LOOKED_AT).find(is_netcdf)?;
+        Some(format!("{} has an attribute _Netcdf4Dimid", display_path(file.path_of(at))))
+    }
+
+    fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
+        let variables = Variables::of(file);
+        let records = variables.records(options)?;
+        let bounds = variables.bounds();
+        let mut rules = Vec::new();
+        for (&at, dims) in &variables.dims {
+            let mut along = dims.iter().enumerate().filter(|(_, dim)| records.contains(*dim));
+            let mut rule = match (along.next(), along.next()) {
+                (Some((_, first)), Some((_, second))) => {
+                    return Err(Refusal {
+                        object: display_path(file.path_of(at)),
+                        reason: format!(
+                            "has more than one dimension that can grow, {} and {}; --dim names the one along which \
+                             files follow one another",
+                            display_path(first),
+                            display_path(second)
+                        ),
+                    });
+                }
+                (Some((axis, dim)), None) => Rule { record: Some(dim.clone()), ..Rule::along(axis) },
+                (None, _) => Rule::once(),
+            };
+            rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
+            rule.values = match bounds.get(&at) {
+                Some(&time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
+                _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
+                _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
+                _ => Values::Plain,
+            };
+            if is_without_variable(file, at) {
+                rule.values = Values::Plain;
+                rule.ignored.push(b"NAME".to_vec());
+            }
+            rules.push((at, rule));
+        }
+        // A scalar is one value for all inputs: it must mean the same.
+        for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
+            let rule = Rule { placement: Placement::Once, ..Rule::default() };
+            let mut rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
+            if file.has(at, "grid_mapping_name") {
+                let names = file.attributes(at).iter().map(|attribute| attribute.name.clone());
+                rule.attributes.extend(names.filter(|name| !is_of_library(name)));
+            }
+            rules.push((at, rule));
+        }
+        let root = Rule { ignored: vec![b"history".to_vec(), b"_NCProperties".to_vec()], ..Rule::default() };
+        let mut root = root.with_attributes(&["Conventions"]);
+        root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
+        rules.push((0, root));
+        Ok(rules)
+    }
+
+    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        let schema = &mut *completion.schema;
+        for entry in &mut schema.entries {
+            let Role::Column(column) = entry.role else { continue };
+            let Some(name) = named(&entry.attributes, "NAME") else { continue };
+            if text(&entry.attributes, "NAME").is_some_and(|text| text.starts_with(NO_VARIABLE)) {
+                let rows = schema.columns[column as usize].rows();
+                let name = with_text(name, &format!("{NO_VARIABLE}{rows:10}"));
+                entry.attributes = replaced(&entry.attributes, name);
+            }
+        }
+        if let Some(root) = schema.entries.first_mut() {
+            let line = format!("raddle {}: merge of {} files", env!("CARGO_PKG_VERSION"), completion.inputs);
+            if let Some(history) = named(&root.attributes, "history") {
+                let known = text(&root.attributes, "history").unwrap_or_default();
+                root.attributes = replaced(&root.attributes, with_text(history, &format!("{line}\n{known}")));
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Objects that are looked at for a mark of netCDF-4: its dimensions come first in files of that library.
+const MOST_LOOKED_AT: usize = 64;
+
+/// Attributes in which the netCDF library keeps its own facts.
+fn is_of_library(name: &[u8]) -> bool {
+    name.starts_with(b"_Netcdf4")
+        || [b"NAME".as_slice(), b"CLASS", b"REFERENCE_LIST", b"DIMENSION_LIST"].contains(&name)
+}
+
+fn is_without_variable(file: &FileView<'_>, at: usize) -> bool {
+    file.text(at, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
+}
+
+fn is_time(file: &FileView<'_>, at: usize) -> bool {
+    file.text(at, "units").is_some_and(|units| is_time_units(&units))
+}
+
+/// The variables of a file with the paths of their dimensions.
+struct Variables<'f, 'a> {
+    file: &'f FileView<'a>,
+    /// By entry: the dimension of each axis, empty where it has none.
+    dims: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// Dimensions: those that can grow, and all.
+    unlimited: BTreeSet<Vec<u8>>,
+    all: BTreeSet<Vec<u8>>,
+}
+
+impl<'f, 'a> Variables<'f, 'a> {
+    fn of(file: &'f FileView<'a>) -> Self {
+        let mut variables = Self { file, dims: BTreeMap::new(), unlimited: BTreeSet::new(), all: BTreeSet::new() };
+        let mut by_id = BTreeMap::new();
+        for at in 0..file.len() {
+            if file.column(at).is_none() || !is_scale(file, at) {
+                continue;
+            }
+            let path = file.path_of(at).to_vec();
+            if file.unlimited(at).first() == Some(&true) {
+                variables.unlimited.insert(path.clone());
+            }
+            if let Some(id) = crate::rules::attribute::number(file.attributes(at), "_Netcdf4Dimid") {
+                by_id.insert(id as i64, path.clone());
+            }
+            variables.all.insert(path);
+        }
+        for at in 0..file.len() {
+            let Some(dims) = file.dims(at) else { continue };
+            let mut names = dimension_list(file.attributes(at), dims.len());
+            if is_scale(file, at) {
+                names = vec![Vec::new(); dims.len()];
+                names[0] = file.path_of(at).to_vec();
+                // A coordinate variable of several dimensions names them by their numbers.
+                let ids = named(file.attributes(at), "_Netcdf4Coordinates").and_then(crate::rules::attribute::numbers);
+                for (name, id) in names.iter_mut().zip(ids.unwrap_or_default()).skip(1) {
+                    name.clone_from(by_id.get(&(id as i64)).unwrap_or(&Vec::new()));
+                }
+            }
+            variables.dims.insert(at, names);
+        }
+        variables
+    }
+
+    /// The dimensions along which files follow one another.
+    fn records(&self, options: &ConventionOptions) -> Result<BTreeSet<Vec<u8>>, Refusal> {
+        let refuse = |reason: String| Err(Refusal { object: "/".to_owned(), reason });
+        let names = |dims: &BTreeSet<Vec<u8>>| dims.iter().map(|dim| display_path(dim)).collect::<Vec<_>>().join(", ");
+        if let Some(name) = &options.dim {
+            let asked = |dim: &&Vec<u8>| {
+                dim.as_slice() == name.as_bytes() || dim.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
+            };
+            let found: BTreeSet<Vec<u8>> = self.all.iter().filter(asked).cloned().collect();
+            return match found.is_empty() {
+                true => refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all))),
+                false => Ok(found),
+            };
+        }
+        if !self.unlimited.is_empty() {
+            return Ok(self.unlimited.clone());
+        }
+        let is_timed = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_time(self.file, at));
+        let times: BTreeSet<Vec<u8>> = self.all.iter().filter(is_timed).cloned().collect();
+        match times.len() {
+            1 => Ok(times),
+            _ => refuse(format!(
+                "has no dimension that can grow, and no single one that is a time; --dim names the one along which files \
+                 follow one another: {}",
+                names(&self.all)
+            )),
+        }
+    }
+
+    /// Variables that hold the bounds of others, which they belong to: by entry, the entry of the other.
+    fn bounds(&self) -> BTreeMap<usize, usize> {
+        let mut bounds = BTreeMap::new();
+        for &at in self.dims.keys().filter(|&&at| is_time(self.file, at)) {
+            for name in BOUNDS.iter().filter_map(|attribute| self.file.text(at, attribute)) {
+                let group = crate::join::parent_path(self.file.path_of(at));
+                if let Some(found) = self.file.find(&crate::schema::child_path(group, name.as_bytes())) {
+                    bounds.insert(found, at);
+                }
+            }
+        }
+        bounds
+    }
+}
+
+fn is_scale(file: &FileView<'_>, at: usize) -> bool {
+    file.text(at, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
+}
+
+/// Paths of the first dimension scale of each axis; empty where an axis has none.
+fn dimension_list(attributes: &[AttributeValue], rank: usize) -> Vec<Vec<u8>> {
+    let mut names = vec![Vec::new(); rank];
+    let Some(list) = named(attributes, "DIMENSION_LIST") else { return names };
+    let TypeClass::Sequence { base, .. } = &*list.datatype.class else { return names };
+    // Of each axis the number of its scales and then these, each with length and path.
+    for (name, of_axis) in names.iter_mut().zip(CanonicalElements::new(&list.datatype.class, &list.value)) {
+        let scales = of_axis.and_then(|of_axis| of_axis.split_at_checked(LENGTH_LEN_BYTES));
+        let first = scales.and_then(|(_, scales)| CanonicalElements::new(base, scales).next().flatten());
+        if let Some(path) = first.and_then(|scale| scale.get(LENGTH_LEN_BYTES..)) {
+            *name = path.to_vec();
+        }
+    }
+    names
+}
+
+/// Lengths in canonical bytes.
+const LENGTH_LEN_BYTES: usize = 8;

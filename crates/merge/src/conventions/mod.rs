@@ -1,0 +1,121 @@
+//! Conventions: what readers of an input take its datasets for, and the rules that follow for a merge.
+//!
+//! One module per convention, each a [`Convention`]: it recognises a file by its root attributes and structure, names a
+//! [`Rule`] for every dataset that must not simply be concatenated, and completes what follows from the merged whole, such as
+//! a shape in an attribute. Not for applying rules ([`crate::rules`]). Invariant: recognition looks only at what the scan
+//! has read anyway, so that a file of no convention costs a few comparisons.
+
+pub mod cf;
+pub mod options;
+mod refused;
+mod view;
+
+pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use view::FileView;
+
+use crate::join::Difference;
+use crate::rules::{Rule, user};
+use crate::schema::Schema;
+use serde::{Deserialize, Serialize};
+
+/// A convention that files can follow.
+pub(crate) trait Convention: Sync {
+    /// What users call it.
+    fn choice(&self) -> Choice;
+
+    /// Why the file is taken to follow it; `None` if it does not.
+    fn recognise(&self, file: &FileView<'_>) -> Option<String>;
+
+    /// The rules of the file's objects, by number of the entry. What has none is concatenated along axis 0.
+    ///
+    /// # Errors
+    /// Why files of this kind cannot be merged, and what to use instead.
+    fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal>;
+
+    /// Completes what follows from all inputs together: attributes that hold sizes, say. What cannot be made right is
+    /// returned.
+    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        let _ = completion;
+        Vec::new()
+    }
+}
+
+/// A merged schema that is to be completed.
+pub(crate) struct Completion<'a> {
+    /// The schema, all of whose rules are settled.
+    pub schema: &'a mut Schema,
+    /// What the user asked for.
+    pub options: &'a ConventionOptions,
+    /// Number of inputs.
+    pub inputs: u32,
+}
+
+/// Why a file cannot be merged with others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Object that says so, escaped for display.
+    pub object: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// What an input was recognised as.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recognised {
+    /// The convention, if any.
+    pub choice: Option<Choice>,
+    /// Why.
+    pub because: String,
+    /// Rules by number of the entry, ascending.
+    pub rules: Vec<(u32, Rule)>,
+    /// Why it cannot be merged, if so.
+    pub refusal: Option<Refusal>,
+}
+
+impl Recognised {
+    /// The rule of entry number `at`; entries are asked for in ascending order, `cursor` remembers where.
+    pub fn rule(&self, at: usize, cursor: &mut usize) -> Option<&Rule> {
+        while self.rules.get(*cursor).is_some_and(|(entry, _)| (*entry as usize) < at) {
+            *cursor += 1;
+        }
+        self.rules.get(*cursor).filter(|(entry, _)| *entry as usize == at).map(|(_, rule)| rule)
+    }
+}
+
+/// All conventions, the most specific first: an NWB file also looks like plain HDF5 with dimension scales.
+const ALL: [&dyn Convention; 1] = [&cf::Cf];
+
+/// The convention that `choice` names.
+pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {
+    ALL.into_iter().find(|convention| convention.choice() == choice)
+}
+
+/// Recognises a file and finds the rules of its objects. `is_alone`: it is the only input, so that nothing is put together.
+pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognised {
+    let mut recognised = Recognised::default();
+    if is_alone {
+        return recognised;
+    }
+    if options.convention.is_none()
+        && let Some(refusal) = refused::refusal(file)
+    {
+        recognised.refusal = Some(refusal);
+        return recognised;
+    }
+    let found = match options.convention {
+        Some(Choice::None) => None,
+        Some(choice) => of_choice(choice).map(|convention| (convention, "asked for".to_owned())),
+        None => ALL.into_iter().find_map(|convention| Some((convention, convention.recognise(file)?))),
+    };
+    if let Some((convention, because)) = found {
+        recognised.choice = Some(convention.choice());
+        recognised.because = because;
+        match convention.rules(file, options) {
+            Ok(rules) => recognised.rules = rules.into_iter().map(|(at, rule)| (at as u32, rule)).collect(),
+            Err(refusal) => recognised.refusal = Some(refusal),
+        }
+    }
+    user::apply(&options.rules, file, &mut recognised.rules);
+    recognised.rules.sort_by_key(|(at, _)| *at);
+    recognised
+}

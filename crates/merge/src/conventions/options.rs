@@ -1,0 +1,153 @@
+//! What the user asked for where a convention leaves a choice.
+//!
+//! Plain values, the same for the command, for Python and for other ranks; recorded in the output, so that verify and append
+//! follow them.
+
+use crate::rules::user::UserRule;
+use serde::{Deserialize, Serialize};
+
+/// Options of conventions and rules.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConventionOptions {
+    /// The convention of all inputs; `None`: as recognised.
+    pub convention: Option<Choice>,
+    /// The user's own rules, which come before those of the convention.
+    pub rules: Vec<UserRule>,
+    /// Name of the dimension along which netCDF files follow one another; `None`: the unlimited one.
+    pub dim: Option<String>,
+    /// Name of a dimension that is made, with an element for each input.
+    pub new_dim: Option<String>,
+    /// Units of times in the output; `None`: those of the first input.
+    pub time_units: Option<String>,
+    /// What becomes of values that inputs pack differently.
+    pub packing: Packing,
+    /// What becomes of values in other units.
+    pub units: Units,
+    /// What becomes of inputs whose record coordinates overlap.
+    pub overlap: Overlap,
+    /// Largest difference between values of what is carried once.
+    pub tolerance: f64,
+    /// The axis along which AnnData files follow one another.
+    pub axis: Axis,
+    /// Pairwise arrays of observations are kept, block by block.
+    pub pairwise: bool,
+    /// Which elements along the other axis are carried.
+    pub merge: MergePolicy,
+    /// What makes names of observations unique: put between a name and the number of its input.
+    pub index_unique: Option<String>,
+    /// Attributes of the root that must be equal.
+    pub require_equal: Vec<String>,
+}
+
+/// A convention, as users name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Choice {
+    /// CF and netCDF-4.
+    Cf,
+    /// AnnData (`.h5ad`).
+    Anndata,
+    /// NeXus.
+    Nexus,
+    /// NWB and other files of HDMF.
+    Nwb,
+    /// Event files of raddle.
+    Events,
+    /// Tables of pandas and PyTables.
+    Pandas,
+    /// None: values are concatenated as they are.
+    None,
+}
+
+impl Choice {
+    /// The convention in a word, as options name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cf => "cf",
+            Self::Anndata => "anndata",
+            Self::Nexus => "nexus",
+            Self::Nwb => "nwb",
+            Self::Events => "events",
+            Self::Pandas => "pandas",
+            Self::None => "none",
+        }
+    }
+
+    /// The convention in words, for messages.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Cf => "CF or netCDF-4",
+            Self::Anndata => "AnnData",
+            Self::Nexus => "NeXus",
+            Self::Nwb => "NWB",
+            Self::Events => "events of raddle",
+            Self::Pandas => "tables of pandas or PyTables",
+            Self::None => "no convention",
+        }
+    }
+}
+
+/// What becomes of packed values (`scale_factor`, `add_offset`) that inputs pack differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Packing {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They are written unpacked, as floats.
+    Unpack,
+}
+
+/// What becomes of values whose units differ between inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Units {
+    /// They are refused.
+    #[default]
+    Refuse,
+}
+
+/// What becomes of inputs whose record coordinates overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Overlap {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// The earlier input's rows are taken.
+    First,
+    /// The later input's rows are taken.
+    Last,
+}
+
+/// The axis of AnnData along which files follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// Observations.
+    #[default]
+    Obs,
+    /// Variables.
+    Var,
+}
+
+/// Which elements that are not along the axis of concatenation are carried, as `anndata.concat(merge=…)` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum MergePolicy {
+    /// Those that are the same in all inputs.
+    #[default]
+    Same,
+    /// Those that have only one value among the inputs that have them.
+    Unique,
+    /// The first input's.
+    First,
+    /// Those that only one input has.
+    Only,
+}

@@ -1,0 +1,126 @@
+//! A scanned file as conventions look at it: objects by path, attributes as texts.
+//!
+//! Invariant: nothing is read from the file here.
+
+use crate::paths::Paths;
+use crate::rules::attribute;
+use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::{AttributeValue, ColumnFact, Role};
+use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A scanned file.
+pub struct FileView<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    paths: &'a Paths,
+    entries: &'a [ScannedEntry],
+    /// Entries by path; made when first asked for.
+    by_path: OnceCell<HashMap<&'a [u8], usize>>,
+}
+
+impl<'a> FileView<'a> {
+    /// The file at `path` with these objects.
+    pub(crate) fn new(path: &'a Path, paths: &'a Paths, entries: &'a [ScannedEntry]) -> Self {
+        Self { path, paths, entries, by_path: OnceCell::new() }
+    }
+
+    /// Number of objects and links.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it has no objects, which no file that was read has.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Path of entry number `at`.
+    pub fn path_of(&self, at: usize) -> &'a [u8] {
+        self.paths.get(at)
+    }
+
+    /// Number of the entry at `path`.
+    pub fn find(&self, path: &[u8]) -> Option<usize> {
+        let paths = self.paths;
+        let by_path = self.by_path.get_or_init(|| (0..paths.len()).map(|at| (paths.get(at), at)).collect());
+        by_path.get(path).copied()
+    }
+
+    /// Attributes of entry number `at`.
+    pub fn attributes(&self, at: usize) -> &'a [AttributeValue] {
+        &self.entries[at].attributes
+    }
+
+    /// The text of an attribute.
+    pub fn text(&self, at: usize, name: &str) -> Option<String> {
+        attribute::text(self.attributes(at), name)
+    }
+
+    /// The text of an attribute of the root group.
+    pub fn root_text(&self, name: &str) -> Option<String> {
+        if self.entries.is_empty() { None } else { self.text(0, name) }
+    }
+
+    /// Whether an object has an attribute.
+    pub fn has(&self, at: usize, name: &str) -> bool {
+        attribute::named(self.attributes(at), name).is_some()
+    }
+
+    /// Whether the entry is a group.
+    pub fn is_group(&self, at: usize) -> bool {
+        matches!(self.entries[at].role, ScannedRole::Other(Role::Group { .. }))
+    }
+
+    /// The dataset of entry number `at` that would be concatenated: what it is like, without the size of its first axis,
+    /// and that size.
+    pub fn column(&self, at: usize) -> Option<(&'a Dataset, u64)> {
+        match &self.entries[at].role {
+            ScannedRole::Column { template, fact: ColumnFact { rows, .. }, .. } => Some((template, *rows)),
+            ScannedRole::Other(_) => None,
+        }
+    }
+
+    /// Sizes of the axes of a dataset.
+    pub fn dims(&self, at: usize) -> Option<Vec<u64>> {
+        let (template, rows) = self.column(at)?;
+        let mut dims = template.dataspace.dims().to_vec();
+        *dims.first_mut()? = rows;
+        Some(dims)
+    }
+
+    /// Whether each axis of a dataset can grow without limit.
+    pub fn unlimited(&self, at: usize) -> Vec<bool> {
+        match self.column(at).map(|(template, _)| &template.dataspace) {
+            Some(Dataspace::Simple { max_dims, .. }) => max_dims.iter().map(|&max| max == u64::MAX).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Type of a dataset that would be concatenated, or of a scalar.
+    pub fn class(&self, at: usize) -> Option<&'a TypeClass> {
+        match &self.entries[at].role {
+            ScannedRole::Column { template, .. } => Some(&template.datatype.class),
+            ScannedRole::Other(Role::Constant { dataset, .. }) => Some(&dataset.datatype.class),
+            ScannedRole::Other(_) => None,
+        }
+    }
+
+    /// Canonical bytes of a scalar dataset.
+    pub fn scalar(&self, at: usize) -> Option<(&'a TypeClass, &'a [u8])> {
+        match &self.entries[at].role {
+            ScannedRole::Other(Role::Constant { dataset, value, .. }) => Some((&dataset.datatype.class, value)),
+            _ => None,
+        }
+    }
+
+    /// Entries below the group at `path`, at any depth.
+    pub fn inside<'s>(&'s self, path: &'s [u8]) -> impl Iterator<Item = usize> + use<'s, 'a> {
+        (0..self.len()).filter(move |&at| {
+            let rest = self.path_of(at).strip_prefix(path);
+            rest.is_some_and(|rest| path == b"/" && !rest.is_empty() || rest.starts_with(b"/"))
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Values of attributes as texts and numbers, whatever HDF5 type a library chose for them.
+//!
+//! Not for datasets. Invariant: `None` is returned for everything that a reader of the convention would not take for a
+//! text or number either.
+
+use super::number::NumberType;
+use crate::schema::AttributeValue;
+use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
+use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use std::sync::Arc;
+
+/// The attribute with this name.
+pub fn named<'a>(attributes: &'a [AttributeValue], name: &str) -> Option<&'a AttributeValue> {
+    attributes.iter().find(|attribute| attribute.name == name.as_bytes())
+}
+
+/// The text of an attribute with this name.
+pub fn text(attributes: &[AttributeValue], name: &str) -> Option<String> {
+    texts(named(attributes, name)?)?.into_iter().next()
+}
+
+/// All texts of an attribute.
+pub fn texts(attribute: &AttributeValue) -> Option<Vec<String>> {
+    texts_of(&attribute.datatype.class, &attribute.value)
+}
+
+/// Texts in canonical bytes of a string type.
+pub fn texts_of(class: &TypeClass, canonical: &[u8]) -> Option<Vec<String>> {
+    let elements = CanonicalElements::new(class, canonical);
+    elements.map(|element| string(class, element?).map(|text| String::from_utf8_lossy(text).into_owned())).collect()
+}
+
+/// The bytes of one string in canonical bytes, without padding.
+pub fn string<'a>(class: &TypeClass, element: &'a [u8]) -> Option<&'a [u8]> {
+    match class {
+        TypeClass::VariableString { .. } => {
+            let (len, text) = element.split_first_chunk::<8>()?;
+            Some(if u64::from_le_bytes(*len) == NULL_STRING { b"" } else { text })
+        }
+        TypeClass::FixedString { padding, .. } => {
+            let end = element.iter().position(|&byte| byte == 0).unwrap_or(element.len());
+            let text = &element[..end];
+            let is_space_padded = *padding == 2;
+            let trimmed = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+            Some(if is_space_padded { &text[..trimmed] } else { text })
+        }
+        _ => None,
+    }
+}
+
+/// All numbers of an attribute.
+pub fn numbers(attribute: &AttributeValue) -> Option<Vec<f64>> {
+    let number = NumberType::of(&attribute.datatype.class)?;
+    let (mut integers, mut floats) = (Vec::new(), Vec::new());
+    number.decode_floats(&attribute.value, &mut integers, &mut floats);
+    Some(floats)
+}
+
+/// The first number of an attribute with this name.
+pub fn number(attributes: &[AttributeValue], name: &str) -> Option<f64> {
+    numbers(named(attributes, name)?)?.first().copied()
+}
+
+/// A text in the type that `like` has where it is a string of variable length, otherwise a string of fixed length.
+pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
+    let (class, value) = match &*like.datatype.class {
+        class @ TypeClass::VariableString { .. } => {
+            let mut value = (text.len() as u64).to_le_bytes().to_vec();
+            value.extend_from_slice(text.as_bytes());
+            (class.clone(), value)
+        }
+        TypeClass::FixedString { charset, padding, .. } => {
+            let is_terminated = *padding == 0;
+            let mut value = text.as_bytes().to_vec();
+            if is_terminated || value.is_empty() {
+                value.push(0);
+            }
+            let len_bytes = value.len() as u32;
+            (TypeClass::FixedString { len_bytes, padding: *padding, charset: *charset }, value)
+        }
+        _ => (TypeClass::FixedString { len_bytes: text.len().max(1) as u32, padding: 1, charset: 1 }, text.into()),
+    };
+    AttributeValue { datatype: Datatype { class: Arc::new(class), committed: None }, value, ..like.clone() }
+}
+
+/// Numbers in the type and extent that `like` has; `None` where they do not fit these.
+pub fn with_integers(like: &AttributeValue, values: &[i64]) -> Option<AttributeValue> {
+    let number = NumberType::of(&like.datatype.class)?;
+    let elements = like.dataspace.element_count()?;
+    let mut value = Vec::new();
+    number.encode_integers(values, &mut value).ok()?;
+    (elements == values.len() as u64 && like.dataspace != Dataspace::Null)
+        .then(|| AttributeValue { value, ..like.clone() })
+}
+
+/// The attributes with one of them replaced, or added at the end.
+pub fn replaced(attributes: &[AttributeValue], new: AttributeValue) -> Arc<[AttributeValue]> {
+    let mut all = attributes.to_vec();
+    match all.iter_mut().find(|attribute| attribute.name == new.name) {
+        Some(known) => *known = new,
+        None => all.push(new),
+    }
+    all.into()
+}
+
+/// The attributes without those of these names.
+pub fn without(attributes: &[AttributeValue], names: &[&str]) -> Arc<[AttributeValue]> {
+    attributes.iter().filter(|attribute| !names.iter().any(|name| attribute.name == name.as_bytes())).cloned().collect()
+}
+
+/// The value of an attribute in words, for messages.
+pub fn words(attribute: &AttributeValue) -> String {
+    const MOST: usize = 4;
+    let join = |mut all: Vec<String>| {
+        let is_long = all.len() > MOST;
+        all.truncate(MOST);
+        let all = all.join(", ");
+        if is_long { format!("{all}, …") } else { all }
+    };
+    if let Some(texts) = texts(attribute) {
+        return join(texts.iter().map(|text| format!("{text:?}")).collect());
+    }
+    match numbers(attribute) {
+        Some(numbers) => join(numbers.iter().map(f64::to_string).collect()),
+        None => "another value".to_owned(),
+    }
+}

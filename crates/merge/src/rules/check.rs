@@ -1,0 +1,300 @@
+//! What takes values of the inputs to be known: whether positions fit what they count, whether times keep their instants,
+//! and in which order records follow one another.
+//!
+//! Runs when the plan is made, before anything is written. Only values that a rule converts or counts by are read, and of
+//! positions only the first and the last. Invariant: what passes here is written without a refusal.
+
+use super::conversion::ElementMap;
+use super::number::NumberType;
+use super::{PositionForm, Values};
+use crate::conventions::Overlap;
+use crate::error::{MergeError, Result};
+use crate::join::{Difference, DifferenceKind};
+use crate::options::Watch;
+use crate::plan::MergePlan;
+use crate::schema::{ABSENT, ColumnIndex, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Bytes of converted values read at once.
+const BLOCK_LEN_BYTES: u64 = 4 << 20;
+
+/// What became of the order of inputs.
+#[derive(Debug)]
+pub(crate) enum RecordOrder {
+    /// It is that of their records, or nothing says otherwise.
+    Kept,
+    /// The inputs by their records, as numbers of inputs of the plan, and the coordinate that says so.
+    Other(Vec<u32>, String),
+    /// Records that inputs have in common are to be taken once.
+    Trimmed(RecordTrims),
+}
+
+/// Which records of each input are taken, by path of the record coordinate.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
+
+/// Records of one input that are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TakenRecords {
+    /// Records before them.
+    pub leading: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// Checks the values that the rules of `plan` rest on, and looks in which order its inputs' records are.
+///
+/// # Errors
+/// [`MergeError::Differences`] for positions that do not fit and records that overlap, [`MergeError::Inexact`] for values
+/// without an exact counterpart.
+pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> {
+    if plan.rules.is_empty() || plan.inputs.len() < 2 {
+        return Ok(RecordOrder::Kept);
+    }
+    let pool = open_pool(plan);
+    let mut checker = Checker { plan, reader: ColumnReader::new(plan, &pool), differences: Vec::new() };
+    let columns: HashMap<&[u8], ColumnIndex> =
+        (0..plan.schema.columns.len() as ColumnIndex).map(|column| (plan.schema.column_path(column), column)).collect();
+    let mut order = RecordOrder::Kept;
+    for (entry, rule) in &plan.rules {
+        watch.cancel.check()?;
+        let entry = &plan.schema.entries[*entry as usize];
+        let Role::Column(column) = entry.role else { continue };
+        if let Values::Positions { target, form } = &rule.values
+            && let Some(target) = columns.get(target.as_slice())
+        {
+            checker.positions(column, *target, *form)?;
+        }
+        if rule.record.as_deref() == Some(&entry.path) && matches!(rule.values, Values::Time(_)) {
+            // Converts every value on the way.
+            match checker.records(column)? {
+                RecordOrder::Kept => {}
+                RecordOrder::Trimmed(trims) => match &mut order {
+                    RecordOrder::Trimmed(known) => known.0.extend(trims.0),
+                    order => *order = RecordOrder::Trimmed(trims),
+                },
+                other => order = other,
+            }
+        } else if is_scaled(plan, column) {
+            checker.convert_all(column, watch)?;
+        }
+    }
+    match checker.differences.is_empty() {
+        true => Ok(order),
+        false => Err(MergeError::Differences { differences: checker.differences }),
+    }
+}
+
+/// Whether converting a value of the column can fail.
+fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
+    let conversion = plan.schema.columns[column as usize].conversion.as_ref();
+    let can_fail =
+        |map: &ElementMap| matches!(map, ElementMap::Scale { .. } | ElementMap::Cast | ElementMap::Lookup(_));
+    conversion.is_some_and(|conversion| conversion.of_inputs.iter().any(|one| can_fail(&one.map)))
+}
+
+struct Checker<'p> {
+    plan: &'p MergePlan,
+    reader: ColumnReader<'p>,
+    differences: Vec<Difference>,
+}
+
+impl Checker<'_> {
+    fn refuse(&mut self, column: ColumnIndex, expected: String, found: String, inputs: Vec<u32>) {
+        let path = display_path(self.plan.schema.column_path(column));
+        self.differences.push(Difference { path, kind: DifferenceKind::Meaning, expected, found, inputs });
+    }
+
+    /// One position of an input, as stored; numbers beyond 63 bits count as the largest.
+    fn position(&mut self, column: ColumnIndex, input: u32, row: u64) -> Result<Option<i64>> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let class = &scanned.templates[scanned.facts[input as usize].template as usize].datatype.class;
+        let Some(number) = NumberType::of(class) else { return Ok(None) };
+        let stored = self.reader.stored_element(column, input, row)?;
+        let mut values = Vec::new();
+        let is_exact = number.decode_integers(&stored, &mut values);
+        Ok(values.first().map(|&value| if is_exact { value } else { i64::MAX }))
+    }
+
+    fn positions(&mut self, column: ColumnIndex, target: ColumnIndex, form: PositionForm) -> Result<()> {
+        let plan = self.plan;
+        let (scanned, counted) = (&plan.schema.columns[column as usize], &plan.schema.columns[target as usize]);
+        if scanned.templates.iter().any(|template| template.dataspace.dims().len() != 1) {
+            self.refuse(column, "positions along one axis".to_owned(), "more axes".to_owned(), Vec::new());
+            return Ok(());
+        }
+        for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.template != ABSENT) {
+            let rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
+            let Some(last_row) = rows.checked_sub(1) else { continue };
+            let target_rows = i64::try_from(counted.facts[input as usize].rows).unwrap_or(i64::MAX);
+            let (first, last) = (self.position(column, input, 0)?, self.position(column, input, last_row)?);
+            let (Some(first), Some(last)) = (first, last) else { continue };
+            let counted_path = display_path(plan.schema.column_path(target));
+            let expected = match form {
+                PositionForm::Bounds if (first, last) != (0, target_rows) => {
+                    format!("positions from 0 to {target_rows}, the rows of {counted_path}")
+                }
+                PositionForm::Ends if last != target_rows => {
+                    format!("positions up to {target_rows}, the rows of {counted_path}")
+                }
+                PositionForm::Starts if first != 0 || last > target_rows => {
+                    format!("positions from 0, up to {target_rows}, the rows of {counted_path}")
+                }
+                PositionForm::Rows if last >= target_rows.max(1) => {
+                    format!(
+                        "numbers of the {target_rows} rows of {counted_path}; where positions begin with 0 and end with \
+                         the number of rows, the rule is 'bounds of', where they are ends it is 'ends of'"
+                    )
+                }
+                _ => continue,
+            };
+            self.refuse(column, expected, format!("positions from {first} to {last}"), vec![input]);
+        }
+        Ok(())
+    }
+
+    /// Reads all values of a column, so that one without an exact counterpart is found.
+    fn convert_all(&mut self, column: ColumnIndex, watch: &Watch<'_>) -> Result<()> {
+        let (rows, row_len_bytes) = (self.plan.columns[column as usize].dims[0], self.plan.row_len_bytes(column));
+        let step = (BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1);
+        let mut values = Vec::new();
+        for start in (0..rows).step_by(step as usize) {
+            watch.cancel.check()?;
+            let end = (start + step).min(rows);
+            values.resize(((end - start) * row_len_bytes) as usize, 0);
+            self.reader.read_rows(column, start..end, &mut values)?;
+        }
+        Ok(())
+    }
+
+    /// The order of the inputs by a record coordinate.
+    fn records(&mut self, column: ColumnIndex) -> Result<RecordOrder> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let Some(number) = NumberType::of(&scanned.model().datatype.class) else { return Ok(RecordOrder::Kept) };
+        if plan.columns[column as usize].dims.len() != 1 {
+            return Ok(RecordOrder::Kept);
+        }
+        let mut spans = Vec::new();
+        let mut first = 0;
+        let (mut integers, mut values) = (Vec::new(), Vec::new());
+        for (input, fact) in (0..).zip(scanned.facts.iter()) {
+            let mut bytes = vec![0; fact.rows as usize * number.len_bytes()];
+            if fact.rows > 0 {
+                self.reader.read_rows(column, first..first + fact.rows, &mut bytes)?;
+                number.decode_floats(&bytes, &mut integers, &mut values);
+                spans.push(Span::of(input, &values));
+            }
+            first += fact.rows;
+        }
+        if spans.iter().any(|span| span.low.is_nan() || span.high.is_nan()) {
+            return Ok(RecordOrder::Kept);
+        }
+        let descends =
+            spans.iter().all(|span| span.first >= span.last) && spans.iter().any(|span| span.first > span.last);
+        let mut sorted: Vec<usize> = (0..spans.len()).collect();
+        sorted.sort_by(|&left, &right| {
+            let order = spans[left].low.total_cmp(&spans[right].low);
+            if descends { order.reverse() } else { order }
+        });
+        let overlapping = sorted.windows(2).find(|pair| {
+            let (left, right) = (&spans[pair[0]], &spans[pair[1]]);
+            if descends { left.low <= right.high } else { right.low <= left.high }
+        });
+        let path = plan.schema.column_path(column);
+        let is_sorted = sorted.is_sorted();
+        if let Some(pair) = overlapping
+            && (plan.options.conventions.overlap == Overlap::Refuse || descends)
+        {
+            let (left, right) = (&spans[pair[0]], &spans[pair[1]]);
+            let words = |span: &Span| {
+                let file = plan.inputs[span.input as usize].path.display();
+                format!("{} to {} in {file}", span.low, span.high)
+            };
+            let found = format!("{}, which overlaps; --overlap first or last takes each record once", words(right));
+            self.refuse(column, words(left), found, vec![right.input]);
+            return Ok(RecordOrder::Kept);
+        }
+        if !is_sorted && plan.growth.is_some() {
+            let found = "records before those of the file that is appended to; merge all inputs again".to_owned();
+            self.refuse(column, "records behind those of the file".to_owned(), found, Vec::new());
+            return Ok(RecordOrder::Kept);
+        }
+        if !is_sorted {
+            // Inputs without records stay in front, in their order.
+            let with_records: Vec<u32> = spans.iter().map(|span| span.input).collect();
+            let without = (0..plan.inputs.len() as u32).filter(|input| !with_records.contains(input));
+            let order = without.chain(sorted.iter().map(|&at| spans[at].input)).collect();
+            return Ok(RecordOrder::Other(order, display_path(path)));
+        }
+        match overlapping {
+            None => Ok(RecordOrder::Kept),
+            Some(_) => self.trim(column, &spans, number),
+        }
+    }
+
+    /// The records that are taken of inputs that overlap and are in order.
+    fn trim(&mut self, column: ColumnIndex, spans: &[Span], number: NumberType) -> Result<RecordOrder> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let all = |fact: &crate::schema::ColumnFact| TakenRecords { leading: 0, count: fact.rows };
+        let mut taken: Vec<TakenRecords> = scanned.facts.iter().map(all).collect();
+        let starts: Vec<u64> =
+            scanned.facts.iter().scan(0, |next, fact| Some(std::mem::replace(next, *next + fact.rows))).collect();
+        let mut values_of = |input: u32| -> Result<Vec<f64>> {
+            let (start, rows) = (starts[input as usize], scanned.facts[input as usize].rows);
+            let mut bytes = vec![0; rows as usize * number.len_bytes()];
+            self.reader.read_rows(column, start..start + rows, &mut bytes)?;
+            let (mut integers, mut values) = (Vec::new(), Vec::new());
+            number.decode_floats(&bytes, &mut integers, &mut values);
+            Ok(values)
+        };
+        let mut unordered = None;
+        let mut end = f64::NEG_INFINITY;
+        let is_first = plan.options.conventions.overlap == Overlap::First;
+        let order: Vec<&Span> = if is_first { spans.iter().collect() } else { spans.iter().rev().collect() };
+        let mut begin = f64::INFINITY;
+        for span in order {
+            let values = values_of(span.input)?;
+            if !values.is_sorted_by(|left, right| left.partial_cmp(right) == Some(Ordering::Less)) {
+                unordered.get_or_insert(span.input);
+            }
+            let of_input = &mut taken[span.input as usize];
+            if is_first {
+                of_input.leading = values.partition_point(|&value| value <= end) as u64;
+                of_input.count = values.len() as u64 - of_input.leading;
+                end = end.max(span.high);
+            } else {
+                of_input.count = values.partition_point(|&value| value < begin) as u64;
+                begin = begin.min(span.low);
+            }
+        }
+        if let Some(input) = unordered {
+            let expected = "increasing values, of which overlapping ones can be taken once".to_owned();
+            self.refuse(column, expected, "values that repeat or decrease".to_owned(), vec![input]);
+            return Ok(RecordOrder::Kept);
+        }
+        let path = plan.schema.column_path(column).to_vec();
+        Ok(RecordOrder::Trimmed(RecordTrims(HashMap::from([(path, taken)]))))
+    }
+}
+
+/// The records of one input.
+struct Span {
+    input: u32,
+    first: f64,
+    last: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Span {
+    fn of(input: u32, values: &[f64]) -> Self {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let first = values.first().copied().unwrap_or(f64::NAN);
+        Self { input, first, last: values.last().copied().unwrap_or(f64::NAN), low, high }
+    }
+}

@@ -1,0 +1,145 @@
+//! Times that inputs count from different references or in different units, brought to one.
+//!
+//! Invariant: a time keeps its instant exactly, or the merge is refused; the type of the output's times is the first
+//! input's where that holds all of them as a kind.
+
+use super::attribute::{named, replaced, text, with_text};
+use super::calendar::Calendar;
+use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::packing::missing_values;
+use super::settle::{Declared, Mismatch, Settling, common_number};
+use super::time_units::{TimeUnits, reference_ns, unit_ns};
+use super::{NexusReference, TimeAttributes, Values};
+use crate::schema::{AttributeValue, ColumnIndex};
+use std::sync::Arc;
+
+/// Settles a time: its conversions, and the attributes that say what the output counts.
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, form: TimeAttributes) {
+    let first = settling.attributes(declared, settling.first_input(column));
+    let target = match form {
+        TimeAttributes::Cf => cf_target(&first, settling.options.time_units.as_deref()),
+        TimeAttributes::Reference(_) => Ok(None),
+    };
+    let target = match target {
+        Ok(target) => target,
+        Err(mismatch) => return settling.refuse(declared.entry, mismatch, Vec::new()),
+    };
+    let target_attributes =
+        target.as_ref().map_or_else(|| Arc::clone(&first), |attribute| replaced(&first, attribute.clone()));
+    let maps = settling
+        .of_inputs(column, |settling, input| scale(&settling.attributes(declared, input), &target_attributes, form));
+    let maps = match maps {
+        Ok(maps) => maps,
+        Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
+    };
+    let is_same = maps.iter().all(|map| *map == ElementMap::Same);
+    let Some(number) = common_number(&settling.schema.columns[column as usize]) else {
+        if !is_same {
+            let mismatch = Mismatch::new("a number of all bits", "another type, whose times cannot be converted");
+            settling.refuse(declared.entry, mismatch, Vec::new());
+        }
+        return;
+    };
+    let maps = settling.with_casts(column, number, maps);
+    settling.set_attributes(declared.entry, target_attributes);
+    let of_inputs: Vec<_> = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+    settling.convert(column, Some(number.class()), Conversion { of_inputs });
+}
+
+/// Settles the bounds of the time at `time`, which count as that does and have no attributes of their own.
+pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, time: &[u8]) {
+    settling.require_equal(declared, &[]);
+    let Some(of_time) = settling.declared_at(time) else { return };
+    let Values::Time(form) = of_time.rule.values else { return };
+    let own = settling.schema.entries[declared.entry as usize].attributes.clone();
+    let like = Declared { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
+    settle(settling, &like, column, form);
+    settling.set_attributes(declared.entry, own);
+}
+
+/// The `units` of the output, where the user asked for other ones than the first input's.
+fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<AttributeValue>, Mismatch> {
+    let (Some(asked), Some(known)) = (asked, named(first, "units")) else { return Ok(None) };
+    let calendar = text(first, "calendar");
+    let is_understood =
+        Calendar::named(calendar.as_deref()).and_then(|calendar| TimeUnits::parse(asked, calendar)).is_some();
+    if !is_understood {
+        return Err(Mismatch::new("units such as 'hours since 1970-01-01'", format!("--time-units {asked:?}")));
+    }
+    Ok(Some(with_text(known, asked)))
+}
+
+/// How times with the attributes `own` become those that `target` says.
+fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes) -> Result<ElementMap, Mismatch> {
+    let both = |name: &str| (text(target, name).unwrap_or_default(), text(own, name).unwrap_or_default());
+    if missing_values(own) != missing_values(target) {
+        return Err(Mismatch::attribute("_FillValue or missing_value", "one value", "another"));
+    }
+    let (from, to) = match form {
+        TimeAttributes::Cf => {
+            let calendars = both("calendar");
+            let known = Calendar::named(text(target, "calendar").as_deref());
+            if calendars.0 != calendars.1
+                && (known.is_none() || known != Calendar::named(text(own, "calendar").as_deref()))
+            {
+                return Err(Mismatch::attribute("calendar", calendars.0, calendars.1));
+            }
+            let units = both("units");
+            if units.0 == units.1 {
+                return Ok(ElementMap::Same);
+            }
+            let parse = |units: &str| known.and_then(|calendar| TimeUnits::parse(units, calendar));
+            let (Some(to), Some(from)) = (parse(&units.0), parse(&units.1)) else {
+                return Err(Mismatch::attribute("units", units.0, units.1));
+            };
+            (from, to)
+        }
+        TimeAttributes::Reference(reference) => {
+            let name = reference.attribute();
+            let (units, references) = (both("units"), both(name));
+            if units.0 == units.1 && references.0 == references.1 {
+                return Ok(ElementMap::Same);
+            }
+            let parse = |units: &str, reference: &str| {
+                let reference_ns = match reference {
+                    "" => 0,
+                    text => reference_ns(text, Calendar::ProlepticGregorian)?,
+                };
+                Some(TimeUnits { unit_ns: unit_ns(units)?, reference_ns })
+            };
+            // One with a reference and one without count from different things.
+            let is_alike = references.0.is_empty() == references.1.is_empty();
+            let parsed = parse(&units.0, &references.0).zip(parse(&units.1, &references.1)).filter(|_| is_alike);
+            let Some((to, from)) = parsed else {
+                let (differing, values) = if units.0 == units.1 { (name, references) } else { ("units", units) };
+                return Err(Mismatch::attribute(differing, values.0, values.1));
+            };
+            (from, to)
+        }
+    };
+    let difference = from.reference_ns - to.reference_ns;
+    if from.unit_ns == to.unit_ns && difference == 0 {
+        return Ok(ElementMap::Same);
+    }
+    let common = gcd(gcd(from.unit_ns, to.unit_ns), difference.abs());
+    let narrow = |number: i128| i64::try_from(number / common);
+    let (Ok(multiplier), Ok(divisor)) = (narrow(from.unit_ns), narrow(to.unit_ns)) else {
+        let units = both("units");
+        return Err(Mismatch::attribute("units", units.0, units.1));
+    };
+    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept: missing_values(own) })
+}
+
+fn gcd(left: i128, right: i128) -> i128 {
+    if right == 0 { left } else { gcd(right, left % right) }
+}
+
+impl NexusReference {
+    /// Name of the attribute.
+    pub fn attribute(self) -> &'static str {
+        match self {
+            Self::Offset => "offset",
+            Self::Start => "start",
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Numbers as datasets store them, decoded to 64 bits and encoded again in blocks that stay in the first cache.
+//!
+//! For conversions of values; values that are only moved are never decoded. Invariant: what does not fit the target type
+//! is an error, never a wrapped or rounded number, except that floats are rounded to the target's precision as IEEE 754
+//! does where the caller asked for floats.
+
+use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
+use serde::{Deserialize, Serialize};
+
+/// A number type that has all its bits: the integers of C and IEEE 754 floats of 32 and 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NumberType {
+    /// An integer.
+    Integer {
+        /// Size: 1, 2, 4 or 8.
+        len_bytes: u8,
+        /// Two's complement.
+        signed: bool,
+        /// Most significant byte first.
+        is_big_endian: bool,
+    },
+    /// A float.
+    Float {
+        /// Size: 4 or 8.
+        len_bytes: u8,
+        /// Most significant byte first.
+        is_big_endian: bool,
+    },
+}
+
+impl NumberType {
+    /// The number type of `class`; `None` for everything else, and for numbers that do not use all of their bits.
+    pub fn of(class: &TypeClass) -> Option<Self> {
+        let is_big_endian = |order: ByteOrder| match order {
+            ByteOrder::Little => Some(false),
+            ByteOrder::Big => Some(true),
+            ByteOrder::Vax => None,
+        };
+        match class {
+            TypeClass::Integer { len_bytes: len_bytes @ (1 | 2 | 4 | 8), order, signed, bits, .. }
+                if bits.offset == 0 && bits.count == len_bytes * 8 =>
+            {
+                Some(Self::Integer {
+                    len_bytes: *len_bytes as u8,
+                    signed: *signed,
+                    is_big_endian: is_big_endian(*order)?,
+                })
+            }
+            TypeClass::Float { len_bytes, order, exponent, mantissa, exponent_bias, sign_bit, .. } => {
+                let is_single =
+                    (*len_bytes, exponent.count, mantissa.count, *exponent_bias, *sign_bit) == (4, 8, 23, 127, 31);
+                let is_double =
+                    (*len_bytes, exponent.count, mantissa.count, *exponent_bias, *sign_bit) == (8, 11, 52, 1023, 63);
+                (is_single || is_double)
+                    .then_some(Self::Float { len_bytes: *len_bytes as u8, is_big_endian: is_big_endian(*order)? })
+            }
+            _ => None,
+        }
+    }
+
+    /// The type as HDF5 describes it.
+    pub fn class(self) -> TypeClass {
+        let order = |is_big_endian| if is_big_endian { ByteOrder::Big } else { ByteOrder::Little };
+        match self {
+            Self::Integer { len_bytes, signed, is_big_endian } => TypeClass::Integer {
+                len_bytes: u32::from(len_bytes),
+                order: order(is_big_endian),
+                signed,
+                bits: BitRange { offset: 0, count: u32::from(len_bytes) * 8 },
+                padding: (0, 0),
+            },
+            Self::Float { len_bytes, is_big_endian } => {
+                let (sign_bit, exponent, mantissa, exponent_bias) = match len_bytes {
+                    4 => (31, BitRange { offset: 23, count: 8 }, BitRange { offset: 0, count: 23 }, 127),
+                    _ => (63, BitRange { offset: 52, count: 11 }, BitRange { offset: 0, count: 52 }, 1023),
+                };
+                TypeClass::Float {
+                    len_bytes: u32::from(len_bytes),
+                    order: order(is_big_endian),
+                    bits: BitRange { offset: 0, count: u32::from(len_bytes) * 8 },
+                    padding: (0, 0, 0),
+                    normalization: 2,
+                    sign_bit,
+                    exponent,
+                    mantissa,
+                    exponent_bias,
+                }
+            }
+        }
+    }
+
+    /// A little-endian signed integer of 64 bits.
+    pub const fn int64() -> Self {
+        Self::Integer { len_bytes: 8, signed: true, is_big_endian: false }
+    }
+
+    /// Size of an element.
+    pub fn len_bytes(self) -> usize {
+        match self {
+            Self::Integer { len_bytes, .. } | Self::Float { len_bytes, .. } => usize::from(len_bytes),
+        }
+    }
+
+    /// Whether it is an integer.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Integer { .. })
+    }
+
+    /// The largest integer that it holds, with all smaller ones; 0 for floats.
+    pub fn largest(self) -> u64 {
+        match self {
+            Self::Integer { len_bytes, signed, .. } => {
+                let bits = u32::from(len_bytes) * 8 - u32::from(signed);
+                u64::MAX >> (64 - bits)
+            }
+            Self::Float { .. } => 0,
+        }
+    }
+
+    /// The smallest type of the same kind, no smaller than this one, that holds `largest`; `None` where none does.
+    pub fn widened_to(self, largest: u64) -> Option<Self> {
+        let Self::Integer { len_bytes, signed, is_big_endian } = self else { return None };
+        [1, 2, 4, 8]
+            .into_iter()
+            .filter(|&len| len >= len_bytes)
+            .map(|len_bytes| Self::Integer { len_bytes, signed, is_big_endian })
+            .find(|wider| wider.largest() >= largest)
+    }
+
+    /// Decodes integers; `false` if one is beyond 63 bits.
+    pub fn decode_integers(self, bytes: &[u8], out: &mut Vec<i64>) -> bool {
+        let Self::Integer { len_bytes, signed, is_big_endian } = self else { return false };
+        out.clear();
+        macro_rules! decode {
+            ($number:ty, $len:literal) => {{
+                let (words, _) = bytes.as_chunks::<$len>();
+                match is_big_endian {
+                    false => out.extend(words.iter().map(|word| <$number>::from_le_bytes(*word) as i64)),
+                    true => out.extend(words.iter().map(|word| <$number>::from_be_bytes(*word) as i64)),
+                }
+            }};
+        }
+        match (len_bytes, signed) {
+            (1, true) => decode!(i8, 1),
+            (1, false) => decode!(u8, 1),
+            (2, true) => decode!(i16, 2),
+            (2, false) => decode!(u16, 2),
+            (4, true) => decode!(i32, 4),
+            (4, false) => decode!(u32, 4),
+            (_, true) => decode!(i64, 8),
+            (_, false) => {
+                decode!(u64, 8);
+                return out.iter().all(|&value| value >= 0);
+            }
+        }
+        true
+    }
+
+    /// Appends integers in this type; the place of the first that does not fit, otherwise.
+    pub fn encode_integers(self, values: &[i64], out: &mut Vec<u8>) -> Result<(), usize> {
+        let Self::Integer { len_bytes, signed, is_big_endian } = self else { return Err(0) };
+        macro_rules! encode {
+            ($number:ty) => {{
+                let fits = |value: &i64| <$number>::try_from(*value).is_ok();
+                if let Some(at) = values.iter().position(|value| !fits(value)) {
+                    return Err(at);
+                }
+                match is_big_endian {
+                    false => values.iter().for_each(|&value| out.extend_from_slice(&(value as $number).to_le_bytes())),
+                    true => values.iter().for_each(|&value| out.extend_from_slice(&(value as $number).to_be_bytes())),
+                }
+            }};
+        }
+        match (len_bytes, signed) {
+            (1, true) => encode!(i8),
+            (1, false) => encode!(u8),
+            (2, true) => encode!(i16),
+            (2, false) => encode!(u16),
+            (4, true) => encode!(i32),
+            (4, false) => encode!(u32),
+            (_, true) => encode!(i64),
+            (_, false) => encode!(u64),
+        }
+        Ok(())
+    }
+
+    /// Decodes numbers of any kind to floats; integers beyond 53 bits are rounded.
+    pub fn decode_floats(self, bytes: &[u8], integers: &mut Vec<i64>, out: &mut Vec<f64>) -> bool {
+        out.clear();
+        let Self::Float { len_bytes, is_big_endian } = self else {
+            let is_exact = self.decode_integers(bytes, integers);
+            out.extend(integers.iter().map(|&value| value as f64));
+            return is_exact;
+        };
+        match (len_bytes, is_big_endian) {
+            (4, false) => out.extend(bytes.as_chunks().0.iter().map(|word| f64::from(f32::from_le_bytes(*word)))),
+            (4, true) => out.extend(bytes.as_chunks().0.iter().map(|word| f64::from(f32::from_be_bytes(*word)))),
+            (_, false) => out.extend(bytes.as_chunks().0.iter().map(|word| f64::from_le_bytes(*word))),
+            (_, true) => out.extend(bytes.as_chunks().0.iter().map(|word| f64::from_be_bytes(*word))),
+        }
+        true
+    }
+
+    /// Appends floats, rounded to the type's precision. Not for integer types.
+    pub fn encode_floats(self, values: &[f64], out: &mut Vec<u8>) {
+        let Self::Float { len_bytes, is_big_endian } = self else { return };
+        match (len_bytes, is_big_endian) {
+            (4, false) => values.iter().for_each(|&value| out.extend_from_slice(&(value as f32).to_le_bytes())),
+            (4, true) => values.iter().for_each(|&value| out.extend_from_slice(&(value as f32).to_be_bytes())),
+            (_, false) => values.iter().for_each(|&value| out.extend_from_slice(&value.to_le_bytes())),
+            (_, true) => values.iter().for_each(|&value| out.extend_from_slice(&value.to_be_bytes())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn types() -> impl Strategy<Value = NumberType> {
+        (prop::sample::select(vec![1_u8, 2, 4, 8]), any::<bool>(), any::<bool>())
+            .prop_map(|(len_bytes, signed, is_big_endian)| NumberType::Integer { len_bytes, signed, is_big_endian })
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_decoded_as_encoded_or_refused(number in types(), values in prop::collection::vec(any::<i64>(), 1..9)) {
+            let (low, high) = match number {
+                NumberType::Integer { signed: true, .. } => (-(number.largest() as i128) - 1, number.largest() as i128),
+                _ => (0, number.largest() as i128),
+            };
+            let misfit = values.iter().position(|&value| !(low..=high).contains(&i128::from(value)));
+            let mut bytes = Vec::new();
+            prop_assert_eq!(number.encode_integers(&values, &mut bytes), misfit.map_or(Ok(()), Err));
+            if misfit.is_none() {
+                let mut decoded = Vec::new();
+                prop_assert!(number.decode_integers(&bytes, &mut decoded));
+                prop_assert_eq!(decoded, values);
+            }
+        }
+
+        #[test]
+        fn a_type_is_what_its_description_says(number in types()) {
+            prop_assert_eq!(NumberType::of(&number.class()), Some(number));
+        }
+    }
+
+    #[test]
+    fn types_are_widened_no_further_than_needed() {
+        let byte = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false };
+        let len_after = |largest| byte.widened_to(largest).map(NumberType::len_bytes);
+        assert_eq!([len_after(255), len_after(256), len_after(1 << 32)], [Some(1), Some(2), Some(8)]);
+        assert_eq!(NumberType::int64().widened_to(u64::MAX), None);
+        for len_bytes in [4, 8] {
+            let float = NumberType::Float { len_bytes, is_big_endian: true };
+            assert_eq!(NumberType::of(&float.class()), Some(float));
+        }
+    }
+}

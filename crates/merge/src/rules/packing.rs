@@ -1,0 +1,151 @@
+//! Values that stand for others by a scale, an offset and markers of missing values in attributes, as CF packs them.
+//!
+//! Invariant: where inputs pack differently, no value is written under another input's attributes.
+
+use super::attribute::{named, number, numbers, text, without, words};
+use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::number::NumberType;
+use super::settle::{Declared, Mismatch, Settling};
+use crate::conventions::Packing;
+use crate::schema::{AttributeValue, ColumnIndex};
+use raddle_hdf5::model::{Dataspace, Datatype, InlineData};
+use std::sync::Arc;
+
+/// Attributes that say what a stored number stands for.
+pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
+/// Attributes that say in stored numbers which are valid.
+pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
+
+/// What decides where inputs pack differently.
+const DECIDES: &str = "--packing unpack writes the values as floats";
+
+/// Settles a dataset of packed values, or of values that are not packed.
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+    let is_same = |name: &str| {
+        let known = named(&declared.first, name);
+        declared.attributes.iter().all(|(_, attributes)| is_equal(known, named(attributes, name)))
+    };
+    if PACKING.iter().all(|name| is_same(name)) {
+        return settling.require_equal(declared, &PACKING);
+    }
+    if settling.options.packing == Packing::Refuse {
+        return refuse(settling, declared);
+    }
+    settling.require_equal(declared, &PACKING);
+    if let Some(name) = VALID.into_iter().find(|name| named(&declared.first, name).is_some()) {
+        let known = named(&declared.first, name).map_or_else(String::new, words);
+        let found = "packed differently, so that the limit would mean another value".to_owned();
+        return settling.refuse(declared.entry, Mismatch::attribute(name, known, found), Vec::new());
+    }
+    unpack(settling, declared, column);
+}
+
+fn refuse(settling: &mut Settling<'_>, declared: &Declared) {
+    for name in PACKING {
+        let known = named(&declared.first, name);
+        let differing: Vec<&(u32, Arc<[AttributeValue]>)> =
+            declared.attributes.iter().filter(|(_, attributes)| !is_equal(known, named(attributes, name))).collect();
+        let Some((_, attributes)) = differing.first() else { continue };
+        let words_of =
+            |attribute: Option<&AttributeValue>| attribute.map_or_else(|| "no such attribute".to_owned(), words);
+        let mismatch = Mismatch::attribute(name, words_of(known), words_of(named(attributes, name))).or(DECIDES);
+        let inputs = differing.iter().map(|(input, _)| *input).collect();
+        settling.refuse(declared.entry, mismatch, inputs);
+    }
+    settling.require_equal(declared, &PACKING);
+}
+
+/// Writes the values unpacked, in the float type that readers would choose for the input that needs most.
+fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+    let unpacking = settling.of_inputs(column, |settling, input| {
+        let scanned = &settling.schema.columns[column as usize];
+        let template = scanned.facts[input as usize].template as usize;
+        let Some(stored) = NumberType::of(&scanned.templates[template].datatype.class) else {
+            return Err(Mismatch::new("numbers", "values of another kind, which cannot be unpacked"));
+        };
+        let attributes = settling.attributes(declared, input);
+        Ok(ElementMap::Unpack {
+            scale: number(&attributes, "scale_factor").unwrap_or(1.0),
+            offset: number(&attributes, "add_offset").unwrap_or(0.0),
+            missing: missing_values(&attributes),
+            reinterpret: reinterprets(stored, &attributes),
+            in_single: is_single(stored, &attributes),
+        })
+    });
+    let maps = match unpacking {
+        Ok(maps) => maps,
+        Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
+    };
+    let is_double = maps.iter().any(|map| matches!(map, ElementMap::Unpack { in_single: false, .. }));
+    let of_inputs = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+    let scanned = &settling.schema.columns[column as usize];
+    let number = NumberType::Float { len_bytes: if is_double { 8 } else { 4 }, is_big_endian: false };
+    let mut output = scanned.model().clone();
+    output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
+    let mut nan = Vec::new();
+    number.encode_floats(&[f64::NAN], &mut nan);
+    output.fill.value = Some(InlineData::Stored(nan.clone()));
+    output.fill.user_defined = true;
+    let mut attributes = without(&declared.first, &PACKING).to_vec();
+    attributes.push(AttributeValue {
+        name: b"_FillValue".to_vec(),
+        utf8: false,
+        datatype: output.datatype.clone(),
+        committed: None,
+        dataspace: Dataspace::Simple { dims: vec![1], max_dims: vec![1] },
+        value: nan,
+    });
+    settling.set_attributes(declared.entry, attributes.into());
+    settling.schema.columns[column as usize].set_output(output);
+    settling.convert(column, None, Conversion { of_inputs });
+}
+
+/// Stored numbers that stand for missing values.
+pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
+    let of = |name| named(attributes, name).and_then(numbers).unwrap_or_default();
+    let mut missing = of("_FillValue");
+    missing.extend(of("missing_value"));
+    missing.sort_by(f64::total_cmp);
+    missing.dedup();
+    missing
+}
+
+/// Whether stored signed integers are unsigned, or the other way round.
+fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
+    match (stored, text(attributes, "_Unsigned").as_deref()) {
+        (NumberType::Integer { signed, .. }, Some("true" | "True")) => signed,
+        (NumberType::Integer { signed, .. }, Some("false" | "False")) => !signed,
+        _ => false,
+    }
+}
+
+/// Whether readers unpack to floats of 32 bits (xarray's choice, which is also that of CF section 8.1).
+fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
+    let float_len = |name| {
+        let attribute = named(attributes, name)?;
+        match NumberType::of(&attribute.datatype.class)? {
+            NumberType::Float { len_bytes, .. } => Some(len_bytes),
+            NumberType::Integer { .. } => Some(0),
+        }
+    };
+    match (float_len("scale_factor"), float_len("add_offset")) {
+        (Some(4), Some(4)) => stored.len_bytes() != 4 || !stored.is_integer(),
+        (_, Some(_)) => false,
+        (Some(scale), None) => scale == 4,
+        (None, None) if stored.is_integer() => stored.len_bytes() <= 2,
+        (None, None) => stored.len_bytes() <= 4,
+    }
+}
+
+/// Whether two attributes say the same: numbers by their values and types, for the type decides what readers compute in.
+fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => {
+            left.datatype == right.datatype && left.value == right.value
+                || text(std::slice::from_ref(left), &String::from_utf8_lossy(&left.name)).is_some_and(|known| {
+                    text(std::slice::from_ref(right), &String::from_utf8_lossy(&right.name)) == Some(known)
+                })
+        }
+        (left, right) => left.is_none() && right.is_none(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Positions of rows of another dataset: in the output they count its rows, not those of one input.
+//!
+//! Invariant: the output's type holds every position. Whether the positions of an input fit the dataset that they count is
+//! checked when the plan is made ([`super::check`]).
+
+use super::PositionForm;
+use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
+use super::settle::{Declared, Mismatch, Settling, common_number};
+use crate::schema::{ABSENT, ColumnFact, ColumnIndex, display_path};
+
+/// Settles positions of rows of the dataset at `target`.
+pub(super) fn settle(
+    settling: &mut Settling<'_>,
+    declared: &Declared,
+    column: ColumnIndex,
+    target: &[u8],
+    form: PositionForm,
+) {
+    settling.require_equal(declared, &[]);
+    let Some(target_column) = settling.column_at(target) else {
+        let expected = format!("positions of rows of {}", display_path(target));
+        return settling.refuse(declared.entry, Mismatch::new(expected, "no such dataset"), Vec::new());
+    };
+    let rows: Vec<u64> = settling.schema.columns[target_column as usize].facts.iter().map(|fact| fact.rows).collect();
+    let facts = &settling.schema.columns[column as usize].facts;
+    let lacking: Vec<u32> = (0..)
+        .zip(facts.iter())
+        .filter(|(_, fact)| fact.template == ABSENT || form == PositionForm::Bounds && fact.rows == 0)
+        .map(|(input, _)| input)
+        .collect();
+    if !lacking.is_empty() && rows.iter().any(|&rows| rows > 0) {
+        let expected = format!("positions of the rows of {}", display_path(target));
+        return settling.refuse(declared.entry, Mismatch::new(expected, "none"), lacking);
+    }
+    let total = rows.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows));
+    let number = common_number(&settling.schema.columns[column as usize]).filter(|number| number.is_integer());
+    let Some(number) = number.and_then(|number| number.widened_to(total)) else {
+        let mismatch = Mismatch::new(format!("integers up to {total}"), "numbers of another kind");
+        return settling.refuse(declared.entry, mismatch, Vec::new());
+    };
+    let shifts = rows.iter().scan(0_i64, |first, &rows| {
+        let shift = *first;
+        *first = first.saturating_add(i64::try_from(rows).unwrap_or(i64::MAX));
+        Some(shift)
+    });
+    let maps = shifts.map(|shift| if shift == 0 { ElementMap::Same } else { ElementMap::Shift(shift) }).collect();
+    let of_inputs = settling.with_casts(column, number, maps).into_iter();
+    let of_inputs = of_inputs.map(|map| InputConversion { map, gather: None }).collect();
+    settling.convert(column, Some(number.class()), Conversion { of_inputs });
+    if form == PositionForm::Bounds {
+        // The end of one input is the begin of the next: it is there once.
+        let facts = &settling.schema.columns[column as usize].facts;
+        let trim =
+            |(input, fact): (usize, &ColumnFact)| (input > 0).then_some(Trim { leading: 1, stored_rows: fact.rows });
+        let trims = facts.iter().enumerate().map(trim).collect();
+        settling.trim(column, trims, |input, rows| if input > 0 { rows.saturating_sub(1) } else { rows });
+    }
+}

@@ -1,0 +1,315 @@
+//! Settling: the rules of a joined schema become conversions, sizes and attributes of the output, or refusals.
+//!
+//! Works on facts and attributes alone; what takes values of the inputs is checked later ([`super::check`]). Invariant: what is
+//! refused names the object, the attribute, both values and the option that decides, if there is one.
+
+use super::attribute::{named, words};
+use super::check::{RecordTrims, TakenRecords};
+use super::conversion::{Conversion, ElementMap, Trim};
+use super::number::NumberType;
+use super::{Placement, Rule, Values, coordinate, packing, positions};
+use crate::conventions::ConventionOptions;
+use crate::join::{Difference, DifferenceKind};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
+use raddle_hdf5::model::{Dataset, Datatype, InlineData, TypeClass};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The rule of an entry, with what the inputs have that differs and the rule takes into account.
+#[derive(Debug, Clone)]
+pub(crate) struct Declared {
+    /// The entry.
+    pub entry: EntryIndex,
+    /// Its rule.
+    pub rule: Rule,
+    /// Attributes of the first input that has it.
+    pub first: Arc<[AttributeValue]>,
+    /// Inputs whose attributes are not those of the first, and theirs.
+    pub attributes: Vec<(u32, Arc<[AttributeValue]>)>,
+    /// Values of inputs, where the rule keeps them: of the first input, and of each whose values differ.
+    pub values: Vec<(u32, Arc<[u8]>)>,
+}
+
+/// Something that keeps inputs from being put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// Attribute, where it is one.
+    pub attribute: Option<String>,
+    /// What the first input has.
+    pub expected: String,
+    /// What another has.
+    pub found: String,
+}
+
+impl Mismatch {
+    /// A mismatch of values.
+    pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { attribute: None, expected: expected.into(), found: found.into() }
+    }
+
+    /// A mismatch of an attribute.
+    pub fn attribute(name: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { attribute: Some(name.to_owned()), expected: expected.into(), found: found.into() }
+    }
+
+    /// With the option that decides.
+    #[must_use]
+    pub fn or(mut self, option: &str) -> Self {
+        self.found = format!("{}; {option}", self.found);
+        self
+    }
+}
+
+/// A schema whose rules are being settled.
+pub(crate) struct Settling<'a> {
+    /// The schema.
+    pub schema: &'a mut Schema,
+    /// What the user asked for.
+    pub options: &'a ConventionOptions,
+    /// Number of inputs.
+    pub inputs: u32,
+    declared: &'a [Declared],
+    differences: Vec<Difference>,
+    /// Columns by path.
+    columns: HashMap<Vec<u8>, ColumnIndex>,
+}
+
+/// Settles the `declared` rules of `schema`; what cannot be made right is returned.
+pub(crate) fn settle(
+    schema: &mut Schema,
+    declared: &[Declared],
+    options: &ConventionOptions,
+    inputs: u32,
+    taken: &RecordTrims,
+) -> Vec<Difference> {
+    let columns =
+        (0..schema.columns.len() as ColumnIndex).map(|column| (schema.column_path(column).to_vec(), column)).collect();
+    let mut settling = Settling { schema, options, inputs, declared, differences: Vec::new(), columns };
+    for one in declared {
+        settling.entry(one);
+        settling.take_records(one, taken);
+    }
+    settling.differences
+}
+
+impl Settling<'_> {
+    fn entry(&mut self, declared: &Declared) {
+        let column = match self.schema.entries[declared.entry as usize].role {
+            Role::Column(column) => Some(column),
+            _ => None,
+        };
+        match (&declared.rule.values, column) {
+            (Values::Positions { target, form }, Some(column)) => {
+                positions::settle(self, declared, column, target, *form)
+            }
+            (Values::Time(form), Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
+                coordinate::settle(self, declared, column, *form);
+            }
+            (Values::TimeOf { time }, Some(column)) => coordinate::settle_like(self, declared, column, time),
+            (Values::Packed, Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
+                packing::settle(self, declared, column);
+            }
+            _ => self.require_equal(declared, &[]),
+        }
+    }
+
+    /// Takes only some records of each input, where inputs have records in common.
+    fn take_records(&mut self, declared: &Declared, taken: &RecordTrims) {
+        let Role::Column(column) = self.schema.entries[declared.entry as usize].role else { return };
+        let Some(taken) = declared.rule.record.as_ref().and_then(|record| taken.0.get(record)) else { return };
+        let facts = &self.schema.columns[column as usize].facts;
+        let trim = |(fact, taken): (&ColumnFact, &TakenRecords)| {
+            (*taken != TakenRecords { leading: 0, count: fact.rows })
+                .then_some(Trim { leading: taken.leading, stored_rows: fact.rows })
+        };
+        let trims = facts.iter().zip(taken).map(trim).collect();
+        self.trim(column, trims, |input, _| taken[input].count);
+    }
+
+    /// The declared rule of the dataset at `path`.
+    pub fn declared_at(&self, path: &[u8]) -> Option<Declared> {
+        let at = |declared: &&Declared| self.schema.entries[declared.entry as usize].path == path;
+        self.declared.iter().find(at).cloned()
+    }
+
+    /// The column at `path`.
+    pub fn column_at(&self, path: &[u8]) -> Option<ColumnIndex> {
+        self.columns.get(path).copied()
+    }
+
+    /// The attributes that an input has.
+    pub fn attributes(&self, declared: &Declared, input: u32) -> Arc<[AttributeValue]> {
+        let known = declared.attributes.binary_search_by_key(&input, |(input, _)| *input);
+        known.map_or_else(|_| Arc::clone(&declared.first), |at| Arc::clone(&declared.attributes[at].1))
+    }
+
+    /// Refuses inputs that differ in an attribute that the rule takes into account, but for those in `settled`.
+    pub fn require_equal(&mut self, declared: &Declared, settled: &[&str]) {
+        for name in &declared.rule.attributes {
+            let name = String::from_utf8_lossy(name).into_owned();
+            if settled.contains(&name.as_str()) {
+                continue;
+            }
+            let known = named(&declared.first, &name);
+            let mut differing: Vec<(String, Vec<u32>)> = Vec::new();
+            for (input, attributes) in &declared.attributes {
+                let found = named(attributes, &name);
+                if is_same_value(known, found) {
+                    continue;
+                }
+                let found = found.map_or_else(|| "no such attribute".to_owned(), words);
+                match differing.iter_mut().find(|(words, _)| *words == found) {
+                    Some((_, inputs)) => inputs.push(*input),
+                    None => differing.push((found, vec![*input])),
+                }
+            }
+            let expected = known.map_or_else(|| "no such attribute".to_owned(), words);
+            for (found, inputs) in differing {
+                self.refuse(declared.entry, Mismatch::attribute(&name, expected.clone(), found), inputs);
+            }
+        }
+    }
+
+    /// The first input that has a column.
+    pub fn first_input(&self, column: ColumnIndex) -> u32 {
+        let facts = &self.schema.columns[column as usize].facts;
+        facts.iter().position(|fact| fact.template != ABSENT).unwrap_or(0) as u32
+    }
+
+    /// What `of` says of each input that has the column, the default of each that lacks it; or the first mismatch with all
+    /// inputs that have the same.
+    pub fn of_inputs<T: Default>(
+        &self,
+        column: ColumnIndex,
+        mut of: impl FnMut(&Self, u32) -> Result<T, Mismatch>,
+    ) -> Result<Vec<T>, (Mismatch, Vec<u32>)> {
+        let facts = &self.schema.columns[column as usize].facts;
+        let (mut found, mut failed) = (Vec::with_capacity(facts.len()), None::<(Mismatch, Vec<u32>)>);
+        for (input, fact) in (0..).zip(facts.iter()) {
+            if fact.template == ABSENT {
+                found.push(T::default());
+                continue;
+            }
+            match (of(self, input), &mut failed) {
+                (Ok(one), _) => found.push(one),
+                (Err(mismatch), Some((known, inputs))) if *known == mismatch => inputs.push(input),
+                (Err(_), Some(_)) => {}
+                (Err(mismatch), None) => failed = Some((mismatch, vec![input])),
+            }
+        }
+        failed.map_or(Ok(found), Err)
+    }
+
+    /// Casts for inputs whose values are the same numbers in another type.
+    pub fn with_casts(&self, column: ColumnIndex, number: NumberType, maps: Vec<ElementMap>) -> Vec<ElementMap> {
+        let column = &self.schema.columns[column as usize];
+        let is_other = |fact: &ColumnFact| {
+            let template = column.templates.get(fact.template as usize);
+            template.is_some_and(|template| NumberType::of(&template.datatype.class) != Some(number))
+        };
+        let cast = |(map, fact): (ElementMap, &ColumnFact)| match map {
+            ElementMap::Same if is_other(fact) => ElementMap::Cast,
+            map => map,
+        };
+        maps.into_iter().zip(column.facts.iter()).map(cast).collect()
+    }
+
+    /// Gives a column its conversion, and its type in the output where that is not the first input's.
+    pub fn convert(&mut self, column: ColumnIndex, class: Option<TypeClass>, conversion: Conversion) {
+        let column = &mut self.schema.columns[column as usize];
+        if let Some(class) = class.filter(|class| *class != *column.model().datatype.class) {
+            column.set_output(with_class(column.model(), class));
+        }
+        if conversion.of_inputs.iter().any(|one| !one.is_identity()) {
+            column.conversion = Some(Arc::new(conversion));
+        }
+    }
+
+    /// Leaves out rows of inputs.
+    pub fn trim(&mut self, column: ColumnIndex, trims: Vec<Option<Trim>>, rows: impl Fn(usize, u64) -> u64) {
+        let column = &mut self.schema.columns[column as usize];
+        let trimmed = column.facts.iter().enumerate();
+        column.facts = trimmed.map(|(input, fact)| ColumnFact { rows: rows(input, fact.rows), ..*fact }).collect();
+        column.trims = Some(trims.into());
+    }
+
+    /// Replaces the attributes of an entry.
+    pub fn set_attributes(&mut self, entry: EntryIndex, attributes: Arc<[AttributeValue]>) {
+        self.schema.entries[entry as usize].attributes = attributes;
+    }
+
+    /// Notes why inputs cannot be put together.
+    pub fn refuse(&mut self, entry: EntryIndex, mismatch: Mismatch, inputs: Vec<u32>) {
+        let path = display_path(&self.schema.entries[entry as usize].path);
+        let path = match mismatch.attribute {
+            Some(name) => format!("{path} (attribute {name})"),
+            None => path,
+        };
+        let Mismatch { expected, found, .. } = mismatch;
+        self.differences.push(Difference { path, kind: DifferenceKind::Meaning, expected, found, inputs });
+    }
+}
+
+/// Whether two attributes say the same to readers: strings and numbers by their values, whatever their types.
+fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
+    use super::attribute::{numbers, texts};
+    match (left, right) {
+        (Some(left), Some(right)) if left.value == right.value && left.datatype == right.datatype => true,
+        (Some(left), Some(right)) => match (texts(left), texts(right), numbers(left), numbers(right)) {
+            (Some(left), Some(right), ..) => left == right,
+            (.., Some(left), Some(right)) => left == right,
+            _ => false,
+        },
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// A dataset with elements of another type. A fill value is kept where it is a number that the type holds.
+fn with_class(model: &Dataset, class: TypeClass) -> Dataset {
+    let mut dataset = model.clone();
+    let fill = dataset.fill.value.take().filter(|value| value.bytes().iter().any(|&byte| byte != 0));
+    let converted = fill.and_then(|value| {
+        let (from, to) = (NumberType::of(&model.datatype.class)?, NumberType::of(&class)?);
+        let (mut integers, mut floats, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        if from.is_integer() && to.is_integer() {
+            from.decode_integers(value.bytes(), &mut integers);
+            to.encode_integers(&integers, &mut out).ok()?;
+        } else {
+            from.decode_floats(value.bytes(), &mut integers, &mut floats);
+            to.encode_floats(&floats, &mut out);
+        }
+        (out.len() == to.len_bytes()).then_some(InlineData::Stored(out))
+    });
+    dataset.fill.value = converted;
+    dataset.datatype = Datatype { class: Arc::new(class), committed: None };
+    dataset
+}
+
+/// A number type that holds the numbers of all inputs of a column: the widest of their integers, or floats where any has
+/// these; `None` where an input has something else than numbers.
+pub(super) fn common_number(column: &Column) -> Option<NumberType> {
+    let mut numbers = column.templates.iter().map(|template| NumberType::of(&template.datatype.class));
+    let first = numbers.next()??;
+    numbers.try_fold(first, |common, next| {
+        let next = next?;
+        Some(match (common, next) {
+            _ if common == next => common,
+            (
+                NumberType::Integer { len_bytes: a, signed: left, is_big_endian },
+                NumberType::Integer { len_bytes: b, signed: right, .. },
+            ) => {
+                let signed = left || right;
+                // An unsigned number takes a wider signed one.
+                let needs = |len: u8, is_signed: bool| if signed && !is_signed { (len * 2).min(8) } else { len };
+                NumberType::Integer { len_bytes: needs(a, left).max(needs(b, right)), signed, is_big_endian }
+            }
+            (NumberType::Float { len_bytes: a, is_big_endian }, NumberType::Float { len_bytes: b, .. }) => {
+                NumberType::Float { len_bytes: a.max(b), is_big_endian }
+            }
+            (NumberType::Float { is_big_endian, .. } | NumberType::Integer { is_big_endian, .. }, _) => {
+                NumberType::Float { len_bytes: 8, is_big_endian }
+            }
+        })
+    })
+}

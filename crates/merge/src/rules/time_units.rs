@@ -1,0 +1,157 @@
+//! Units of the form "days since 2000-01-01 12:00", parsed to a length and a reference, both exact.
+//!
+//! For the units that have a fixed length: months and years are left to the reader of the file. Source: UDUNITS-2 as CF
+//! uses it (CF conventions 1.11, section 4.4).
+
+use super::calendar::Calendar;
+
+/// Nanoseconds of a second.
+const SECOND_NS: i128 = 1_000_000_000;
+/// Nanoseconds of a day.
+const DAY_NS: i128 = 86_400 * SECOND_NS;
+
+/// What a number of these units means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeUnits {
+    /// Nanoseconds per unit.
+    pub unit_ns: i128,
+    /// The reference, in nanoseconds from the calendar's origin.
+    pub reference_ns: i128,
+}
+
+/// Whether a text has the form of such units, whatever the words mean.
+pub fn is_time_units(units: &str) -> bool {
+    let mut words = units.split_whitespace();
+    words.next().is_some() && words.next().is_some_and(|word| word.eq_ignore_ascii_case("since"))
+}
+
+impl TimeUnits {
+    /// Parses "UNIT since REFERENCE"; `None` for what has no exact meaning here.
+    pub fn parse(units: &str, calendar: Calendar) -> Option<Self> {
+        let units = units.trim();
+        let (unit, rest) = units.split_once(char::is_whitespace)?;
+        let (since, reference) = rest.trim_start().split_once(char::is_whitespace)?;
+        if !since.eq_ignore_ascii_case("since") {
+            return None;
+        }
+        Some(Self { unit_ns: unit_ns(unit)?, reference_ns: reference_ns(reference.trim(), calendar)? })
+    }
+}
+
+/// Nanoseconds of a unit of fixed length.
+pub fn unit_ns(unit: &str) -> Option<i128> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "nanosecond" | "nanoseconds" | "nsec" | "nsecs" | "ns" => 1,
+        "microsecond" | "microseconds" | "microsec" | "microsecs" | "us" | "µs" => 1_000,
+        "millisecond" | "milliseconds" | "millisec" | "millisecs" | "msec" | "msecs" | "ms" => 1_000_000,
+        "second" | "seconds" | "sec" | "secs" | "s" => SECOND_NS,
+        "minute" | "minutes" | "min" | "mins" => 60 * SECOND_NS,
+        "hour" | "hours" | "hr" | "hrs" | "h" => 3_600 * SECOND_NS,
+        "day" | "days" | "d" => DAY_NS,
+        "week" | "weeks" => 7 * DAY_NS,
+        _ => return None,
+    })
+}
+
+/// An instant as nanoseconds from the calendar's origin: "2000-01-01", "2000-1-1 6:30:15.5", "2000-01-01T00:00:00Z",
+/// "2000-01-01 00:00:00 +02:00".
+pub fn reference_ns(text: &str, calendar: Calendar) -> Option<i128> {
+    let date_end = text.find(['T', 't', ' ']).unwrap_or(text.len());
+    let (date, rest) = text.split_at(date_end);
+    let (sign, date) = match date.strip_prefix('-') {
+        Some(date) => (-1, date),
+        None => (1, date.strip_prefix('+').unwrap_or(date)),
+    };
+    let mut parts = date.split('-');
+    let year: i64 = number(parts.next()?)?.try_into().ok()?;
+    let month = number(parts.next().unwrap_or("1"))?;
+    let day = number(parts.next().unwrap_or("1"))?;
+    if parts.next().is_some() {
+        return None;
+    }
+    let days = calendar.days(sign * year, month.try_into().ok()?, day.try_into().ok()?)?;
+    let rest = rest.trim_start_matches(['T', 't']).trim();
+    let zone_start = rest.find(['Z', 'z', '+', '-', 'U', ' ']).unwrap_or(rest.len());
+    let (clock, zone) = rest.split_at(zone_start);
+    Some(i128::from(days) * DAY_NS + clock_ns(clock)? - zone_ns(zone.trim())?)
+}
+
+/// Time of day in nanoseconds: empty, "6", "6:30", "6:30:15.25".
+fn clock_ns(clock: &str) -> Option<i128> {
+    if clock.is_empty() {
+        return Some(0);
+    }
+    let mut parts = clock.split(':');
+    let hours = number(parts.next()?)?;
+    let minutes = parts.next().map_or(Some(0), number)?;
+    let (whole, fraction) = parts.next().map_or(("0", ""), |text| text.split_once('.').unwrap_or((text, "")));
+    if parts.next().is_some() || fraction.len() > 9 || hours > 24 || minutes > 59 {
+        return None;
+    }
+    let seconds = number(whole)?;
+    let fraction_ns = if fraction.is_empty() { 0 } else { number(&format!("{fraction:0<9}"))? };
+    Some(i128::from(hours * 3_600 + minutes * 60 + seconds) * SECOND_NS + i128::from(fraction_ns))
+}
+
+/// Offset of a time zone in nanoseconds: empty, "Z", "UTC", "+2", "-03:30", "+0530".
+fn zone_ns(zone: &str) -> Option<i128> {
+    let is_utc = ["", "z", "utc", "gmt", "utc0"].iter().any(|utc| zone.eq_ignore_ascii_case(utc));
+    if is_utc {
+        return Some(0);
+    }
+    let zone = zone.strip_prefix("UTC").unwrap_or(zone);
+    let (sign, digits) = match (zone.strip_prefix('+'), zone.strip_prefix('-')) {
+        (Some(digits), _) => (1, digits),
+        (_, Some(digits)) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) => (number(hours)?, number(minutes)?),
+        None if digits.len() == 4 => (number(&digits[..2])?, number(&digits[2..])?),
+        None => (number(digits)?, 0),
+    };
+    (hours <= 24 && minutes < 60).then(|| sign * i128::from(hours * 3_600 + minutes * 60) * SECOND_NS)
+}
+
+/// An unsigned number of digits only.
+fn number(text: &str) -> Option<u64> {
+    (!text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(text: &str) -> Option<i128> {
+        let units = TimeUnits::parse(text, Calendar::Standard)?;
+        let epoch = TimeUnits::parse("seconds since 2000-01-01", Calendar::Standard)?;
+        Some((units.reference_ns - epoch.reference_ns) / SECOND_NS)
+    }
+
+    #[test]
+    fn references_are_exact() {
+        assert_eq!(seconds("days since 2000-01-02"), Some(86_400));
+        assert_eq!(seconds("hours since 2000-1-1 6:30"), Some(23_400));
+        assert_eq!(seconds("hours since 2000-01-01T06:00:01Z"), Some(21_601));
+        assert_eq!(seconds("hours since 2000-01-01 06:00:00 +02:00"), Some(14_400));
+        assert_eq!(seconds("hours since 2000-01-01 06:00:00 -0130"), Some(27_000));
+        assert_eq!(seconds("DAYS SINCE 2000-01-01 00:00:00 UTC"), Some(0));
+        assert_eq!(seconds("days since 2000"), Some(0));
+        for unclear in
+            ["months since 2000-01-01", "days since yesterday", "days after 2000-01-01", "days since 2000-13-01"]
+        {
+            assert_eq!(seconds(unclear), None, "{unclear}");
+        }
+        let milliseconds = TimeUnits::parse("ms since 1970-01-01 00:00:00.25", Calendar::Standard).unwrap();
+        assert_eq!((milliseconds.unit_ns, milliseconds.reference_ns % SECOND_NS), (1_000_000, 250_000_000));
+    }
+
+    #[test]
+    fn the_form_is_seen_whatever_the_words() {
+        assert!(is_time_units("fortnights since the flood"));
+        assert!(!is_time_units("kg m-2 s-1"));
+        assert!(!is_time_units("since"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The user's own rules: `PATTERN: RULE`, one for each kind of object that no convention foresaw.
+//!
+//! Patterns are those of `--include`. Invariant: a rule of the user comes before one of a convention.
+
+use super::{PositionForm, Rule};
+use crate::conventions::FileView;
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A rule for all datasets whose path matches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserRule {
+    /// The pattern as given.
+    pub pattern: String,
+    /// The rule as given.
+    pub rule: String,
+}
+
+/// What users can ask for, for messages.
+const FORMS: &str = "expected 'PATTERN: once', 'PATTERN: along AXIS', 'PATTERN: bounds|starts|ends|rows of TARGET' or \
+     'PATTERN: positions of TARGET'";
+
+impl UserRule {
+    /// Parses "PATTERN: RULE".
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (pattern, rule) = text.rsplit_once(": ").ok_or_else(|| format!("{text:?}: {FORMS}"))?;
+        Self::new(pattern.trim(), rule.trim())
+    }
+
+    /// A rule for a pattern.
+    ///
+    /// # Errors
+    /// What is wrong with the pattern or the rule.
+    pub fn new(pattern: &str, rule: &str) -> Result<Self, String> {
+        let parsed = Self { pattern: pattern.to_owned(), rule: rule.to_owned() };
+        parsed.matcher().map_err(|error| format!("{pattern:?}: not a valid pattern: {error}"))?;
+        parsed.form(b"/").ok_or_else(|| format!("{rule:?}: {FORMS}"))?;
+        Ok(parsed)
+    }
+
+    /// Reads rules from a TOML file: a table `rules` of patterns and rules.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn parse_file(text: &str) -> Result<Vec<Self>, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            rules: std::collections::BTreeMap<String, String>,
+        }
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        file.rules.iter().map(|(pattern, rule)| Self::new(pattern, rule)).collect()
+    }
+
+    fn matcher(&self) -> Result<GlobMatcher, globset::Error> {
+        let anchored = match self.pattern.strip_prefix('/') {
+            Some(_) => self.pattern.clone(),
+            None if self.pattern.contains('/') => format!("/{}", self.pattern),
+            None => format!("/**/{}", self.pattern),
+        };
+        Ok(GlobBuilder::new(anchored.trim_end_matches('/')).literal_separator(true).build()?.compile_matcher())
+    }
+
+    /// The rule for the dataset at `path`: a target without a slash is in the dataset's own group.
+    fn form(&self, path: &[u8]) -> Option<Rule> {
+        let words: Vec<&str> = self.rule.split_whitespace().collect();
+        match words.as_slice() {
+            ["once"] => Some(Rule::once()),
+            ["concatenate"] => Some(Rule::along(0)),
+            ["along", axis] => axis.parse().ok().map(Rule::along),
+            [form, "of", target] => {
+                let form = match *form {
+                    "bounds" => PositionForm::Bounds,
+                    "starts" => PositionForm::Starts,
+                    "ends" => PositionForm::Ends,
+                    "rows" | "positions" => PositionForm::Rows,
+                    _ => return None,
+                };
+                let target = match target.starts_with('/') {
+                    true => target.as_bytes().to_vec(),
+                    false => crate::schema::child_path(crate::join::parent_path(path), target.as_bytes()),
+                };
+                Some(Rule::positions(target, form))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Puts the user's rules in place of those of a convention.
+pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32, Rule)>) {
+    for one in user {
+        let Ok(matcher) = one.matcher() else { continue };
+        for at in 0..file.len() {
+            let path = file.path_of(at);
+            let is_dataset = file.column(at).is_some();
+            if !is_dataset || !matcher.is_match(Path::new(OsStr::from_bytes(path))) {
+                continue;
+            }
+            let Some(rule) = one.form(path) else { continue };
+            rules.retain(|(known, _)| *known as usize != at);
+            rules.push((at as u32, rule));
+        }
+    }
+}
