@@ -159,10 +159,15 @@ def _judge_attributes(name, variable, sources):
             raise NoConcatenation(f"{name}@{attribute} differs: {values}")
     for attribute in variable.ncattrs():
         held = [source.getncattr(attribute) for source in sources if attribute in source.ncattrs()]
-        assert any(np.array_equal(variable.getncattr(attribute), value) for value in held), f"{name}@{attribute}"
+        assert any(_is_same(variable.getncattr(attribute), value) for value in held), f"{name}@{attribute}"
     for attribute in sources[0].ncattrs():
         values = [str(getattr(source, attribute, None)) for source in sources]
         assert len({*values}) > 1 or attribute in variable.ncattrs(), f"{name}@{attribute} is lost"
+
+
+def _is_same(first, second):
+    first, second = np.asarray(first), np.asarray(second)
+    return first.dtype.kind == second.dtype.kind and np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
 
 
 def _decode(path, group, with_times):
