@@ -8,6 +8,9 @@ missing=""
 # Programs of C are compiled with it, to be given settings.
 [ -e /usr/include/hdf5/serial/hdf5.h ] || missing="libhdf5-dev"
 command -v h5dump >/dev/null 2>&1 || missing="$missing hdf5-tools"
+# Merges of climate data are compared with theirs.
+command -v cdo >/dev/null 2>&1 || missing="$missing cdo"
+command -v ncrcat >/dev/null 2>&1 || missing="$missing nco"
 # Pages are looked at in it.
 command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
 # Programs of C and Fortran use the library of IDX.

@@ -1,27 +1,9 @@
 """What the interoperability tests share: the command under test, and small files made with h5py."""
 
-import os
-import subprocess
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pytest
-
-RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
-
-
-@pytest.fixture(scope="session")
-def raddle():
-    """Runs the command: ``raddle("merge", ..., expect=0)`` returns the finished process."""
-
-    def run(*arguments, expect=0, **options):
-        command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
-        assert finished.returncode == expect, f"{command}\nrc {finished.returncode}\n{finished.stdout}{finished.stderr}"
-        return finished
-
-    return run
+from command import RADDLE, raddle  # noqa: F401
 
 
 def write_events(path, seed, events=500, groups=6):

@@ -1,0 +1,28 @@
+"""The command under test: where it is, and running it. Shared by the suites that run it as a process."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[1] / "target/debug/raddle"))
+
+
+def run_command(*arguments, **options):
+    """Runs the command with any exit code; the finished process."""
+    command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+@pytest.fixture(scope="session")
+def raddle():
+    """Runs the command: ``raddle("merge", ..., expect=0)`` returns the finished process."""
+
+    def run(*arguments, expect=0, **options):
+        finished = run_command(*arguments, **options)
+        code, text = finished.returncode, finished.stdout + finished.stderr
+        assert code == expect, f"{finished.args}\nrc {code}\n{text}"
+        return finished
+
+    return run

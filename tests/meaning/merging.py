@@ -1,0 +1,106 @@
+"""Merges whose outcome is judged: an output that reads as the concatenation of its inputs, or a refusal.
+
+After a refusal nothing may be written, and the message must help. Anything else is wrong.
+"""
+
+import collections
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from command import run_command
+from hypothesis import settings
+
+COUNTS = collections.defaultdict(lambda: dict.fromkeys(["drawn", "equal", "refused", "wrong"], 0))
+
+
+# Cases of each property; more are drawn at random, not the same in every run.
+EXAMPLES = os.environ.get("RADDLE_MEANING_EXAMPLES")
+
+
+def examples(count):
+    """Settings of a property: ``count`` cases, unless RADDLE_MEANING_EXAMPLES says otherwise."""
+    return settings(max_examples=int(EXAMPLES or count))
+
+
+class NoConcatenation(Exception):
+    """The convention defines no concatenation of these inputs: only a refusal is right."""
+
+
+class Refusal(str):
+    """The message of a merge that refused its inputs and wrote nothing."""
+
+
+@contextlib.contextmanager
+def case_folder():
+    """A folder of one drawn case: of many in one test."""
+    with tempfile.TemporaryDirectory(prefix="meaning-") as name:
+        yield Path(name)
+
+
+def merge_or_refusal(inputs, *options, output=None):
+    """Merges. The path of the output, or the refusal: exit code 3 and nothing written."""
+    inputs = [Path(path) for path in inputs]
+    output = Path(output or inputs[0].parent / f"merged{inputs[0].suffix}")
+    before = sorted(output.parent.iterdir())
+    finished = run_command("merge", *inputs, "-o", output, *options, "--progress", "never")
+    text = finished.stdout + finished.stderr
+    if finished.returncode == 0:
+        return output
+    assert finished.returncode == 3, f"{finished.args}\nrc {finished.returncode}\n{text}"
+    assert sorted(output.parent.iterdir()) == before, f"something was written\n{text}"
+    assert text.strip(), "refused without a message"
+    return Refusal(text)
+
+
+class Merging:
+    """Merges of one convention, counted by their outcome. ``judge(output, inputs, **how)`` asserts that the output reads as
+    the concatenation of the inputs; it raises `NoConcatenation` where there is none."""
+
+    def __init__(self, convention, judge):
+        self.counts = COUNTS[convention]
+        self.judge = judge
+
+    def equal(self, inputs, *options, **how):
+        """Merges inputs that can be merged; the output."""
+        outcome = self.equal_or_refused(inputs, *options, **how)
+        assert not isinstance(outcome, Refusal), f"refused\n{outcome}"
+        return outcome
+
+    def equal_or_refused(self, inputs, *options, output=None, **how):
+        """Merges inputs of which only this is promised: no wrong output is written. The output or the refusal. Another
+        ``judge``, or ``None`` if the caller judges the output."""
+        self.counts["drawn"] += 1
+        try:
+            outcome = merge_or_refusal(inputs, *options, output=output)
+            if isinstance(outcome, Refusal):
+                self.counts["refused"] += 1
+                return outcome
+            judge = how.pop("judge", self.judge)
+            if judge is not None:
+                judge(outcome, inputs, **how)
+        except NoConcatenation as reason:
+            self.counts["wrong"] += 1
+            raise AssertionError(f"merged what cannot be concatenated: {reason}") from None
+        except BaseException:
+            self.counts["wrong"] += 1
+            raise
+        self.counts["equal"] += 1
+        return outcome
+
+    def refused(self, inputs, *options, names=()):
+        """Merges inputs that must be refused, with ``names`` in the message; the message."""
+        self.counts["drawn"] += 1
+        outcome = merge_or_refusal(inputs, *options)
+        if not isinstance(outcome, Refusal):
+            self.counts["wrong"] += 1
+            pytest.fail(f"merged {[str(path) for path in inputs]} with {options}")
+        self.counts["refused"] += 1
+        # Messages are wrapped to the width of the terminal.
+        message = re.sub(r"\s+", " ", outcome)
+        missing = [str(name) for name in names if str(name) not in message]
+        assert not missing, f"the refusal does not name {missing}\n{outcome}"
+        return outcome

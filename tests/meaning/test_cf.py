@@ -1,0 +1,310 @@
+"""Merges of netCDF-4 files of the CF conventions read as xarray concatenates the inputs."""
+
+import shutil
+import subprocess
+
+import cf_files
+import cf_judge
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+from cf_files import File, Variable, simple, write_all
+from hypothesis import given
+from merging import Merging, case_folder, examples
+
+MERGING = Merging("cf", cf_judge.judge)
+
+
+@pytest.mark.parametrize("what", cf_files.SPECIALS)
+def test_random_files(what):
+    @examples(4)
+    @given(cf_files.cases(what))
+    def check(case):
+        with case_folder() as folder:
+            merge = MERGING.equal if case.must_merge else MERGING.equal_or_refused
+            merge(write_all(folder, *case.files), *case.options)
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+@pytest.mark.parametrize("dims", [("time", "x"), ("member", "time", "x"), ("x", "time")])
+def test_files_that_xarray_writes(tmp_path, engine, dims):
+    paths = []
+    for number in range(3):
+        sizes = {"member": 2, "time": 4, "x": 3}
+        shape = [sizes[dim] for dim in dims]
+        dataset = xr.Dataset(
+            {"tas": (dims, np.random.default_rng(number).random(shape, "f4")), "area": ("x", np.arange(3.0))},
+            # Each file has its own reference, as xarray chooses it.
+            {"time": np.datetime64("2000-01-01T00", "h") + np.arange(4) * 6 + 24 * number, "x": [10, 20, 30]},
+        )
+        paths.append(tmp_path / f"{number}.nc")
+        dataset.to_netcdf(paths[-1], engine=engine, unlimited_dims=["time"])
+    MERGING.equal(paths)
+
+
+@pytest.mark.parametrize("dims", [("member", "time", "x"), ("x", "time"), ("member", "x", "time"), ("time",)])
+@pytest.mark.parametrize("is_unlimited", [True, False])
+def test_the_record_dimension_may_be_any_axis(tmp_path, raddle, dims, is_unlimited):
+    files = []
+    for number, days in enumerate([3, 1, 2]):
+        file = simple([0, 3, 4][number], days)
+        shape = [{"member": 2, "time": days, "x": 2}[dim] for dim in dims]
+        file.dims |= {"member": 2, "time": None if is_unlimited else days}
+        file.variables["field"] = Variable(dims, np.random.default_rng(number).random(shape))
+        files.append(file)
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs, *([] if is_unlimited else ["--dim", "time"]))
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_without_a_record_dimension_one_is_asked_for(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["time"] = 3
+    MERGING.refused(write_all(tmp_path, *files), names=["--dim", "time"])
+
+
+def test_of_two_unlimited_dimensions_one_is_asked_for(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["member"] = None
+        file.variables["pressure"] = Variable(("member", "time"), np.ones((2, 3)))
+    inputs = write_all(tmp_path, *files)
+    MERGING.equal(inputs, "--dim", "time")
+    with case_folder() as folder:
+        MERGING.equal_or_refused(inputs, output=folder / "out.nc")
+
+
+def test_an_unknown_dimension_is_refused(tmp_path):
+    MERGING.refused(write_all(tmp_path, simple(), simple(3)), "--dim", "tims", names=["--dim", "tims"])
+
+
+def test_variables_without_the_record_dimension_are_carried_once(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["y"] = 2
+        file.variables |= {
+            "area": Variable(("y", "x"), np.arange(4.0).reshape(2, 2)),
+            "names": Variable(("x",), ["a", "b"], type=str),
+            "height": Variable((), 2.0),
+            "nan": Variable(("x",), [np.nan, 1.0]),
+        }
+    output = MERGING.equal(write_all(tmp_path, *files))
+    with netCDF4.Dataset(output) as merged:
+        assert merged["area"].shape == (2, 2) and merged["height"].shape == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "first", "second", "names"),
+    [
+        ("area", ("x",), [1.0, 2.0], [1.0, 2.5], ["/area", "2.5"]),
+        ("height", (), 2.0, 10.0, ["/height", "2", "10"]),
+        ("x", ("x",), [10.0, 20.0], [10.0, 21.0], ["/x", "20", "21"]),
+        ("names", ("x",), ["a", "b"], ["a", "c"], ["/names", "c"]),
+    ],
+)
+def test_a_variable_that_is_carried_once_must_be_equal(tmp_path, name, dims, first, second, names):
+    files = [simple(), simple(3)]
+    for file, values in zip(files, [first, second]):
+        file.variables[name] = Variable(dims, values, type=str if name == "names" else None)
+    MERGING.refused(write_all(tmp_path, *files), names=names)
+
+
+def test_recomputed_grids_are_equal_within_a_tolerance(tmp_path):
+    files = [simple(), simple(3)]
+    files[1].variables["x"].values = [10.0, 20.000001]
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, names=["/x", "20", "20.000001", "--tolerance"])
+    MERGING.refused(inputs, "--tolerance", "1e-7", names=["/x"])
+    output = MERGING.equal_or_refused(inputs, "--tolerance", "1e-5", judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["x"][:].tolist() == [10, 20]
+
+
+def test_a_grid_of_another_length_is_refused(tmp_path):
+    files = [simple(), simple(3)]
+    files[1].dims["x"] = 3
+    files[1].variables["x"].values = [10.0, 20.0, 30.0]
+    files[1].variables["tas"].values = np.zeros((3, 3), "f4")
+    MERGING.refused(write_all(tmp_path, *files), names=["x", "2", "3"])
+
+
+@pytest.mark.parametrize("stored", [0, 1, 2])
+@pytest.mark.parametrize("fill", [{}, {"_FillValue": np.float32(-1)}])
+def test_short_variables_are_padded(tmp_path, stored, fill):
+    # On disk the variable has fewer rows than its unlimited dimension.
+    files = [simple(), simple(3), simple(6)]
+    for file, rows in zip(files, [stored, None, stored]):
+        file.variables["late"] = Variable(("time",), np.arange(3, dtype="f4"), dict(fill), stored_rows=rows)
+    MERGING.equal(write_all(tmp_path, *files))
+
+
+def test_unlimited_dimensions_without_a_coordinate(tmp_path):
+    files = []
+    for rows in [2, 3]:
+        fields = {"a": Variable(("record",), np.arange(rows)), "b": Variable(("record", "x"), np.ones((rows, 2)))}
+        files.append(File({"record": None, "x": 2}, fields))
+    output = MERGING.equal(write_all(tmp_path, *files), dim="record")
+    with netCDF4.Dataset(output) as merged:
+        assert len(merged.dimensions["record"]) == 5
+
+
+def test_an_input_without_rows(tmp_path):
+    MERGING.equal(write_all(tmp_path, simple(), simple(3, 0), simple(3)))
+
+
+def test_texts_of_other_lengths(tmp_path):
+    files = [simple(), simple(3)]
+    for file, width in zip(files, [3, 7]):
+        file.dims["letters"] = width
+        letters = np.array([list("ab".ljust(width, "\0")), list("abcdefg"[:width]), list("\0" * width)], "S1")
+        file.variables["code"] = Variable(("time", "letters"), letters)
+    output = MERGING.equal(write_all(tmp_path, *files))
+    with netCDF4.Dataset(output) as merged:
+        assert netCDF4.chartostring(merged["code"][:]).tolist() == ["ab", "abc", "", "ab", "abcdefg", ""]
+
+
+def test_groups(tmp_path):
+    files = [simple(), simple(3)]
+    for number, file in enumerate(files):
+        inner = {"wind": Variable(("time", "x"), np.full((3, 2), number)), "level": Variable(("x",), [1.0, 2.0])}
+        deep = {"gust": Variable(("level2", "time"), np.full((2, 3), number)), "note": Variable((), 7)}
+        file.groups["surface"] = File({"level2": 2}, inner, {"source": "model"}, {"deep": File({}, deep)})
+    MERGING.equal(write_all(tmp_path, *files))
+
+
+def test_groups_with_times_of_their_own(tmp_path):
+    files = [File({}, {}, groups={"a": simple(), "b": simple(0, 2)}), File({}, {}, groups={"a": simple(3), "b": simple(2, 2)})]
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs, ordered=False)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["a/time"][:].tolist() == [0, 1, 2, 3, 4, 5] and merged["b/time"][:].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_missing_variable(tmp_path, which):
+    files = [simple(), simple(3)]
+    values = np.arange(6.0).reshape(3, 2)
+    files[which].variables["extra"] = Variable(("time", "x"), values, {"_FillValue": -1.0})
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, names=["/extra", "--join"])
+    output = MERGING.equal_or_refused(inputs, "--join", "outer", judge=None)
+    with netCDF4.Dataset(output) as merged:
+        missing = np.full((3, 2), np.nan)
+        expected = np.concatenate([values, missing] if which == 0 else [missing, values])
+        np.testing.assert_array_equal(merged["extra"][:].filled(np.nan), expected)
+        assert merged["tas"].shape == (6, 2)
+    output.unlink()
+    output = MERGING.equal_or_refused(inputs, "--join", "inner", judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert "extra" not in merged.variables and merged["tas"].shape == (6, 2)
+
+
+def test_scalar_coordinates_become_a_dimension(tmp_path):
+    files = []
+    for number, member in enumerate([3, 7, 9]):
+        file = simple()
+        file.dims["time"] = 3
+        file.variables["member"] = Variable((), member, {"standard_name": "realization"}, type=np.dtype("i4"))
+        file.variables["tas"].values = np.full((3, 2), number, "f4")
+        files.append(file)
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, names=["--new-dim"])
+    output = MERGING.equal_or_refused(inputs, "--new-dim", "member", judge=None)
+    with xr.open_dataset(output) as merged:
+        parts = [xr.open_dataset(path).load() for path in inputs]
+        expected = xr.concat(parts, "member", data_vars=["tas"], coords="minimal", compat="equals")
+        xr.testing.assert_equal(merged.load()[["tas"]].transpose(*expected["tas"].dims), expected[["tas"]])
+        assert merged["member"].dims == ("member",) and merged["time"].dims == ("time",)
+
+
+def test_history_gets_a_line(tmp_path):
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for path, line in zip(inputs, ["made by a model", "made later"]):
+        with netCDF4.Dataset(path, "a") as file:
+            file.history = line
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        added, *kept = merged.history.splitlines()
+        assert "raddle merge" in added and kept == ["made by a model"]
+
+
+def test_global_attributes_that_differ_are_listed(tmp_path, raddle):
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for path, identity in zip(inputs, ["one", "two"]):
+        with netCDF4.Dataset(path, "a") as file:
+            file.tracking_id = identity
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        assert merged.tracking_id == "one"
+    told = raddle("merge", *inputs, "-o", tmp_path / "again.nc")
+    assert "tracking_id" in told.stdout + told.stderr
+    MERGING.refused(inputs, "--require-equal", "tracking_id", names=["tracking_id", "one", "two", "--require-equal"])
+
+
+def test_conventions_must_agree(tmp_path):
+    files = [simple(), simple(3)]
+    files[1].attributes["Conventions"] = "COARDS"
+    MERGING.refused(write_all(tmp_path, *files), names=["Conventions", "CF-1.8", "COARDS"])
+
+
+def test_dimensions_stay_dimensions(tmp_path):
+    """What netCDF-C reads: dimensions in their order, unlimited ones, dimensions without a variable."""
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["nv"] = 2
+        file.variables["edges"] = Variable(("x", "nv"), np.ones((2, 2)))
+    output = MERGING.equal(write_all(tmp_path, *files))
+    with netCDF4.Dataset(output) as merged:
+        found = {name: (len(dim), dim.isunlimited()) for name, dim in merged.dimensions.items()}
+    assert found == {"time": (6, True), "x": (2, False), "nv": (2, False)} and list(found) == ["time", "x", "nv"]
+
+
+SECOND_JUDGES = {"ncrcat": ["ncrcat", "-O"], "cdo": ["cdo", "-s", "-O", "--no_history", "mergetime"]}
+
+
+@pytest.mark.parametrize("tool", SECOND_JUDGES)
+def test_other_tools_agree(tmp_path, tool):
+    if shutil.which(tool) is None:
+        pytest.skip(f"no {tool}")
+    files = [simple(), simple(3), simple(6, 2, times=[144, 168], since="hours since 2000-01-01")]
+    inputs = write_all(tmp_path, *files)
+    theirs = tmp_path / "theirs.nc"
+    # CDO wants dates in its own form, ncrcat rebases times as raddle does.
+    subprocess.run([*SECOND_JUDGES[tool], *map(str, inputs), str(theirs)], check=True, timeout=60)
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as ours, netCDF4.Dataset(theirs) as other:
+        assert other["time"].units.startswith("days since 2000-01-01")
+        for name in ["time", "x", "tas"]:
+            np.testing.assert_array_equal(ours[name][:], other[name][:])
+
+
+def test_without_a_convention_bytes_are_merged(tmp_path, raddle):
+    inputs = write_all(tmp_path, simple(), simple(3, times=[72, 96, 120], since="hours since 2000-01-01"))
+    output = tmp_path / "bytes.nc"
+    raddle("merge", *inputs, "-o", output, "--convention", "none")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"][:].tolist() == [0, 1, 2, 72, 96, 120]
+
+
+def test_a_plan_names_the_convention(tmp_path, raddle):
+    inputs = write_all(tmp_path, simple(), simple(3))
+    told = raddle("plan", *inputs).stdout
+    assert "CF" in told and "time" in told
+    assert not list(tmp_path.glob("*.h5"))
+
+
+def test_units_of_other_files_are_not_times(tmp_path, raddle):
+    """Only files of the convention are converted: elsewhere ``units`` is an attribute like any other."""
+    for number, units in enumerate(["days since 2000-01-01", "hours since 2000-01-01"]):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file["time"] = np.arange(3) + number
+            file["time"].attrs["units"] = units
+    raddle("merge", tmp_path / "0.h5", tmp_path / "1.h5", "-o", tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as merged:
+        assert merged["time"][:].tolist() == [0, 1, 2, 1, 2, 3]

@@ -1,0 +1,103 @@
+"""Attributes that say what the values of netCDF-4 files mean: where they differ, values are converted on demand or refused."""
+
+import cf_judge
+import netCDF4
+import numpy as np
+import pytest
+from cf_files import Variable, simple, write_all
+from merging import Merging
+
+MERGING = Merging("cf", cf_judge.judge)
+
+PACKING = {
+    "scale_factor": (0.1, 0.2),
+    "add_offset": (0.0, 1.0),
+    "_FillValue": (np.int16(3), np.int16(4)),
+    "missing_value": (np.int16(3), np.int16(4)),
+    "_Unsigned": ("true", "false"),
+    "valid_max": (np.int16(200), np.int16(100)),
+    "valid_range": (np.array([0, 200], "i2"), np.array([0, 100], "i2")),
+}
+
+
+@pytest.mark.parametrize("attribute", PACKING)
+@pytest.mark.parametrize("absent", [False, True])
+def test_another_packing_is_refused(tmp_path, attribute, absent):
+    first, second = PACKING[attribute]
+    files = [simple(type="i2", **({} if absent else {attribute: first})), simple(3, type="i2", **{attribute: second})]
+    MERGING.refused(write_all(tmp_path, *files), names=["/tas", attribute, np.ravel(second)[-1], "--packing"])
+
+
+def packed(first_day, scale, offset, fill, kind="i2"):
+    file = simple(first_day, type=kind, scale_factor=scale, add_offset=offset, _FillValue=np.dtype(kind).type(fill))
+    values = np.asarray(file.variables["tas"].values)
+    values[:] = np.arange(values.size).reshape(values.shape)
+    values[0, 0] = fill
+    return file
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", "i4", "u1"])
+@pytest.mark.parametrize("float_type", [np.float32, np.float64])
+def test_unpacked_values(tmp_path, kind, float_type):
+    first = packed(0, float_type(0.1), float_type(5), 99, kind)
+    second = packed(3, float_type(0.2), float_type(3), 98, kind)
+    inputs = write_all(tmp_path, first, second)
+    output = MERGING.equal(inputs, "--packing", "unpack", unpacked=["tas"], different=["tas"])
+    with netCDF4.Dataset(output) as merged:
+        assert merged["tas"].dtype.kind == "f"
+        assert not {"scale_factor", "add_offset"} & {*merged["tas"].ncattrs()}
+
+
+def test_unpacked_unsigned_bytes(tmp_path):
+    files = [simple(type="i1", _Unsigned="true", scale_factor=0.5), simple(3, type="i1", _Unsigned="true", scale_factor=0.25)]
+    for file in files:
+        file.variables["tas"].values[:] = -1
+    MERGING.equal(write_all(tmp_path, *files), "--packing", "unpack", unpacked=["tas"], different=["tas"])
+
+
+def test_repacked_values(tmp_path, raddle):
+    inputs = write_all(tmp_path, packed(0, 0.1, 5.0, 99), packed(3, 0.3, 3.0, 98))
+    # The range of both, 3 to 6, in 16 bits.
+    MERGING.equal(inputs, "--packing", "repack", unpacked=["tas"], different=["tas"], tolerance=3 / 2**15)
+    told = raddle("merge", *inputs, "-o", tmp_path / "again.nc", "--packing", "repack")
+    assert "/tas" in told.stdout + told.stderr and "error" in told.stdout + told.stderr
+
+
+MEANINGS = {
+    "units": ("K", "degC"),
+    "cell_methods": ("time: mean", "time: maximum"),
+    "standard_name": ("air_temperature", "surface_temperature"),
+    "positive": ("up", "down"),
+    "flag_meanings": ("good bad", "bad good"),
+    "flag_values": (np.array([0, 1], "f4"), np.array([1, 0], "f4")),
+    "grid_mapping": ("crs", "other_crs"),
+}
+
+
+@pytest.mark.parametrize("attribute", MEANINGS)
+def test_another_meaning_is_refused(tmp_path, attribute):
+    first, second = MEANINGS[attribute]
+    inputs = write_all(tmp_path, simple(**{attribute: first}), simple(3, **{attribute: second}))
+    MERGING.refused(inputs, names=["/tas", attribute, np.ravel(first)[0], np.ravel(second)[0]])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "slope", "shift"),
+    [("K", "degC", 1, 273.15), ("m", "km", 1000, 0), ("Pa", "hPa", 100, 0), ("degC", "K", 1, -273.15)],
+)
+def test_units_are_converted_if_asked(tmp_path, raddle, first, second, slope, shift):
+    inputs = write_all(tmp_path, simple(type="f8", units=first), simple(3, type="f8", units=second))
+    MERGING.refused(inputs, names=["/tas", "units", first, second, "--units"])
+    output = tmp_path / "converted.nc"
+    raddle("merge", *inputs, "-o", output, "--units", "convert")
+    with netCDF4.Dataset(output) as merged, netCDF4.Dataset(inputs[1]) as other:
+        assert merged["tas"].units == first
+        np.testing.assert_allclose(merged["tas"][3:], other["tas"][:] * slope + shift, rtol=1e-14)
+
+
+def test_grid_mappings_must_agree(tmp_path):
+    files = [simple(grid_mapping="crs"), simple(3, grid_mapping="crs")]
+    for file, pole in zip(files, [39.25, 40.25]):
+        attributes = {"grid_mapping_name": "rotated_latitude_longitude", "grid_north_pole_latitude": pole}
+        file.variables["crs"] = Variable((), 0, attributes, type=np.dtype("i4"))
+    MERGING.refused(write_all(tmp_path, *files), names=["/crs", "grid_north_pole_latitude", "39.25", "40.25"])

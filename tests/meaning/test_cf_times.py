@@ -1,0 +1,130 @@
+"""Times of netCDF-4 files: other units and references are converted exactly or refused, other calendars are refused."""
+
+import cf_judge
+import netCDF4
+import numpy as np
+import pytest
+from cf_files import Variable, simple, write_all
+from merging import Merging, Refusal
+
+MERGING = Merging("cf", cf_judge.judge)
+
+
+# Files that follow on each other: their times are those of 2000-01-01 to 2000-01-06.
+FOLLOWING = {
+    "hours": dict(times=[72, 96, 120], since="hours since 2000-01-01"),
+    "minutes": dict(times=[4320, 5760, 7200], since="minutes since 2000-01-01 00:00"),
+    "seconds": dict(times=[259200, 345600, 432000], since="seconds since 2000-01-01 00:00:00"),
+    "another reference": dict(times=[34, 35, 36], since="days since 1999-11-30"),
+    "reference at noon": dict(times=[2.5, 3.5, 4.5], since="days since 2000-01-01 12:00:00"),
+    "reference in another zone": dict(times=[73, 97, 121], since="hours since 2000-01-01 00:00:00 +01:00"),
+    "reference in ISO 8601": dict(times=[3, 4, 5], since="days since 2000-01-01T00:00:00Z"),
+    "reference without zeros": dict(times=[3, 4, 5], since="days since 2000-1-1"),
+    "another letter case": dict(times=[3, 4, 5], since="Days since 2000-01-01"),
+    "an abbreviation": dict(times=[72, 96, 120], since="h since 2000-01-01"),
+}
+
+
+@pytest.mark.parametrize("what", FOLLOWING)
+@pytest.mark.parametrize("kind", ["f8", "f4", "i4", "i8"])
+def test_times_of_other_units_are_converted(tmp_path, raddle, what, kind):
+    if kind.startswith("i") and what == "reference at noon":
+        pytest.skip("halves are no integers")
+    first, second = simple(kind=kind), simple(3, kind=kind, **FOLLOWING[what])
+    inputs = write_all(tmp_path, first, second)
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"].units == "days since 2000-01-01"
+        assert merged["time"].dtype == np.dtype(kind)
+        assert merged["time"][:].tolist() == [0, 1, 2, 3, 4, 5]
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_the_first_input_gives_the_units_of_times(tmp_path):
+    first = simple(times=[0, 24, 48], since="hours since 2000-01-01", kind="i4")
+    output = MERGING.equal(write_all(tmp_path, first, simple(3, kind="i4")))
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"][:].tolist() == [0, 24, 48, 72, 96, 120]
+
+
+@pytest.mark.parametrize("kind", ["i4", "i8", "f4"])
+def test_times_that_the_type_cannot_hold_are_refused(tmp_path, kind):
+    # A third of a day is no integer, and no float32.
+    other = simple(3, times=[80, 104, 128], since="hours since 2000-01-01", kind=kind)
+    inputs = write_all(tmp_path, simple(kind=kind), other)
+    MERGING.refused(
+        inputs, names=["/time", "units", "days since 2000-01-01", "hours since 2000-01-01", "--time-units"]
+    )
+    output = MERGING.equal(inputs, "--time-units", "hours since 2000-01-01")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"][:].tolist() == [0, 24, 48, 80, 104, 128]
+
+
+def test_a_third_of_a_day_is_not_rounded_to_a_double(tmp_path):
+    other = simple(3, times=[80, 104, 128], since="hours since 2000-01-01")
+    MERGING.refused(write_all(tmp_path, simple(), other), names=["/time", "--time-units"])
+
+
+def test_time_units_convert_every_input(tmp_path):
+    inputs = write_all(tmp_path, simple(), simple(3))
+    output = MERGING.equal(inputs, "--time-units", "seconds since 1970-01-01")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"].units == "seconds since 1970-01-01"
+        assert merged["time"][0] == 946684800
+
+
+@pytest.mark.parametrize("kind", ["f8", "i4"])
+@pytest.mark.parametrize("own_units", [True, False])
+def test_bounds_are_converted_with_their_parent(tmp_path, kind, own_units):
+    files = [simple(), simple(3, times=[72, 96, 120], since="hours since 2000-01-01")]
+    for file, hours in zip(files, [24, 1]):
+        time = file.variables["time"]
+        time.attributes["bounds"] = "time_bnds"
+        file.dims["nv"] = 2
+        edges = np.stack([np.asarray(time.values), np.asarray(time.values) + 24 // hours], 1)
+        attributes = {"units": time.attributes["units"]} if own_units else {}
+        file.variables["time_bnds"] = Variable(("time", "nv"), edges, attributes, type=np.dtype(kind))
+    output = MERGING.equal(write_all(tmp_path, *files))
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time_bnds"][:].tolist() == [[day, day + 1] for day in range(6)]
+
+
+def test_every_variable_of_time_units_is_converted(tmp_path):
+    files = [simple(), simple(3)]
+    for file, units, value in zip(files, ["days since 2000-01-01", "hours since 2000-01-01"], [1, 48]):
+        file.variables["forecast_reference_time"] = Variable(("time",), np.full(3, value), {"units": units}, type=np.dtype("i4"))
+    output = MERGING.equal(write_all(tmp_path, *files))
+    with netCDF4.Dataset(output) as merged:
+        assert merged["forecast_reference_time"][:].tolist() == [1, 1, 1, 2, 2, 2]
+
+
+def test_fill_values_of_times_stay(tmp_path):
+    files = [simple(), simple(3)]
+    for file, units in zip(files, ["days since 2000-01-01", "hours since 2000-01-01"]):
+        attributes = {"units": units, "_FillValue": np.int32(-999)}
+        file.variables["seen"] = Variable(("time",), [24, -999, 48], attributes, type=np.dtype("i4"))
+    output = MERGING.equal_or_refused(write_all(tmp_path, *files))
+    if not isinstance(output, Refusal):
+        with netCDF4.Dataset(output) as merged:
+            assert merged["seen"][:].tolist() == [24, None, 48, 1, None, 2]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("noleap", "standard"), ("360_day", "noleap"), ("standard", "julian"), (None, "noleap")]
+)
+def test_another_calendar_is_refused(tmp_path, first, second):
+    files = [simple(), simple(3)]
+    for file, calendar in zip(files, [first, second]):
+        if calendar:
+            file.variables["time"].attributes["calendar"] = calendar
+    names = ["/time", "calendar", second, first or "standard"]
+    MERGING.refused(write_all(tmp_path, *files), names=names)
+
+
+@pytest.mark.parametrize(("first", "second"), [("standard", "gregorian"), ("noleap", "365_day"), ("standard", None)])
+def test_names_of_one_calendar_are_equal(tmp_path, first, second):
+    files = [simple(), simple(3, times=[72, 96, 120], since="hours since 2000-01-01")]
+    for file, calendar in zip(files, [first, second]):
+        if calendar:
+            file.variables["time"].attributes["calendar"] = calendar
+    MERGING.equal(write_all(tmp_path, *files))
