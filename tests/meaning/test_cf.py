@@ -244,6 +244,7 @@ def test_global_attributes_that_differ_are_listed(tmp_path, raddle):
         assert merged.tracking_id == "one"
     told = raddle("merge", *inputs, "-o", tmp_path / "again.nc")
     assert "tracking_id" in told.stdout + told.stderr
+    output.unlink()
     MERGING.refused(inputs, "--require-equal", "tracking_id", names=["tracking_id", "one", "two", "--require-equal"])
 
 

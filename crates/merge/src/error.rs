@@ -109,7 +109,7 @@ pub enum MergeError {
         /// The value.
         value: String,
         /// Why, and what to do.
-        reason: &'static str,
+        reason: String,
     },
     /// Inputs whose rows the file has already.
     #[error("{} of the inputs are in {} already; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]

@@ -32,7 +32,8 @@ pub enum InputSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum InputOrder {
-    /// Lists keep their order; everything else is sorted as people read numbers (`run2` before `run10`).
+    /// As people read numbers (`run2` before `run10`), where paths come in plain sorted order, as a shell's glob gives them;
+    /// paths typed in another order and lists keep theirs.
     #[default]
     Natural,
     /// As given; the files of a folder or pattern as people read numbers.
@@ -58,33 +59,45 @@ pub enum DuplicatePolicy {
 /// A glob without a match, a folder without HDF5 files or that cannot be read, a list that cannot be read, the same file
 /// twice. Files that do not exist are no error here.
 pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
-    let mut sorted = Vec::new();
     let mut inputs = Vec::new();
+    // Named paths that follow one another: what a shell makes of a pattern comes like this.
+    let mut named = Vec::new();
+    let flush = |named: &mut Vec<PathBuf>, inputs: &mut Vec<PathBuf>| {
+        if order == InputOrder::Natural && named.is_sorted() {
+            named.sort_by(|left, right| natural(left, right));
+        }
+        inputs.append(named);
+    };
     for spec in specs {
         match spec {
             InputSpec::Path(path) => {
                 let mut found = expand_path(path)?;
-                match order {
-                    InputOrder::Natural => sorted.append(&mut found),
-                    InputOrder::Given => {
-                        // What a folder or pattern stands for has no order of its own.
-                        found.sort_by(|left, right| natural(left, right));
-                        inputs.append(&mut found);
-                    }
+                if found.as_slice() == std::slice::from_ref(path) {
+                    named.append(&mut found);
+                    continue;
                 }
+                flush(&mut named, &mut inputs);
+                // What a folder or pattern stands for has no order of its own.
+                found.sort_by(|left, right| natural(left, right));
+                inputs.append(&mut found);
             }
-            InputSpec::List(path) => inputs.extend(read_list(path)?),
-            InputSpec::Listed(paths) => inputs.extend(paths.iter().cloned()),
+            InputSpec::List(path) => {
+                flush(&mut named, &mut inputs);
+                inputs.extend(read_list(path)?);
+            }
+            InputSpec::Listed(paths) => {
+                flush(&mut named, &mut inputs);
+                inputs.extend(paths.iter().cloned());
+            }
         }
     }
-    sorted.sort_by(|left, right| natural(left, right));
-    sorted.append(&mut inputs);
-    if sorted.is_empty() {
+    flush(&mut named, &mut inputs);
+    if inputs.is_empty() {
         return Err(MergeError::NoInputs { hint: "name files, folders, patterns or @list".to_owned() });
     }
     match duplicates {
-        DuplicatePolicy::Keep => Ok(sorted),
-        DuplicatePolicy::Refuse | DuplicatePolicy::Drop => without_duplicates(sorted, duplicates),
+        DuplicatePolicy::Keep => Ok(inputs),
+        DuplicatePolicy::Refuse | DuplicatePolicy::Drop => without_duplicates(inputs, duplicates),
     }
 }
 

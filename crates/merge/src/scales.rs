@@ -11,6 +11,7 @@ use crate::schema::AttributeValue;
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, TypeClass};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Lengths in canonical bytes.
 const LENGTH_LEN_BYTES: usize = 8;
@@ -36,6 +37,32 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
         all.dedup();
     }
     all
+}
+
+/// The attributes of a dimension scale without the places of datasets that `exists` denies; `None` if all are there.
+pub(crate) fn without_missing(
+    attributes: &[AttributeValue],
+    exists: impl Fn(&[u8]) -> bool,
+) -> Option<Arc<[AttributeValue]>> {
+    let at = attributes.iter().position(|attribute| attribute.name == b"REFERENCE_LIST")?;
+    let list = &attributes[at];
+    // Length and path of the dataset, then the axis as a 32-bit integer.
+    let path = |element: &[u8]| element.get(LENGTH_LEN_BYTES..element.len().saturating_sub(4)).map(<[u8]>::to_vec);
+    let all: Vec<&[u8]> = CanonicalElements::new(&list.datatype.class, &list.value).collect::<Option<_>>()?;
+    let kept: Vec<&[u8]> =
+        all.iter().copied().filter(|element| path(element).is_some_and(|path| exists(&path))).collect();
+    if kept.len() == all.len() {
+        return None;
+    }
+    let mut attributes = attributes.to_vec();
+    if kept.is_empty() {
+        attributes.remove(at);
+    } else {
+        let dims = vec![kept.len() as u64];
+        let dataspace = Dataspace::Simple { max_dims: dims.clone(), dims };
+        attributes[at] = AttributeValue { value: kept.concat(), dataspace, ..list.clone() };
+    }
+    Some(attributes.into())
 }
 
 /// Where a dimension scale is attached.

@@ -199,15 +199,35 @@ impl<'p> ColumnReader<'p> {
         }
         self.find(column, input)?;
         let scanned = &self.plan.schema.columns[column as usize];
-        let outcome = match (scanned.conversion_of(input), scanned.trim_of(input)) {
-            (None, None) => self.read_found(column, input, source, target),
-            (None, Some(trim)) => self.read_found(column, input, &behind(source, scanned.axis, trim), target),
-            (Some(conversion), trim) => {
-                let source = trim.map_or_else(|| source.clone(), |trim| behind(source, scanned.axis, trim));
-                self.read_converted(column, input, conversion, &source, target)
+        let (axis, trim) = (scanned.axis, scanned.trim_of(input));
+        let mut source = source.clone();
+        if let Some(Trim { leading, stored_rows }) = trim {
+            source.start[axis] += leading;
+            let available = stored_rows.saturating_sub(source.start[axis]).min(source.count[axis]);
+            if available < source.count[axis] {
+                // What the input does not store reads as its fill value.
+                let target = BoxTarget { bytes: &mut *target.bytes, ..target };
+                self.fill_of(column, input).fill_box(target, &source.count)?;
             }
+            if available == 0 {
+                return Ok(());
+            }
+            source.count[axis] = available;
+        }
+        let outcome = match scanned.conversion_of(input) {
+            None => self.read_found(column, input, &source, target),
+            Some(conversion) => self.read_converted(column, input, conversion, &source, target),
         };
         outcome.map_err(|error| self.named(column, error))
+    }
+
+    /// What elements that an input does not store read as.
+    fn fill_of(&self, column: u32, input: u32) -> FillPattern {
+        let scanned = &self.plan.schema.columns[column as usize];
+        match scanned.conversion_of(input) {
+            Some(_) => FillPattern::of(scanned.model()),
+            None => FillPattern::of(&scanned.templates[template(self.plan, column, input)]),
+        }
     }
 
     /// One element of an input's dataset of one axis, as stored.
@@ -540,13 +560,6 @@ impl<'p> ColumnReader<'p> {
             other => other,
         }
     }
-}
-
-/// A box of rows that are taken, in all rows of the input.
-fn behind(source: &Extent, axis: usize, trim: Trim) -> Extent {
-    let mut source = source.clone();
-    source.start[axis] += trim.leading;
-    source
 }
 
 fn template(plan: &MergePlan, column: u32, input: u32) -> usize {

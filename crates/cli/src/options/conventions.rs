@@ -90,6 +90,12 @@ impl ConventionArgs {
 pub enum ConventionName {
     /// CF and netCDF-4
     Cf,
+    /// NeXus
+    Nexus,
+    /// NWB and other files of HDMF
+    Nwb,
+    /// Tables of pandas and PyTables
+    Pandas,
     /// Concatenate datasets as they are, whatever they mean
     None,
 }
@@ -98,6 +104,9 @@ impl ConventionName {
     fn choice(self) -> Choice {
         match self {
             Self::Cf => Choice::Cf,
+            Self::Nexus => Choice::Nexus,
+            Self::Nwb => Choice::Nwb,
+            Self::Pandas => Choice::Pandas,
             Self::None => Choice::None,
         }
     }

@@ -9,6 +9,7 @@ use raddle_merge::alignment::Alignment;
 use raddle_merge::join::{Difference, describe, parent_path};
 use raddle_merge::plan::{MergePlan, Route, Storage};
 use raddle_merge::prediction::Prediction;
+use raddle_merge::rules::Rule;
 use raddle_merge::schema::{Role, display_path};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub struct Summary {
     pub skipped: Vec<Skipped>,
     /// The output.
     pub output: Output,
+    /// The convention that the inputs follow, if one was recognised.
+    pub convention: Option<Convention>,
     /// Differences between inputs that the join bridges.
     pub bridged: Vec<Difference>,
     /// What executing the plan will cost; absent where nothing was made on trial.
@@ -43,6 +46,17 @@ pub struct Summary {
     pub scan_s: f64,
     /// Wall time of scan and planning.
     pub elapsed_s: f64,
+}
+
+/// What the inputs were recognised as.
+#[derive(Debug, Serialize)]
+pub struct Convention {
+    /// The convention, as `--convention` names it.
+    pub name: &'static str,
+    /// In words.
+    pub title: &'static str,
+    /// Why.
+    pub because: String,
 }
 
 /// An input file.
@@ -103,6 +117,8 @@ pub struct Dataset {
     pub route: &'static str,
     /// Uncompressed bytes.
     pub logical_len_bytes: u64,
+    /// What becomes of its values, where these are not simply concatenated along the first axis.
+    pub rule: Option<String>,
 }
 
 /// A prediction in a line.
@@ -162,7 +178,13 @@ impl Summary {
         };
         let (inputs, skipped) = (inputs.collect(), skipped.collect());
         let (scan_s, elapsed_s) = (plan.scan_s, plan.elapsed_s);
-        Self { inputs, skipped, output, bridged: plan.warnings.clone(), predicted, scan_s, elapsed_s }
+        let convention = plan.convention.map(|choice| Convention {
+            name: choice.word(),
+            title: choice.title(),
+            because: plan.because.clone(),
+        });
+        let bridged = plan.warnings.clone();
+        Self { inputs, skipped, output, convention, bridged, predicted, scan_s, elapsed_s }
     }
 
     /// The summary as lines.
@@ -181,6 +203,10 @@ impl Summary {
             for Skipped { path, reason } in &self.skipped {
                 text.push_str(&format!("  {}: {}\n", escape::text(path), escape::text(reason)));
             }
+        }
+        if let Some(Convention { name, title, because }) = &self.convention {
+            let because = escape::text(because);
+            text.push_str(&format!("convention: {title} ({because}); --convention overrides {name}\n"));
         }
         text.push_str(&format!(
             "output: {} in {} ({} empty), {} uncompressed, {}\n\n",
@@ -362,6 +388,7 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
                     Route::Linked => "linked",
                 },
                 logical_len_bytes: planned.logical_len_bytes(class.len_bytes()),
+                rule: plan.rule_of(column.entry).filter(|rule| !rule.is_plain()).map(Rule::describe),
             }
         };
     columns.map(dataset).collect()
@@ -406,6 +433,7 @@ mod tests {
                 datasets,
                 constants: Vec::new(),
             },
+            convention: None,
             bridged: Vec::new(),
             predicted: None,
             scan_s: 0.0,

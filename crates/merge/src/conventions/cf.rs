@@ -20,8 +20,23 @@ pub struct Cf;
 /// What the netCDF library writes in `NAME` of a dimension that has no variable, before the dimension's size.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
-/// Attributes that change what a value means, beside those of packing and time.
-const MEANING: [&str; 6] = ["units", "calendar", "flag_values", "flag_masks", "flag_meanings", "positive"];
+/// Attributes that change what a value means, besides those of packing.
+const MEANING: [&str; 10] = [
+    "units",
+    "calendar",
+    "flag_values",
+    "flag_masks",
+    "flag_meanings",
+    "positive",
+    "standard_name",
+    "cell_methods",
+    "grid_mapping",
+    "formula_terms",
+];
+/// Attributes in which the library keeps which dimensions a variable has.
+const DIMENSIONS: [&str; 2] = ["DIMENSION_LIST", "_Netcdf4Coordinates"];
+/// Attributes that follow from the order in which a file was written.
+const OF_ORDER: [&str; 2] = ["REFERENCE_LIST", "_Netcdf4Dimid"];
 /// Attributes that name the times that a variable bounds.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 
@@ -52,6 +67,7 @@ impl Convention for Cf {
         let variables = Variables::of(file);
         let records = variables.records(options)?;
         let bounds = variables.bounds();
+        let texts = variables.text_lengths();
         let mut rules = Vec::new();
         for (&at, dims) in &variables.dims {
             let mut along = dims.iter().enumerate().filter(|(_, dim)| records.contains(*dim));
@@ -71,6 +87,7 @@ impl Convention for Cf {
                 (None, _) => Rule::once(),
             };
             rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
+            rule = rule.with_attributes(&DIMENSIONS).ignoring(&OF_ORDER);
             rule.values = match bounds.get(&at) {
                 Some(&time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
                 _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
@@ -79,7 +96,17 @@ impl Convention for Cf {
             };
             if is_without_variable(file, at) {
                 rule.values = Values::Plain;
-                rule.ignored.push(b"NAME".to_vec());
+                rule = rule.ignoring(&["NAME"]);
+                rule.placement = match rule.placement {
+                    Placement::Along(_) => Placement::Empty,
+                    _ if texts.contains(file.path_of(at)) => Placement::Widest,
+                    placement => placement,
+                };
+            }
+            if let Some(axis) = dims.len().checked_sub(1)
+                && texts.contains(&dims[axis])
+            {
+                rule.widened = Some(axis);
             }
             rules.push((at, rule));
         }
@@ -93,8 +120,7 @@ impl Convention for Cf {
             }
             rules.push((at, rule));
         }
-        let root = Rule { ignored: vec![b"history".to_vec(), b"_NCProperties".to_vec()], ..Rule::default() };
-        let mut root = root.with_attributes(&["Conventions"]);
+        let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
         root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
         rules.push((0, root));
         Ok(rules)
@@ -102,17 +128,27 @@ impl Convention for Cf {
 
     fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
         let schema = &mut *completion.schema;
+        let mut lengths: BTreeMap<&[u8], u64> = BTreeMap::new();
+        for declared in completion.declared {
+            if let (Some(record), Role::Column(column)) =
+                (&declared.rule.record, &schema.entries[declared.entry as usize].role)
+            {
+                let longest = lengths.entry(record).or_default();
+                *longest = (*longest).max(schema.columns[*column as usize].rows());
+            }
+        }
         for entry in &mut schema.entries {
             let Role::Column(column) = entry.role else { continue };
             let Some(name) = named(&entry.attributes, "NAME") else { continue };
             if text(&entry.attributes, "NAME").is_some_and(|text| text.starts_with(NO_VARIABLE)) {
                 let rows = schema.columns[column as usize].rows();
+                let rows = lengths.get(entry.path.as_slice()).copied().unwrap_or(0).max(rows);
                 let name = with_text(name, &format!("{NO_VARIABLE}{rows:10}"));
                 entry.attributes = replaced(&entry.attributes, name);
             }
         }
         if let Some(root) = schema.entries.first_mut() {
-            let line = format!("raddle {}: merge of {} files", env!("CARGO_PKG_VERSION"), completion.inputs);
+            let line = format!("raddle merge of {} files (raddle {})", completion.inputs, env!("CARGO_PKG_VERSION"));
             if let Some(history) = named(&root.attributes, "history") {
                 let known = text(&root.attributes, "history").unwrap_or_default();
                 root.attributes = replaced(&root.attributes, with_text(history, &format!("{line}\n{known}")));
@@ -210,6 +246,24 @@ impl<'f, 'a> Variables<'f, 'a> {
                 names(&self.all)
             )),
         }
+    }
+
+    /// Dimensions that are lengths of texts: without a variable, and the last of variables of characters only.
+    fn text_lengths(&self) -> BTreeSet<Vec<u8>> {
+        let is_free = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_without_variable(self.file, at));
+        let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
+        let is_character = |at: usize| matches!(self.file.class(at), Some(TypeClass::FixedString { len_bytes: 1, .. }));
+        let mut is_used = BTreeSet::new();
+        for (&at, dims) in self.dims.iter().filter(|(at, _)| !is_scale(self.file, **at)) {
+            for (axis, dim) in dims.iter().enumerate() {
+                if axis + 1 < dims.len() || !is_character(at) {
+                    lengths.remove(dim);
+                } else {
+                    is_used.insert(dim.clone());
+                }
+            }
+        }
+        lengths.intersection(&is_used).cloned().collect()
     }
 
     /// Variables that hold the bounds of others, which they belong to: by entry, the entry of the other.

@@ -6,7 +6,10 @@
 //! has read anyway, so that a file of no convention costs a few comparisons.
 
 pub mod cf;
+pub mod nexus;
+pub mod nwb;
 pub mod options;
+pub mod pandas;
 mod refused;
 mod view;
 
@@ -14,6 +17,7 @@ pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing
 pub use view::FileView;
 
 use crate::join::Difference;
+use crate::rules::settle::Declared;
 use crate::rules::{Rule, user};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -44,8 +48,8 @@ pub(crate) trait Convention: Sync {
 pub(crate) struct Completion<'a> {
     /// The schema, all of whose rules are settled.
     pub schema: &'a mut Schema,
-    /// What the user asked for.
-    pub options: &'a ConventionOptions,
+    /// The rules of its entries.
+    pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,
 }
@@ -83,7 +87,7 @@ impl Recognised {
 }
 
 /// All conventions, the most specific first: an NWB file also looks like plain HDF5 with dimension scales.
-const ALL: [&dyn Convention; 1] = [&cf::Cf];
+const ALL: [&dyn Convention; 4] = [&nwb::Nwb, &nexus::Nexus, &pandas::Pandas, &cf::Cf];
 
 /// The convention that `choice` names.
 pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {

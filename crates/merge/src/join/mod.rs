@@ -20,6 +20,7 @@ use crate::facts::Facts;
 use crate::paths::Paths;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
+use crate::scales::without_missing;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
@@ -44,6 +45,8 @@ pub struct Joined {
     pub(crate) declared: Vec<Declared>,
     /// What the inputs were recognised as.
     pub(crate) convention: Option<Choice>,
+    /// Why.
+    pub(crate) because: String,
 }
 
 /// Joins the inputs one by one; see [`Joiner::add`].
@@ -57,6 +60,8 @@ pub struct Joiner {
     expected_inputs: usize,
     /// What the first input was recognised as.
     convention: Option<Option<Choice>>,
+    /// Why.
+    because: String,
 }
 
 #[derive(Debug)]
@@ -106,6 +111,7 @@ impl Joiner {
             inputs: 0,
             expected_inputs,
             convention: None,
+            because: String::new(),
         }
     }
 
@@ -167,6 +173,9 @@ impl Joiner {
             };
             self.found.entry(found).or_default().push(input);
             return;
+        }
+        if self.convention.is_none() {
+            self.because.clone_from(&recognised.because);
         }
         let choice = *self.convention.get_or_insert(recognised.choice);
         if choice != recognised.choice {
@@ -301,6 +310,11 @@ impl Joiner {
                 column.facts.push(fact);
             }
             (ScannedRole::Other(role), None) => match (compare_roles(&joined.entry.role, &role), role) {
+                (Some((DifferenceKind::Value, expected, found)), _)
+                    if joined.declared.as_ref().is_some_and(|declared| declared.rule.is_strict) =>
+                {
+                    report(DifferenceKind::Meaning, expected, found);
+                }
                 (Some((kind @ DifferenceKind::Value, ..)), Role::Constant { value, .. })
                     if self.options.scalars == ScalarPolicy::Stack =>
                 {
@@ -325,6 +339,12 @@ impl Joiner {
         self.report_absences();
         if self.options.join == Join::Inner {
             self.entries.retain(|joined| joined.holders() == inputs);
+            let kept: HashSet<Vec<u8>> = self.entries.iter().map(|joined| joined.entry.path.clone()).collect();
+            for joined in &mut self.entries {
+                if let Some(attributes) = without_missing(&joined.entry.attributes, |path| kept.contains(path)) {
+                    joined.entry.attributes = attributes;
+                }
+            }
         }
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
@@ -379,7 +399,7 @@ impl Joiner {
             }
             schema.entries.push(entry);
         }
-        Joined { schema, differences, warnings, declared: all_declared, convention: self.convention.flatten() }
+        Joined { schema, differences, warnings, declared: all_declared, convention: self.convention.flatten(), because: self.because }
     }
 
     fn is_bridged(&self, kind: DifferenceKind) -> bool {
@@ -427,7 +447,7 @@ impl Joiner {
 fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     match kind {
         DifferenceKind::Datatype => !matches!(rule.values, Values::Plain | Values::Categories { .. }),
-        DifferenceKind::TrailingDimensions => rule.labels.is_some(),
+        DifferenceKind::TrailingDimensions => rule.labels.is_some() || rule.widened.is_some(),
         DifferenceKind::Scale => rule.keeps_values() || rule.placement == Placement::OnceOrLeftOut,
         _ => false,
     }

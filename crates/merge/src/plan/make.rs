@@ -250,6 +250,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         growth,
         alignment: None,
         convention: joined.convention,
+        because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         options: options.clone(),
     };
@@ -260,11 +261,11 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
 /// Settles the rules of what was joined, and completes what follows under the convention of the inputs.
 fn settle(joined: &mut Joined, options: &MergeOptions, inputs: u32, taken: &RecordTrims) -> Vec<Difference> {
     let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
-    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, inputs, taken);
+    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, taken);
     if let Some(convention) = joined.convention.and_then(conventions::of_choice)
         && inputs > 1
     {
-        let mut completion = Completion { schema: &mut joined.schema, options: conventions, inputs };
+        let mut completion = Completion { schema: &mut joined.schema, declared: &declared, inputs };
         differences.extend(convention.complete(&mut completion));
     }
     joined.declared = declared;

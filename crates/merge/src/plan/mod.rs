@@ -77,6 +77,8 @@ pub struct MergePlan {
     pub alignment: Option<Alignment>,
     /// What the inputs were recognised as.
     pub convention: Option<Choice>,
+    /// Why, in words.
+    pub because: String,
     /// Rules of entries of the schema that are not simply concatenated along axis 0.
     pub rules: Vec<(EntryIndex, Rule)>,
     /// What the user asked for.
@@ -172,6 +174,12 @@ impl MergePlan {
     /// Whether a later run may go on from what this one places, which it can where that has no gaps and is in order.
     pub fn is_recordable(&self) -> bool {
         self.options.ordered && self.options.align.is_none()
+    }
+
+    /// The rule of an entry, if it has one.
+    pub fn rule_of(&self, entry: EntryIndex) -> Option<&Rule> {
+        let at = self.rules.binary_search_by_key(&entry, |(entry, _)| *entry).ok()?;
+        Some(&self.rules[at].1)
     }
 
     /// Bytes of all input files.

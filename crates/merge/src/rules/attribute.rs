@@ -121,7 +121,11 @@ pub fn words(attribute: &AttributeValue) -> String {
         return join(texts.iter().map(|text| format!("{text:?}")).collect());
     }
     match numbers(attribute) {
-        Some(numbers) => join(numbers.iter().map(f64::to_string).collect()),
+        Some(numbers) => {
+            let is_integer = NumberType::of(&attribute.datatype.class).is_some_and(NumberType::is_integer);
+            let word = |number: &f64| if is_integer { number.to_string() } else { format!("{number:?}") };
+            join(numbers.iter().map(word).collect())
+        }
         None => "another value".to_owned(),
     }
 }

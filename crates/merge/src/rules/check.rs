@@ -127,8 +127,14 @@ impl Checker<'_> {
         }
         for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.template != ABSENT) {
             let rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
-            let Some(last_row) = rows.checked_sub(1) else { continue };
             let target_rows = i64::try_from(counted.facts[input as usize].rows).unwrap_or(i64::MAX);
+            let Some(last_row) = rows.checked_sub(1) else {
+                if target_rows > 0 && form != PositionForm::Rows {
+                    let expected = format!("positions of the {target_rows} rows of {}", display_path(plan.schema.column_path(target)));
+                    self.refuse(column, expected, "none".to_owned(), vec![input]);
+                }
+                continue;
+            };
             let (first, last) = (self.position(column, input, 0)?, self.position(column, input, last_row)?);
             let (Some(first), Some(last)) = (first, last) else { continue };
             let counted_path = display_path(plan.schema.column_path(target));
@@ -141,6 +147,9 @@ impl Checker<'_> {
                 }
                 PositionForm::Starts if first != 0 || last > target_rows => {
                     format!("positions from 0, up to {target_rows}, the rows of {counted_path}")
+                }
+                PositionForm::Identifiers if (first, last) != (0, target_rows - 1) => {
+                    format!("numbers from 0 to {}, which are counted on; the rule 'concatenate' keeps numbers", target_rows - 1)
                 }
                 PositionForm::Rows if last >= target_rows.max(1) => {
                     format!(

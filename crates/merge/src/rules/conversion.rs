@@ -56,6 +56,8 @@ pub enum ElementMap {
         offset: i128,
         /// Values that are not converted, such as the fill value.
         kept: Vec<f64>,
+        /// What the input counts, and the output, in words.
+        units: (String, String),
     },
     /// `value * scale + offset` in floating point; some values become the output's fill value.
     Unpack {
@@ -96,7 +98,20 @@ pub struct Inexact {
     /// The value, as stored.
     pub value: String,
     /// Why.
-    pub reason: &'static str,
+    pub reason: String,
+}
+
+impl Inexact {
+    fn new(value: &dyn std::fmt::Display, reason: impl Into<String>) -> Self {
+        Self { value: value.to_string(), reason: reason.into() }
+    }
+
+    /// A value without a counterpart in other units.
+    fn of_units(value: &dyn std::fmt::Display, (from, to): &(String, String)) -> Self {
+        let value = format!("{value} {from}");
+        let reason = format!("has no exact counterpart in {to}; --time-units names finer units for the output");
+        Self { value, reason }
+    }
 }
 
 /// Values decoded at once: 32 KiB of 64-bit numbers.
@@ -125,7 +140,7 @@ pub(crate) fn convert(
         return Ok(());
     }
     let (Some(source), Some(target)) = (NumberType::of(from), NumberType::of(to)) else {
-        return Err(Inexact { value: "its type".to_owned(), reason: "is not a plain number" });
+        return Err(Inexact::new(&"its type", "is not a plain number"));
     };
     out.reserve(stored.len() / source.len_bytes() * target.len_bytes());
     for block in stored.chunks(BLOCK_ELEMENTS * source.len_bytes()) {
@@ -144,7 +159,7 @@ fn convert_block(
 ) -> Result<(), Inexact> {
     const BEYOND: &str = "is beyond 63 bits";
     const MISFIT: &str = "does not fit the type of the output";
-    let inexact = |value: &dyn std::fmt::Display, reason| Err(Inexact { value: value.to_string(), reason });
+    let inexact = |value: &dyn std::fmt::Display, reason: &str| Err(Inexact::new(value, reason));
     if let ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } = map {
         let source = if *reinterpret { other_signedness(source) } else { source };
         source.decode_floats(block, integers, floats);
@@ -181,13 +196,13 @@ fn convert_block(
                     }
                 }
             }
-            ElementMap::Scale { multiplier, divisor, offset, kept } => {
+            ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
                 for value in integers.iter_mut().filter(|value| !kept.contains(&(**value as f64))) {
                     let scaled = i128::from(*value) * i128::from(*multiplier) + offset;
                     let exact = (scaled % i128::from(*divisor) == 0).then(|| scaled / i128::from(*divisor));
                     *value = match exact.and_then(|exact| i64::try_from(exact).ok()) {
                         Some(exact) => exact,
-                        None => return inexact(value, "is not a whole number in the units of the output"),
+                        None => return Err(Inexact::of_units(value, units)),
                     };
                 }
             }
@@ -211,11 +226,11 @@ fn convert_block(
     }
     source.decode_floats(block, integers, floats);
     match map {
-        ElementMap::Scale { multiplier, divisor, offset, kept } => {
+        ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
             for value in floats.iter_mut().filter(|value| value.is_finite() && !kept.contains(value)) {
                 *value = match scale_exactly(*value, *multiplier, *divisor, *offset) {
                     Some(exact) if holds(target, exact) => exact,
-                    _ => return inexact(value, "has no exact counterpart in the units of the output"),
+                    _ => return Err(Inexact::of_units(value, units)),
                 };
             }
         }
@@ -440,8 +455,9 @@ mod tests {
         assert_eq!(run(ElementMap::Shift(3), &[1, 253]).unwrap_err().value, "256");
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[1, 0]).unwrap(), [5, 7]);
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[2]).unwrap_err().value, "2");
-        let half = ElementMap::Scale { multiplier: 1, divisor: 2, offset: 0, kept: vec![9.0] };
+        let units = ("hours".to_owned(), "days".to_owned());
+        let half = ElementMap::Scale { multiplier: 1, divisor: 2, offset: 0, kept: vec![9.0], units };
         assert_eq!(run(half.clone(), &[4, 9]).unwrap(), [2, 9]);
-        assert_eq!(run(half, &[5]).unwrap_err().value, "5");
+        assert_eq!(run(half, &[5]).unwrap_err().value, "5 hours");
     }
 }

@@ -82,7 +82,8 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
             if calendars.0 != calendars.1
                 && (known.is_none() || known != Calendar::named(text(own, "calendar").as_deref()))
             {
-                return Err(Mismatch::attribute("calendar", calendars.0, calendars.1));
+                let named = |name: String| if name.is_empty() { "standard".to_owned() } else { name };
+                return Err(Mismatch::attribute("calendar", named(calendars.0), named(calendars.1)));
             }
             let units = both("units");
             if units.0 == units.1 {
@@ -127,7 +128,9 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
         let units = both("units");
         return Err(Mismatch::attribute("units", units.0, units.1));
     };
-    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept: missing_values(own) })
+    let units = both("units");
+    let kept = missing_values(own);
+    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units: (units.1, units.0) })
 }
 
 fn gcd(left: i128, right: i128) -> i128 {

@@ -38,6 +38,10 @@ pub struct Rule {
     pub ignored: Vec<Vec<u8>>,
     /// Axes other than that of concatenation whose elements are matched by their labels.
     pub labels: Option<Labels>,
+    /// No option makes inputs that differ fit together.
+    pub is_strict: bool,
+    /// An axis of characters, on which shorter texts are filled up.
+    pub widened: Option<usize>,
     /// Path of the coordinate of the records that follow one another, where there is one.
     pub record: Option<Vec<u8>>,
 }
@@ -51,6 +55,10 @@ pub enum Placement {
     Once,
     /// One copy of what all inputs have; left out where they differ.
     OnceOrLeftOut,
+    /// One copy of the longest, whatever its values are.
+    Widest,
+    /// One after another along axis 0, without values that anybody reads.
+    Empty,
     /// Nowhere.
     LeftOut,
 }
@@ -111,6 +119,8 @@ pub enum PositionForm {
     Ends,
     /// Any rows (`DynamicTableRegion`).
     Rows,
+    /// Numbers of the dataset's own rows, from 0 in each input (`ElementIdentifiers`).
+    Identifiers,
 }
 
 /// Attributes that say what a time counts.
@@ -163,6 +173,13 @@ impl Rule {
         self
     }
 
+    /// The same with these attributes ignored.
+    #[must_use]
+    pub fn ignoring(mut self, names: &[&str]) -> Self {
+        self.ignored.extend(names.iter().map(|name| name.as_bytes().to_vec()));
+        self
+    }
+
     /// Whether inputs may differ in the attribute of this name, because the rule takes it into account or ignores it.
     pub(crate) fn accounts_for(&self, name: &[u8]) -> bool {
         self.attributes.iter().chain(&self.ignored).any(|known| known == name)
@@ -174,6 +191,13 @@ impl Rule {
             Placement::Along(axis) => axis,
             _ => 0,
         }
+    }
+
+    /// Whether values are concatenated along axis 0 as they are.
+    pub fn is_plain(&self) -> bool {
+        self.placement == Placement::Along(0)
+            && matches!(self.values, Values::Plain | Values::Packed)
+            && self.labels.is_none()
     }
 
     /// Whether all values have to be read while the inputs are scanned.
@@ -194,6 +218,8 @@ impl Rule {
             Placement::Along(axis) => format!("concatenated along axis {axis}"),
             Placement::Once => "carried once".to_owned(),
             Placement::OnceOrLeftOut => "carried once where all inputs agree".to_owned(),
+            Placement::Widest => "as long as the longest".to_owned(),
+            Placement::Empty => "without values".to_owned(),
             Placement::LeftOut => "left out".to_owned(),
         };
         let values = match &self.values {

@@ -59,7 +59,8 @@ pub(crate) fn explain(
             }
         }
         if let Some((_, (expected, found))) = differing.first() {
-            (difference.expected, difference.found) = (expected.clone(), found.clone());
+            let found = format!("{found}; --tolerance allows a difference");
+            (difference.expected, difference.found) = (expected.clone(), found);
             difference.inputs = differing.iter().map(|(input, _)| *input).collect();
             explained.push(difference);
         }

@@ -17,7 +17,7 @@ pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "mis
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
 /// What decides where inputs pack differently.
-const DECIDES: &str = "--packing unpack writes the values as floats";
+pub const DECIDES: &str = "--packing unpack writes the values as floats";
 
 /// Settles a dataset of packed values, or of values that are not packed.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {

@@ -5,13 +5,13 @@
 
 use super::attribute::{named, words};
 use super::check::{RecordTrims, TakenRecords};
-use super::conversion::{Conversion, ElementMap, Trim};
+use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
 use super::{Placement, Rule, Values, coordinate, packing, positions};
 use crate::conventions::ConventionOptions;
 use crate::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
-use raddle_hdf5::model::{Dataset, Datatype, InlineData, TypeClass};
+use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -66,8 +66,6 @@ pub(crate) struct Settling<'a> {
     pub schema: &'a mut Schema,
     /// What the user asked for.
     pub options: &'a ConventionOptions,
-    /// Number of inputs.
-    pub inputs: u32,
     declared: &'a [Declared],
     differences: Vec<Difference>,
     /// Columns by path.
@@ -79,14 +77,16 @@ pub(crate) fn settle(
     schema: &mut Schema,
     declared: &[Declared],
     options: &ConventionOptions,
-    inputs: u32,
     taken: &RecordTrims,
 ) -> Vec<Difference> {
     let columns =
         (0..schema.columns.len() as ColumnIndex).map(|column| (schema.column_path(column).to_vec(), column)).collect();
-    let mut settling = Settling { schema, options, inputs, declared, differences: Vec::new(), columns };
+    let mut settling = Settling { schema, options, declared, differences: Vec::new(), columns };
+    let lengths = settling.record_lengths();
     for one in declared {
+        settling.widen(one);
         settling.entry(one);
+        settling.pad_records(one, &lengths);
         settling.take_records(one, taken);
     }
     settling.differences
@@ -94,10 +94,7 @@ pub(crate) fn settle(
 
 impl Settling<'_> {
     fn entry(&mut self, declared: &Declared) {
-        let column = match self.schema.entries[declared.entry as usize].role {
-            Role::Column(column) => Some(column),
-            _ => None,
-        };
+        let column = self.column_of(declared);
         match (&declared.rule.values, column) {
             (Values::Positions { target, form }, Some(column)) => {
                 positions::settle(self, declared, column, target, *form)
@@ -113,16 +110,100 @@ impl Settling<'_> {
         }
     }
 
+    fn column_of(&self, declared: &Declared) -> Option<ColumnIndex> {
+        match self.schema.entries[declared.entry as usize].role {
+            Role::Column(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// Records of each input, by the path of their coordinate: as many as the longest dataset along it has.
+    fn record_lengths(&self) -> HashMap<Vec<u8>, Vec<u64>> {
+        let mut lengths: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
+        for declared in self.declared {
+            let (Some(record), Some(column)) = (&declared.rule.record, self.column_of(declared)) else { continue };
+            let facts = &self.schema.columns[column as usize].facts;
+            let known = lengths.entry(record.clone()).or_insert_with(|| vec![0; facts.len()]);
+            known.iter_mut().zip(facts.iter()).for_each(|(known, fact)| *known = (*known).max(fact.rows));
+        }
+        lengths
+    }
+
+    /// Gives a dataset that stores fewer records than its input has rows of fill value in their place.
+    fn pad_records(&mut self, declared: &Declared, lengths: &HashMap<Vec<u8>, Vec<u64>>) {
+        let Some(column) = self.column_of(declared).filter(|_| declared.rule.placement != Placement::Empty) else { return };
+        let Some(lengths) = declared.rule.record.as_ref().and_then(|record| lengths.get(record)) else { return };
+        let scanned = &self.schema.columns[column as usize];
+        let is_short = |(fact, length): (&ColumnFact, &u64)| fact.template != ABSENT && fact.rows < *length;
+        let short: Vec<u32> =
+            (0..).zip(scanned.facts.iter().zip(lengths)).filter(|(_, pair)| is_short(*pair)).map(|(input, _)| input).collect();
+        if short.is_empty() {
+            return;
+        }
+        if scanned.is_file_local() {
+            let mismatch = Mismatch::new("texts of all records", "fewer, whose rows cannot be filled");
+            return self.refuse(declared.entry, mismatch, short);
+        }
+        let trim = |pair: (&ColumnFact, &u64)| {
+            is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows })
+        };
+        let trims = scanned.facts.iter().zip(lengths).map(trim).collect();
+        let is_short = |input: usize| short.binary_search(&(input as u32)).is_ok();
+        self.trim(column, trims, |input, rows| if is_short(input) { lengths[input] } else { rows });
+    }
+
+    /// Brings the inputs' sizes of an axis of characters to the largest.
+    fn widen(&mut self, declared: &Declared) {
+        let Some(column) = self.column_of(declared) else { return };
+        let scanned = &mut self.schema.columns[column as usize];
+        if declared.rule.placement == Placement::Widest {
+            let widest = scanned.facts.iter().map(|fact| fact.rows).max().unwrap_or(0);
+            let mut is_taken = false;
+            let take = |fact: &ColumnFact| {
+                let rows = if fact.rows == widest && !std::mem::replace(&mut is_taken, true) { widest } else { 0 };
+                let rows = if is_taken && rows == 0 { 0 } else { rows };
+                ColumnFact { rows, ..*fact }
+            };
+            scanned.facts = scanned.facts.iter().map(take).collect();
+            return;
+        }
+        let Some(axis) = declared.rule.widened else { return };
+        let size = |fact: &ColumnFact| {
+            scanned.templates.get(fact.template as usize).and_then(|template| template.dataspace.dims().get(axis).copied())
+        };
+        let sizes: Vec<Option<u64>> = scanned.facts.iter().map(size).collect();
+        let Some(widest) = sizes.iter().flatten().copied().max() else { return };
+        if sizes.iter().flatten().all(|size| *size == widest) {
+            return;
+        }
+        let gather = |size: &Option<u64>| {
+            let gather = size.filter(|size| *size < widest).map(|size| Gather {
+                axis,
+                from: (0..widest).map(|at| (at < size).then_some(at as u32)).collect(),
+                len: size,
+            });
+            InputConversion { gather, ..InputConversion::default() }
+        };
+        let of_inputs = sizes.iter().map(gather).collect();
+        let mut output = scanned.model().clone();
+        if let Dataspace::Simple { dims, max_dims } = &mut output.dataspace {
+            (dims[axis], max_dims[axis]) = (widest, max_dims[axis].max(widest));
+        }
+        scanned.set_output(output);
+        self.convert(column, None, Conversion { of_inputs });
+    }
+
     /// Takes only some records of each input, where inputs have records in common.
     fn take_records(&mut self, declared: &Declared, taken: &RecordTrims) {
-        let Role::Column(column) = self.schema.entries[declared.entry as usize].role else { return };
+        let Some(column) = self.column_of(declared) else { return };
         let Some(taken) = declared.rule.record.as_ref().and_then(|record| taken.0.get(record)) else { return };
-        let facts = &self.schema.columns[column as usize].facts;
-        let trim = |(fact, taken): (&ColumnFact, &TakenRecords)| {
-            (*taken != TakenRecords { leading: 0, count: fact.rows })
-                .then_some(Trim { leading: taken.leading, stored_rows: fact.rows })
+        let scanned = &self.schema.columns[column as usize];
+        let trim = |((input, fact), taken): ((u32, &ColumnFact), &TakenRecords)| {
+            let stored_rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
+            (*taken != TakenRecords { leading: 0, count: stored_rows })
+                .then_some(Trim { leading: taken.leading, stored_rows })
         };
-        let trims = facts.iter().zip(taken).map(trim).collect();
+        let trims = (0..).zip(scanned.facts.iter()).zip(taken).map(trim).collect();
         self.trim(column, trims, |input, _| taken[input].count);
     }
 
@@ -143,7 +224,8 @@ impl Settling<'_> {
         known.map_or_else(|_| Arc::clone(&declared.first), |at| Arc::clone(&declared.attributes[at].1))
     }
 
-    /// Refuses inputs that differ in an attribute that the rule takes into account, but for those in `settled`.
+    /// Refuses inputs that differ in an attribute that the rule takes into account, but for those in `settled`; `option`
+    /// says what decides.
     pub fn require_equal(&mut self, declared: &Declared, settled: &[&str]) {
         for name in &declared.rule.attributes {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -157,7 +239,10 @@ impl Settling<'_> {
                 if is_same_value(known, found) {
                     continue;
                 }
-                let found = found.map_or_else(|| "no such attribute".to_owned(), words);
+                let mut found = found.map_or_else(|| "no such attribute".to_owned(), words);
+                if let Some(option) = decides(&name, self.options) {
+                    found = format!("{found}; {option}");
+                }
                 match differing.iter_mut().find(|(words, _)| *words == found) {
                     Some((_, inputs)) => inputs.push(*input),
                     None => differing.push((found, vec![*input])),
@@ -248,6 +333,14 @@ impl Settling<'_> {
         let Mismatch { expected, found, .. } = mismatch;
         self.differences.push(Difference { path, kind: DifferenceKind::Meaning, expected, found, inputs });
     }
+}
+
+/// The option that decides where inputs differ in an attribute.
+fn decides(name: &str, options: &ConventionOptions) -> Option<String> {
+    if packing::PACKING.contains(&name) || packing::VALID.contains(&name) {
+        return Some(packing::DECIDES.to_owned());
+    }
+    options.require_equal.iter().any(|asked| asked == name).then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
 /// Whether two attributes say the same to readers: strings and numbers by their values, whatever their types.

@@ -150,7 +150,9 @@ impl Ledger {
             room = room.saturating_add(self.attribute_room(contents, message));
             contents.attach(message);
         }
-        room
+        // Values outside of the header: at worst in a collection of the global heap of their own.
+        let is_outside = |attribute: &AttributeSpec<'_>| attribute.datatype.class().is_file_local();
+        if attributes.iter().any(is_outside) { room.saturating_add(4096) } else { room }
     }
 
     fn attribute_room(&self, contents: Contents, message: u64) -> u64 {

@@ -1,0 +1,78 @@
+//! Tables of pandas and PyTables: rows one after another, under the attributes that say what the columns are.
+//!
+//! Judged by pandas. Sources: the file format of PyTables 3.11; `pandas.io.pytables` of pandas 2 and 3. Not for frames in
+//! pandas' fixed format, which cannot be extended ([`super::refused`]). Invariant: two tables are put together only if all
+//! that says what a column is, is equal in both.
+
+use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
+use crate::join::Difference;
+use crate::rules::Rule;
+use crate::rules::attribute::{named, number, replaced, with_integers};
+use crate::schema::Role;
+
+/// pandas and PyTables.
+pub struct Pandas;
+
+/// Attributes that count or describe one file.
+const OF_FILE: [&str; 3] = ["NROWS", "VERSION", "PYTABLES_FORMAT_VERSION"];
+
+impl Convention for Pandas {
+    fn choice(&self) -> Choice {
+        Choice::Pandas
+    }
+
+    fn recognise(&self, file: &FileView<'_>) -> Option<String> {
+        file.has(0, "PYTABLES_FORMAT_VERSION").then(|| "attribute PYTABLES_FORMAT_VERSION".to_owned())
+    }
+
+    fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
+        let mut rules = Vec::new();
+        for at in 0..file.len() {
+            let path = file.path_of(at);
+            let of_pandas = pandas_group(file, path);
+            let mut rule = match file.text(at, "CLASS").as_deref() {
+                // The categories that the codes of a column count.
+                Some("TABLE") if of_pandas && is_categories(path) => Rule::once(),
+                Some("EARRAY") => Rule::along(extendable_axis(file, at)),
+                _ => Rule::along(0),
+            };
+            if of_pandas {
+                let names = file.attributes(at).iter().map(|attribute| attribute.name.clone());
+                rule.attributes.extend(names.filter(|name| !OF_FILE.iter().any(|known| name == known.as_bytes())));
+            }
+            rules.push((at, rule.ignoring(&OF_FILE)));
+        }
+        Ok(rules)
+    }
+
+    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        let schema = &mut *completion.schema;
+        for entry in &mut schema.entries {
+            let Role::Column(column) = entry.role else { continue };
+            let rows = schema.columns[column as usize].rows();
+            let counted = named(&entry.attributes, "NROWS").and_then(|known| with_integers(known, &[rows as i64]));
+            if let Some(counted) = counted {
+                entry.attributes = replaced(&entry.attributes, counted);
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Whether the object lies in, or is, a group that pandas wrote.
+fn pandas_group(file: &FileView<'_>, path: &[u8]) -> bool {
+    let mut ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
+    ends.any(|end| file.find(&path[..end]).is_some_and(|at| file.has(at, "pandas_type")))
+}
+
+fn is_categories(path: &[u8]) -> bool {
+    let mut names = path.split(|&byte| byte == b'/').rev();
+    names.next() == Some(b"table") && names.next() == Some(b"meta")
+}
+
+/// The axis along which an array of PyTables grows.
+fn extendable_axis(file: &FileView<'_>, at: usize) -> usize {
+    let rank = file.dims(at).map_or(1, |dims| dims.len());
+    let axis = number(file.attributes(at), "EXTDIM").unwrap_or(0.0);
+    if axis >= 0.0 && (axis as usize) < rank { axis as usize } else { 0 }
+}
