@@ -7,7 +7,7 @@
 
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::AttributeValue;
+use crate::schema::{AttributeValue, Schema};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, TypeClass};
 use std::collections::HashSet;
@@ -39,8 +39,18 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
     all
 }
 
-/// The attributes of a dimension scale without the places of datasets that `exists` denies; `None` if all are there.
-pub(crate) fn without_missing(
+/// Takes datasets that the schema lacks out of the lists of where dimension scales are attached.
+pub(crate) fn drop_missing(schema: &mut Schema) {
+    let paths: HashSet<Vec<u8>> = schema.entries.iter().map(|entry| entry.path.clone()).collect();
+    for entry in &mut schema.entries {
+        if let Some(attributes) = without_missing(&entry.attributes, |path| paths.contains(path)) {
+            entry.attributes = attributes;
+        }
+    }
+}
+
+/// The attributes of a dimension scale without the places of datasets that `exists` denies; `None` if it denies none.
+fn without_missing(
     attributes: &[AttributeValue],
     exists: impl Fn(&[u8]) -> bool,
 ) -> Option<Arc<[AttributeValue]>> {

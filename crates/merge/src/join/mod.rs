@@ -20,7 +20,6 @@ use crate::facts::Facts;
 use crate::paths::Paths;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
-use crate::scales::without_missing;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
@@ -339,12 +338,6 @@ impl Joiner {
         self.report_absences();
         if self.options.join == Join::Inner {
             self.entries.retain(|joined| joined.holders() == inputs);
-            let kept: HashSet<Vec<u8>> = self.entries.iter().map(|joined| joined.entry.path.clone()).collect();
-            for joined in &mut self.entries {
-                if let Some(attributes) = without_missing(&joined.entry.attributes, |path| kept.contains(path)) {
-                    joined.entry.attributes = attributes;
-                }
-            }
         }
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {

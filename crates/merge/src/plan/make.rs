@@ -11,7 +11,7 @@ use crate::conventions::{self, Completion};
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
-use crate::join::{Difference, DifferenceKind, Joined, Joiner, parent_path};
+use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
@@ -21,6 +21,7 @@ use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
 };
+use crate::scales;
 use crate::scan::{self, ScannedInput};
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
 use raddle_core::communicator::{Communicator, SingleProcess};
@@ -185,6 +186,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     };
     let unsettled = settle(&mut joined, options, planned.len() as u32, &taken);
     joined.differences.extend(unsettled);
+    if options.join.join == Join::Inner {
+        scales::drop_missing(&mut joined.schema);
+    }
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
     rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
     if let Beginning::Grows(_) = &beginning {

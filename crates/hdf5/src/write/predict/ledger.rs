@@ -144,12 +144,15 @@ impl Ledger {
     /// Attributes that are added to an object one after the other.
     pub fn attributes_room(&self, object: &[u8], attributes: &[AttributeSpec<'_>]) -> u64 {
         let mut contents = self.objects.get(&key(object)).copied().unwrap_or_default();
+        let hidden_len_bytes = hidden_of_attributes(contents);
         let mut room = 0u64;
         for attribute in attributes {
             let message = attribute.message_len_bytes(self.compat);
             room = room.saturating_add(self.attribute_room(contents, message));
             contents.attach(message);
         }
+        // The heap that the ninth brings holds all of them, and its blocks may get their addresses at once.
+        room = room.saturating_add(hidden_of_attributes(contents) - hidden_len_bytes);
         // Values outside of the header: at worst in a collection of the global heap of their own.
         let is_outside = |attribute: &AttributeSpec<'_>| attribute.datatype.class().is_file_local();
         if attributes.iter().any(is_outside) { room.saturating_add(4096) } else { room }
