@@ -1,0 +1,300 @@
+"""Merges of ``.h5ad`` files read as ``anndata.concat`` makes them of the inputs."""
+
+import anndata
+import anndata_files
+import anndata_judge
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sparse
+from anndata_files import GENES, Schema, make, write_all
+from hypothesis import given
+from merging import Merging, Refusal, case_folder, examples
+
+MERGING = Merging("anndata", anndata_judge.judge)
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("what", anndata_files.SPECIALS)
+def test_random_files(what):
+    @examples(3)
+    @given(anndata_files.cases(what))
+    def check(case):
+        with case_folder() as folder:
+            merge = MERGING.equal if case.must_merge else MERGING.equal_or_refused
+            merge(write_all(folder, *case.objects), *anndata_judge.options(case.how), **case.how)
+
+    check()
+
+
+def plain(**changes):
+    """A schema with one of everything that is simple."""
+    made = {"x": ("csr", "f4"), "layers": {}, "columns": ["group", "count"], "gene_columns": ["length"], "extras": set()}
+    return Schema(**{**made, "seed": 7, **changes})
+
+
+def pair(schema, genes=(GENES[:5], GENES[:5]), rows=(4, 3), **special):
+    return [make(schema, number, genes[number], rows[number], **special) for number in range(2)]
+
+
+@pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
+@pytest.mark.parametrize("dtype", anndata_files.DTYPES)
+def test_matrices(tmp_path, kind, dtype):
+    MERGING.equal(write_all(tmp_path, *pair(plain(x=(kind, dtype)))))
+
+
+def test_row_pointers_are_rebased(tmp_path, raddle):
+    inputs = write_all(tmp_path, *pair(plain()))
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged, h5py.File(inputs[0]) as first, h5py.File(inputs[1]) as second:
+        pointers = merged["X/indptr"][:]
+        assert len(pointers) == 8 and pointers[0] == 0 and pointers[-1] == len(merged["X/data"])
+        joined = np.concatenate([first["X/indptr"][:], second["X/indptr"][1:] + len(first["X/data"])])
+        assert pointers.tolist() == joined.tolist()
+        assert merged["X"].attrs["shape"].tolist() == [7, 5]
+        assert merged["X"].attrs["encoding-type"] == "csr_matrix"
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
+def test_another_order_of_genes_is_not_another_set(tmp_path, raddle, kind):
+    schema = plain(x=(kind, "f4"), layers={"counts": (kind, "i4")}, extras={"varm", "varp", "raw"})
+    inputs = write_all(tmp_path, *pair(schema, (GENES[:5], GENES[:5][::-1])))
+    output = MERGING.equal(inputs)
+    assert anndata_judge.read(output).var_names.tolist() == GENES[:5]
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("kind", anndata_files.SPARSE)
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_other_genes_are_joined(tmp_path, kind, join):
+    genes = (["geneC", "geneA", "geneB"], ["geneD", "geneB", "geneC"])
+    inputs = write_all(tmp_path, *pair(plain(x=(kind, "f4")), genes))
+    output = MERGING.equal(inputs, "--join", join, join=join)
+    expected = ["geneC", "geneB"] if join == "inner" else ["geneA", "geneB", "geneC", "geneD"]
+    assert anndata_judge.read(output).var_names.tolist() == expected
+
+
+def test_other_genes_are_refused(tmp_path):
+    inputs = write_all(tmp_path, *pair(plain(), (GENES[:3], GENES[1:4])))
+    MERGING.refused(inputs, names=["/var", "geneA", "geneD", "--join"])
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (["cab", "cab"], "cab"),
+        (["cab", "a"], "cab"),
+        (["a", "cab"], "abc"),
+        (["ca", "b"], "abc"),
+        (["ba", "ab"], "ba"),
+        (["", "ba"], "ab"),
+    ],
+)
+def test_categories_are_united_as_anndata_orders_them(tmp_path, own, expected):
+    inputs = write_all(
+        tmp_path,
+        *(
+            make(plain(), number, GENES[:2], 5, replaced={"group": lambda random, rows, letters=letters: (
+                anndata_files._letters(random, rows, letters)
+            )})
+            for number, letters in enumerate(own)
+        ),
+    )
+    output = MERGING.equal(inputs)
+    assert list(anndata_judge.read(output).obs["group"].cat.categories) == list(expected)
+
+
+def test_numbers_in_categories_are_sorted_naturally(tmp_path):
+    names = [["b", "a10", "a2"], ["z", "a2", "a1"]]
+    columns = [lambda random, rows, own=own: pd.Categorical(random.choice(own, rows), categories=own) for own in names]
+    objects = [make(plain(), number, GENES[:2], 4, replaced={"group": columns[number]}) for number in range(2)]
+    output = MERGING.equal(write_all(tmp_path, *objects))
+    assert list(anndata_judge.read(output).obs["group"].cat.categories) == ["a1", "a2", "a10", "b", "z"]
+
+
+def test_codes_are_widened_with_the_number_of_categories(tmp_path):
+    def column(number):
+        own = [f"clone{index}" for index in range(100 * number, 100 * number + 100)]
+        return lambda random, rows: pd.Categorical(own, categories=own)
+
+    objects = [make(plain(), number, GENES[:2], 100, replaced={"clone": column(number)}) for number in range(3)]
+    output = MERGING.equal(write_all(tmp_path, *objects))
+    with h5py.File(output) as merged:
+        assert merged["obs/clone/codes"].dtype == np.int16
+
+
+def test_ordered_categories_must_agree(tmp_path):
+    def column(own):
+        return {"stage": lambda random, rows: pd.Categorical(random.choice(own, rows), categories=own, ordered=True)}
+
+    objects = [
+        make(plain(), number, GENES[:2], 3, replaced=column(own))
+        for number, own in enumerate([["low", "high"], ["high", "low"]])
+    ]
+    MERGING.refused(write_all(tmp_path, *objects), names=["/obs/stage", "low", "high"])
+
+
+@pytest.mark.parametrize("column", anndata_files.COLUMNS)
+def test_columns(tmp_path, column):
+    MERGING.equal(write_all(tmp_path, *pair(plain(columns=[column]), rows=(6, 5))))
+
+
+@pytest.mark.parametrize("join", ["inner", "outer"])
+@pytest.mark.parametrize("column", ["group", "score", "maybe", "seen", "label"])
+def test_a_missing_column(tmp_path, join, column):
+    schema = plain()
+    objects = [make(schema, 0, GENES[:2], 3, columns=["count", column]), make(schema, 1, GENES[:2], 3, columns=["count"])]
+    inputs = write_all(tmp_path, *objects)
+    MERGING.refused(inputs, names=[f"/obs/{column}", "--join"])
+    MERGING.equal(inputs, "--join", join, join=join)
+
+
+@pytest.mark.parametrize("column", ["count", "flag", "note"])
+def test_a_missing_column_that_changes_its_type(tmp_path, column):
+    """anndata makes numbers float64, booleans nullable and texts missing."""
+    objects = [make(plain(), 0, GENES[:2], 3, columns=["total", column]), make(plain(), 1, GENES[:2], 3, columns=["total"])]
+    MERGING.equal_or_refused(write_all(tmp_path, *objects), "--join", "outer", join="outer")
+
+
+@pytest.mark.parametrize("extra", anndata_files.EXTRAS)
+def test_elements(tmp_path, raddle, extra):
+    inputs = write_all(tmp_path, *pair(plain(extras={extra})))
+    output = MERGING.equal(inputs)
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_pairs_of_observations(tmp_path, raddle, kind):
+    objects = pair(plain(extras={"obsp"}))
+    if kind == "dense":
+        for made in objects:
+            made.obsp["neighbours"] = made.obsp["neighbours"].toarray()
+    inputs = write_all(tmp_path, *objects)
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged:
+        assert "obsp" not in merged or "neighbours" not in merged["obsp"]
+    told = raddle("merge", *inputs, "-o", tmp_path / "again.h5ad")
+    assert "obsp/neighbours" in told.stdout + told.stderr
+    (tmp_path / "again.h5ad").unlink()
+    output.unlink()
+    MERGING.equal(inputs, "--pairwise", pairwise=True)
+
+
+@pytest.mark.parametrize("policy", ["same", "unique", "first", "only"])
+def test_policies_for_what_belongs_to_genes(tmp_path, policy):
+    schema = plain(extras={"varm", "varp", "uns"}, gene_columns=["length", "symbol", "biotype", "differs"])
+    objects = pair(schema)
+    objects[0].varm["one"] = np.ones((5, 1))
+    objects[1].uns["two"] = 2
+    MERGING.equal(write_all(tmp_path, *objects), "--merge", policy, merge=policy, uns_merge=policy)
+
+
+def test_along_genes(tmp_path):
+    schema = plain(extras={"varm", "obsm", "uns"}, columns=[])
+    objects = [make(schema, 0, GENES[:3], 4), make(schema, 0, GENES[3:6], 4)]
+    for made in objects:
+        made.varm["loadings"] = np.full((3, 1), 1.5)
+        del made.varm["differs"]
+    MERGING.equal(write_all(tmp_path, *objects), "--axis", "var", axis="var")
+
+
+def test_raw_of_some_is_not_lost_silently(tmp_path):
+    schema = plain()
+    objects = [make(schema, 0, GENES[:2], 3, extras={"raw"}), make(schema, 1, GENES[:2], 3)]
+    MERGING.refused(write_all(tmp_path, *objects), names=["/raw", "--join"])
+
+
+def test_a_missing_matrix_is_refused(tmp_path):
+    objects = [make(plain(), 0, GENES[:2], 3), make(plain(), 1, GENES[:2], 3, x=None)]
+    MERGING.refused(write_all(tmp_path, *objects), names=["/X"])
+
+
+def test_files_without_a_matrix(tmp_path):
+    MERGING.equal(write_all(tmp_path, *pair(plain(x=None))))
+
+
+@pytest.mark.parametrize("rows", [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+def test_files_without_observations(tmp_path, rows, kind):
+    MERGING.equal(write_all(tmp_path, *pair(plain(x=(kind, "f4"), columns=["count", "group"]), rows=rows)))
+
+
+def test_repeated_names_are_kept_and_reported(tmp_path, raddle):
+    objects = pair(plain())
+    objects[1].obs_names = objects[0].obs_names[:3]
+    inputs = write_all(tmp_path, *objects)
+    output = MERGING.equal(inputs)
+    output.unlink()
+    told = raddle("merge", *inputs, "-o", output)
+    assert "cell0-0" in told.stdout + told.stderr and "--index-unique" in told.stdout + told.stderr
+    output.unlink()
+    merged = anndata_judge.read(MERGING.equal(inputs, "--index-unique", "-", index_unique="-"))
+    assert merged.obs_names.tolist() == [*(f"cell0-{row}-0" for row in range(4)), *(f"cell0-{row}-1" for row in range(3))]
+
+
+def test_repeated_genes_are_refused(tmp_path):
+    objects = pair(plain(gene_columns=[]))
+    for made in objects:
+        made.var_names = ["a", "a", "b", "c", "d"]
+    MERGING.refused(write_all(tmp_path, *objects), names=["/var", "a"])
+
+
+def test_widths_that_differ_are_refused(tmp_path):
+    schema = plain(extras={"obsm"})
+    objects = [make(schema, 0, GENES[:2], 3), make(schema, 1, GENES[:2], 3, width=3)]
+    MERGING.refused(write_all(tmp_path, *objects), names=["/obsm/pca", "2", "3"])
+
+
+@pytest.mark.parametrize(("first", "second"), [("f4", "f8"), ("i4", "f4"), ("u1", "i8"), ("bool", "i4")])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_types_are_promoted_or_refused(tmp_path, first, second, kind):
+    objects = [make(plain(), number, GENES[:3], 3, x=(kind, dtype)) for number, dtype in enumerate([first, second])]
+    outcome = MERGING.equal_or_refused(write_all(tmp_path, *objects))
+    if isinstance(outcome, Refusal):
+        assert "/X" in outcome
+
+
+def test_an_index_of_another_name(tmp_path):
+    objects = pair(plain())
+    for made in objects:
+        made.obs.index.name = "barcode"
+    MERGING.equal(write_all(tmp_path, *objects))
+
+
+def test_compressed_inputs(tmp_path):
+    inputs = [
+        anndata_files.write(tmp_path / f"{number}.h5ad", made, compression="gzip")
+        for number, made in enumerate(pair(plain(extras={"obsm", "raw"})))
+    ]
+    MERGING.equal(inputs)
+
+
+def test_many_inputs(tmp_path):
+    MERGING.equal(write_all(tmp_path, *(make(plain(), number, GENES[:4], number % 4) for number in range(12))))
+
+
+def test_files_of_old_versions_are_refused(tmp_path):
+    """Before encodings, anndata kept categories elsewhere and sparse formats in other attributes."""
+    paths = [tmp_path / f"old{number}.h5ad" for number in range(2)]
+    for path in paths:
+        with h5py.File(path, "w") as file:
+            file["X/data"], file["X/indices"], file["X/indptr"] = np.ones(2, "f4"), np.arange(2), np.array([0, 1, 2])
+            file["X"].attrs["h5sparse_format"], file["X"].attrs["h5sparse_shape"] = "csr", [2, 2]
+            rows = np.array([(b"a", 1), (b"b", 2)], [("index", "S1"), ("n", "i4")])
+            file["obs"], file["var"] = rows, rows
+    MERGING.refused(paths, names=["h5sparse_format", "anndata"])
+
+
+def test_concatenated_bytes_are_only_made_on_demand(tmp_path, raddle):
+    inputs = write_all(tmp_path, *pair(plain()))
+    output = tmp_path / "bytes.h5ad"
+    raddle("merge", *inputs, "-o", output, "--convention", "none", "--scalars", "first")
+    with h5py.File(output) as merged:
+        assert len(merged["X/indptr"]) == 9
+
+
+def test_a_plan_names_the_convention(tmp_path, raddle):
+    assert "anndata" in raddle("plan", *write_all(tmp_path, *pair(plain()))).stdout.lower()

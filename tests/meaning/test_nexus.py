@@ -1,0 +1,300 @@
+"""Merges of NeXus files read as scippnexus concatenates the inputs.
+
+A pulse keeps its events, an entry of a log its time. What belongs to a run as a whole is carried once or refused.
+"""
+
+import dataclasses
+
+import h5py
+import numpy as np
+import pytest
+import scipp as sc
+import scippnexus as snx
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import Merging, NoConcatenation, case_folder, examples
+
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclasses.dataclass
+class Run:
+    """A run: how many events each pulse has, when it starts, and how it is stored."""
+
+    pulses: list
+    log: int
+    start: str = "2024-05-01T10:00:00Z"
+    first_s: int = 0
+    unit: str = "s"
+    index_type: str = "i8"
+    time_type: str = "f8"
+    scalars: dict = dataclasses.field(default_factory=dict)
+    origin: str = "offset"
+
+
+def write(path, run, seed=0):
+    random = np.random.default_rng([seed, run.first_s])
+    total = sum(run.pulses)
+    with h5py.File(path, "w") as file:
+        file.attrs["default"] = "entry"
+        entry = group(file, "entry", "NXentry")
+        entry["title"] = "one run"
+        for name, value in run.scalars.items():
+            entry[name] = value
+        detector = group(group(entry, "instrument", "NXinstrument"), "bank", "NXdetector")
+        detector["detector_number"] = np.arange(4, dtype="i4")
+        events = group(entry, "events", "NXevent_data")
+        rows(events, "event_index", (np.cumsum(run.pulses) - run.pulses).astype(run.index_type))
+        zero = (run.first_s + np.arange(len(run.pulses))) * PER_SECOND[run.unit]
+        rows(events, "event_time_zero", zero.astype(run.time_type), units=run.unit, **{run.origin: run.start})
+        rows(events, "event_time_offset", random.integers(0, 71_000, total).astype("i4"), units="us")
+        rows(events, "event_id", random.integers(0, 4, total).astype("i4"))
+        log = group(group(entry, "sample", "NXsample"), "temperature", "NXlog")
+        time = (run.first_s + np.arange(run.log)) * PER_SECOND[run.unit]
+        rows(log, "time", time.astype(run.time_type), units=run.unit, start=run.start)
+        rows(log, "value", random.random(run.log), units="K")
+        log["value"].attrs["units"] = "K"
+    return path
+
+
+def group(parent, name, kind):
+    made = parent.create_group(name)
+    made.attrs["NX_class"] = kind
+    return made
+
+
+def rows(parent, name, values, **attributes):
+    made = parent.create_dataset(name, data=values, chunks=(16,), maxshape=(None,))
+    made.attrs.update(attributes)
+    return made
+
+
+def write_all(folder, *runs):
+    return [write(folder / f"run{number}.nxs", run, number) for number, run in enumerate(runs)]
+
+
+EVENTS, LOG, ENTRY = "entry/events", "entry/sample/temperature", "entry"
+
+
+def judge(output, inputs):
+    """Events by pulse, logs by time, once as scippnexus reads them and once as plain arrays."""
+    with snx.File(output) as merged:
+        found = [_events(merged[EVENTS]), _log(merged[LOG])]
+    parts = []
+    for path in inputs:
+        with snx.File(path) as part:
+            parts.append([_events(part[EVENTS]), _log(part[LOG])])
+    times, pulses = zip(*[part[0] for part in parts])
+    assert found[0][1] == [events for part in pulses for events in part], "the events of pulses"
+    assert found[0][0] == [time for part in times for time in part], "the times of pulses"
+    assert found[1] == [row for _, log in parts for row in log], "the log"
+    with h5py.File(output) as merged, h5py.File(inputs[0]) as first:
+        assert merged["entry/instrument/bank/detector_number"][:].tolist() == [0, 1, 2, 3]
+        for name, value in first[ENTRY].items():
+            if isinstance(value, h5py.Dataset):
+                held = []
+                for path in inputs:
+                    with h5py.File(path) as part:
+                        held.append(part[ENTRY][name][()])
+                if any(value != held[0] for value in held):
+                    raise NoConcatenation(f"{name} of the runs differs: {held}")
+                assert merged[ENTRY][name][()] == held[0], name
+
+
+def _events(events):
+    """Times of the pulses, and the events of each."""
+    read = events[()]
+    # scippnexus returns the bare fields where it cannot make sense of them.
+    assert isinstance(read, sc.DataArray), "no events by pulse"
+    pulses = []
+    for index in range(read.sizes["event_time_zero"]):
+        inside = read["event_time_zero", index].value
+        pulses.append([*zip(inside.coords["event_time_offset"].values.tolist(), inside.coords["event_id"].values.tolist())])
+    assert sum(map(len, pulses)) == events["event_id"].shape[0], "events outside of pulses"
+    return _nanoseconds(read.coords["event_time_zero"]), pulses
+
+
+def _log(log):
+    read = log[()]
+    assert isinstance(read, sc.DataArray), "no log by time"
+    return [*zip(_nanoseconds(read.coords["time"]), read.values.tolist())]
+
+
+def _nanoseconds(times):
+    return times.to(unit="ns", copy=False).values.astype("datetime64[ns]").astype(np.int64).tolist()
+
+
+MERGING = Merging("nexus", judge)
+
+STARTS = ["2024-05-01T10:00:00Z", "2024-05-01T11:00:00Z", "2024-05-01T12:00:00+02:00", "2024-04-30T10:00:00", "2024-05-01T10:00:00"]
+
+
+@st.composite
+def cases(draw):
+    count = draw(st.integers(2, 3))
+    runs = []
+    unit, kind, index = (draw(st.sampled_from(of)) for of in [list(PER_SECOND), ["f8", "i8"], ["i4", "i8", "u8"]])
+    start = draw(st.sampled_from(STARTS))
+    special = draw(st.sampled_from(["plain", "start", "start", "unit", "index", "scalars"]))
+    for number in range(count):
+        is_last = number == count - 1
+        runs.append(
+            Run(
+                # scippnexus needs a pulse and two entries of a log.
+                draw(st.lists(st.integers(0, 3), min_size=1, max_size=4)),
+                draw(st.integers(2, 4)),
+                draw(st.sampled_from(STARTS)) if special == "start" else start,
+                10_000 * number,
+                draw(st.sampled_from(list(PER_SECOND))) if special == "unit" and is_last else unit,
+                draw(st.sampled_from(["i4", "i8", "u8"])) if special == "index" and is_last else index,
+                kind,
+                {"duration": 5.0 + number if special == "scalars" else 5.0},
+            )
+        )
+    return runs, special in ["plain", "start"]
+
+
+@examples(30)
+@given(cases())
+def test_random_files(case):
+    runs, must_merge = case
+    with case_folder() as folder:
+        (MERGING.equal if must_merge else MERGING.equal_or_refused)(write_all(folder, *runs))
+
+
+def test_pulses_keep_their_events(tmp_path, raddle):
+    inputs = write_all(tmp_path, Run([2, 0, 3], 3), Run([1, 4], 2, first_s=10))
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged:
+        assert merged[f"{EVENTS}/event_index"][:].tolist() == [0, 2, 2, 5, 6]
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("origin", ["offset", "start"])
+@pytest.mark.parametrize("kind", ["f8", "i8"])
+def test_times_of_another_start_are_converted(tmp_path, origin, kind):
+    first = Run([1, 2], 3, origin=origin, time_type=kind, unit="ns")
+    second = Run([1], 2, "2024-05-01T10:01:00Z", origin=origin, time_type=kind, unit="ns")
+    output = MERGING.equal(write_all(tmp_path, first, second))
+    with h5py.File(output) as merged:
+        zero = merged[f"{EVENTS}/event_time_zero"]
+        assert zero.attrs[origin] == first.start and zero[-1] == 60_000_000_000
+        assert merged[f"{LOG}/time"][3:].tolist() == [60_000_000_000, 61_000_000_000]
+
+
+def test_times_that_are_not_exact_are_refused(tmp_path):
+    first = Run([1, 2], 3, time_type="i8")
+    second = Run([1], 2, "2024-05-01T10:00:00.5Z", time_type="i8")
+    names = ["event_time_zero", "offset", "10:00:00Z", "10:00:00.5Z"]
+    MERGING.refused(write_all(tmp_path, first, second), names=names)
+
+
+def test_a_start_in_one_input_only_is_refused(tmp_path):
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 2, first_s=10))
+    with h5py.File(inputs[1], "a") as file:
+        del file[f"{EVENTS}/event_time_zero"].attrs["offset"]
+    MERGING.refused(inputs, names=["event_time_zero", "offset"])
+
+
+@pytest.mark.parametrize("name", ["duration", "total_counts", "run_number", "end_time", "proton_charge"])
+def test_what_belongs_to_a_run_is_refused_or_stacked(tmp_path, raddle, name):
+    values = ["2024-05-01T11:00:00Z", "2024-05-01T12:00:00Z"] if name == "end_time" else [3.5, 4.5]
+    runs = [Run([1, 2], 3, scalars={name: values[0]}), Run([1], 2, first_s=10, scalars={name: values[1]})]
+    inputs = write_all(tmp_path, *runs)
+    MERGING.refused(inputs, names=[f"/entry/{name}", *values, "--scalars"])
+    raddle("merge", *inputs, "-o", tmp_path / "stacked.nxs", "--scalars", "stack")
+    with h5py.File(tmp_path / "stacked.nxs") as merged:
+        stacked = merged[f"entry/{name}"]
+        assert (stacked.asstr()[:] if name == "end_time" else stacked[:]).tolist() == values
+
+
+def test_index_types_are_widened(tmp_path):
+    """The last index of the merge does not fit the type of the first input."""
+    runs = [Run([150, 100], 2, index_type="u1"), Run([100, 90], 2, first_s=10, index_type="u1")]
+    MERGING.equal_or_refused(write_all(tmp_path, *runs))
+
+
+def test_an_index_past_the_events_does_not_wrap(tmp_path):
+    """Writers put the largest number where no more events come."""
+    inputs = write_all(tmp_path, *[Run([2, 1, 0], 2, first_s=10 * number, index_type="u8") for number in range(2)])
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file[f"{EVENTS}/event_index"][2] = 2**64 - 1
+    MERGING.equal_or_refused(inputs)
+
+
+def test_events_before_the_first_pulse_are_refused(tmp_path):
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([2, 1], 2, first_s=10))
+    with h5py.File(inputs[1], "a") as file:
+        file[f"{EVENTS}/event_index"][:] = [1, 2]
+    MERGING.refused(inputs, names=["event_index"])
+
+
+def test_events_without_pulses(tmp_path):
+    """A bank that saw nothing."""
+    inputs = write_all(tmp_path, Run([0, 0], 2), Run([3, 1], 2, first_s=10), Run([0], 2, first_s=20))
+    MERGING.equal(inputs)
+
+
+def test_events_in_a_detector(tmp_path):
+    """The fields of NXevent_data may lie in the detector's own group."""
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([1, 3], 2, first_s=10))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file[EVENTS].attrs["NX_class"] = "NXdetector"
+
+    def judge_indexes(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged[f"{EVENTS}/event_index"][:].tolist() == [0, 2, 3, 4]
+
+    MERGING.equal(inputs, judge=judge_indexes)
+
+
+def write_data(path, first, edges=0, axes=("x",), signal="counts", unit="mm"):
+    with h5py.File(path, "w") as file:
+        entry = group(file, "entry", "NXentry")
+        data = group(entry, "data", "NXdata")
+        data.attrs["signal"], data.attrs["axes"] = signal, list(axes)
+        data.create_dataset("counts", data=np.arange(4.0) + first, maxshape=(None,), chunks=(4,))
+        data.create_dataset("x", data=np.arange(4.0 + edges) + first, maxshape=(None,), chunks=(4,)).attrs["units"] = unit
+    return path
+
+
+def judge_data(output, inputs):
+    with snx.File(output) as merged:
+        found = merged["entry/data"][()]
+    parts = []
+    for path in inputs:
+        with snx.File(path) as part:
+            parts.append(part["entry/data"][()])
+    assert sc.identical(found, sc.concat(parts, "x"))
+
+
+def test_data_along_an_axis(tmp_path):
+    inputs = [write_data(tmp_path / f"{number}.nxs", 4 * number) for number in range(2)]
+    MERGING.equal(inputs, judge=judge_data)
+
+
+def test_edges_of_bins_are_refused(tmp_path):
+    inputs = [write_data(tmp_path / f"{number}.nxs", 4 * number, edges=1) for number in range(2)]
+    MERGING.refused(inputs, names=["/entry/data/x"])
+
+
+@pytest.mark.parametrize(
+    ("what", "values"), [("signal", ["counts", "x"]), ("axes", [("x",), ("counts",)]), ("unit", ["mm", "m"])]
+)
+def test_data_of_another_kind_are_refused(tmp_path, what, values):
+    inputs = [write_data(tmp_path / f"{number}.nxs", 4 * number, **{what: values[number]}) for number in range(2)]
+    MERGING.refused(inputs, names=["/entry/data", "units" if what == "unit" else what])
+
+
+def test_another_detector_is_refused(tmp_path):
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([2, 1], 2, first_s=10))
+    with h5py.File(inputs[1], "a") as file:
+        file["entry/instrument/bank/detector_number"][2] = 7
+    MERGING.refused(inputs, names=["/entry/instrument/bank/detector_number", "2", "7"])
+
+
+def test_a_plan_names_the_convention(tmp_path, raddle):
+    assert "NeXus" in raddle("plan", *write_all(tmp_path, Run([1], 2), Run([1], 2, first_s=10))).stdout

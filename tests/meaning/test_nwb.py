@@ -1,0 +1,277 @@
+"""Merges of NWB files read as pynwb reads the inputs, table by table and series by series."""
+
+import contextlib
+import dataclasses
+import datetime
+import warnings
+
+import h5py
+import numpy as np
+import pynwb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import Merging, NoConcatenation, case_folder, examples
+
+START = datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.timezone.utc)
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@dataclasses.dataclass
+class Session:
+    """What a file of a session holds. ``words`` are texts, ragged twice; ids start at ``first_id``."""
+
+    spikes: list = dataclasses.field(default_factory=list)
+    words: list = dataclasses.field(default_factory=list)
+    samples: int = 3
+    first_id: int = 0
+    first_s: float = 0.0
+    start: datetime.datetime = START
+    reference: datetime.datetime = START
+    identifier: str = "session"
+    waveforms: bool = False
+    electrodes: int = 0
+    rate: float | None = None
+    unit: str = "V"
+
+
+def write(path, session):
+    file = pynwb.NWBFile(
+        "one session", session.identifier, session.start, timestamps_reference_time=session.reference, session_id="7"
+    )
+    times = session.first_s + np.arange(session.samples)
+    file.add_acquisition(pynwb.TimeSeries("speed", data=times * 2, unit=session.unit, timestamps=times))
+    if session.rate:
+        rated = dict(rate=session.rate, starting_time=session.first_s)
+        file.add_acquisition(pynwb.TimeSeries("rated", data=times * 3, unit="m", **rated))
+    if session.electrodes:
+        group = file.create_electrode_group("shank", "d", "CA1", file.create_device("probe"))
+        for number in range(session.electrodes):
+            file.add_electrode(group=group, location=f"site{number}", id=100 + number)
+        region = file.create_electrode_table_region(list(range(session.electrodes))[::-1], "all")
+        data = np.outer(times, np.arange(session.electrodes) + 1)
+        file.add_acquisition(pynwb.ecephys.ElectricalSeries("lfp", data, region, timestamps=times))
+    if session.spikes:
+        file.add_unit_column("quality", "by eye")
+    for number, count in enumerate(session.spikes):
+        more = {}
+        if session.waveforms:
+            more["waveforms"] = [[[float(spike), number], [0.5, 1.5]] for spike in range(count)]
+        if session.electrodes:
+            more["electrodes"] = [number % session.electrodes, session.electrodes - 1]
+        file.add_unit(
+            spike_times=session.first_s + np.arange(count) / 8, quality="good" if number % 2 else "bad",
+            obs_intervals=[[session.first_s, session.first_s + 1]], id=session.first_id + number, **more,
+        )
+    if session.words:
+        file.add_trial_column("words", "said", index=2)
+    for number, words in enumerate(session.words):
+        start = session.first_s + number
+        file.add_trial(start_time=start, stop_time=start + 0.5, words=words, id=session.first_id + number)
+    with pynwb.NWBHDF5IO(path, "w") as io:
+        io.write(file)
+    return path
+
+
+def write_all(folder, *sessions):
+    return [write(folder / f"part{number}.nwb", session) for number, session in enumerate(sessions)]
+
+
+def read(path):
+    """What a file holds, as plain values: rows of tables by column, samples of series."""
+    with warnings.catch_warnings(), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        file = stack.enter_context(pynwb.NWBHDF5IO(path, "r", load_namespaces=True)).read()
+        series = {}
+        for name, each in file.acquisition.items():
+            timestamps = each.timestamps if each.timestamps is not None else (
+                each.starting_time + np.arange(len(each.data)) / each.rate
+            )
+            electrodes = getattr(each, "electrodes", None)
+            about = (each.unit, each.conversion, each.offset, type(each).__name__)
+            sites = None if electrodes is None else electrodes.to_dataframe()["location"].tolist()
+            assert sites is None or len(sites) == each.data.shape[1], f"{name} has {len(sites)} electrodes"
+            series[name] = (about, sites, [*zip(timestamps[:], each.data[:].tolist())])
+        tables = {}
+        for name, table in [("units", file.units), ("trials", file.trials), ("electrodes", file.electrodes)]:
+            if table is not None and len(table.colnames) and len(table):
+                tables[name] = [_row(table, index) for index in range(len(table))]
+                ids = [row["id"] for row in tables[name]]
+                assert len({*ids}) == len(ids), f"ids of {name} repeat: {ids}"
+        about = (file.identifier, file.session_start_time, file.timestamps_reference_time, file.session_description)
+        return about, series, tables, [str(date) for date in file.file_create_date], file.object_id
+
+
+def _row(table, index):
+    row = {"id": int(table.id[index])}
+    for name in table.colnames:
+        value = table[name][index]
+        if name == "electrodes":
+            value = list(value["location"])
+        elif name == "group":
+            value = value.name
+        row[name] = _plain(value)
+    return row
+
+
+def _plain(value):
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def judge(output, inputs):
+    """Series and tables are those of the inputs, one behind the other; electrodes are the same ones in all inputs."""
+    about, series, tables, dates, object_id = read(output)
+    parts = [read(path) for path in inputs]
+    if any(part[0] != parts[0][0] for part in parts):
+        raise NoConcatenation(f"sessions differ: {[part[0] for part in parts]}")
+    assert about == parts[0][0]
+    assert object_id == parts[0][4]
+    assert {*dates} <= {date for part in parts for date in part[3]}
+    assert sorted(series) == sorted(parts[0][1])
+    for name, (kind, sites, samples) in series.items():
+        if any(part[1][name][:2] != parts[0][1][name][:2] for part in parts):
+            raise NoConcatenation(f"{name} differs")
+        assert (kind, sites) == parts[0][1][name][:2], name
+        assert samples == [sample for part in parts for sample in part[1][name][2]], name
+    names = {name for part in parts for name in part[2]}
+    assert {*tables} == names
+    for name in names:
+        each = [part[2].get(name, []) for part in parts]
+        if name == "electrodes":
+            if any(rows != each[0] for rows in each):
+                raise NoConcatenation("electrodes differ")
+            assert tables[name] == each[0], name
+            continue
+        expected = [row for rows in each for row in rows]
+        assert [without_id(row) for row in tables[name]] == [without_id(row) for row in expected], name
+        ids = [row["id"] for row in expected]
+        # Ids that would repeat may be numbered anew.
+        assert [row["id"] for row in tables[name]] == ids or len({*ids}) < len(ids), f"ids of {name}"
+
+
+def without_id(row):
+    return {name: value for name, value in row.items() if name != "id"}
+
+
+MERGING = Merging("nwb", judge)
+
+WORDS = [[["a", "b"], ["c"]], [["dd"]], [["e"], ["f", "g", "h"]]]
+
+
+@st.composite
+def cases(draw):
+    count = draw(st.integers(2, 3))
+    special = draw(st.sampled_from(["plain", "plain", "ids", "start", "identifier", "unit"]))
+    electrodes, waveforms = draw(st.sampled_from([0, 3])), draw(st.booleans())
+    sessions = []
+    for number in range(count):
+        is_last = number == count - 1
+        sessions.append(
+            Session(
+                draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)),
+                draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)),
+                draw(st.integers(1, 4)),
+                first_id=0 if special == "ids" else 100 * number,
+                first_s=1000.0 * number,
+                start=START + datetime.timedelta(hours=is_last and special == "start"),
+                reference=START + datetime.timedelta(hours=is_last and special == "start"),
+                identifier=f"session{number if special == 'identifier' else ''}",
+                waveforms=waveforms,
+                electrodes=electrodes,
+                unit="A" if special == "unit" and is_last else "V",
+            )
+        )
+    return sessions, special == "plain"
+
+
+@examples(6)
+@given(cases())
+def test_random_files(case):
+    sessions, must_merge = case
+    with case_folder() as folder:
+        (MERGING.equal if must_merge else MERGING.equal_or_refused)(write_all(folder, *sessions))
+
+
+def test_ragged_columns_are_rebased(tmp_path, raddle):
+    sessions = [Session([2, 3], WORDS[:2]), Session([1, 4], WORDS[1:], first_id=10, first_s=100.0)]
+    inputs = write_all(tmp_path, *sessions)
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged:
+        assert merged["units/spike_times_index"][:].tolist() == [2, 5, 6, 10]
+        words = merged["intervals/trials/words_index"][:].tolist()
+        assert words == [2, 3, 4, 5, 6, 9] and merged["intervals/trials/words_index_index"][:].tolist() == [2, 3, 4, 6]
+        target = merged["units/spike_times_index"].attrs["target"]
+        assert merged[target].name == "/units/spike_times"
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_index_types_are_widened(tmp_path):
+    """hdmf stores an index in the smallest type that holds its last value."""
+    inputs = write_all(tmp_path, Session([200], WORDS[:1]), Session([100], WORDS[1:2], first_id=10, first_s=100.0))
+    with h5py.File(inputs[0]) as first:
+        assert first["units/spike_times_index"].dtype == np.uint8
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged:
+        assert merged["units/spike_times_index"][:].tolist() == [200, 300]
+
+
+def test_waveforms_of_units(tmp_path):
+    sessions = [Session([n, 3 - n], WORDS[:1], first_id=10 * n, first_s=100.0 * n, waveforms=True) for n in [1, 2]]
+    MERGING.equal(write_all(tmp_path, *sessions))
+
+
+def test_electrodes_are_carried_once(tmp_path):
+    sessions = [
+        Session([1, 2], WORDS[:1], first_id=10 * number, first_s=100.0 * number, electrodes=3) for number in range(2)
+    ]
+    MERGING.equal(write_all(tmp_path, *sessions))
+
+
+def test_other_electrodes_are_refused_or_rebased(tmp_path):
+    sessions = [
+        Session([1, 2], WORDS[:1], first_id=10 * count, first_s=100.0 * count, electrodes=count) for count in [2, 3]
+    ]
+    MERGING.equal_or_refused(write_all(tmp_path, *sessions))
+
+
+@pytest.mark.parametrize("what", ["start", "reference"])
+def test_another_reference_time_is_refused(tmp_path, what):
+    other = Session([1], WORDS[:1], first_id=10, **{what: START + datetime.timedelta(hours=1)})
+    name = {"start": "session_start_time", "reference": "timestamps_reference_time"}[what]
+    names = [f"/{name}", "2024-05-01T10:00:00", "2024-05-01T11:00:00"]
+    MERGING.refused(write_all(tmp_path, Session([1], WORDS[:1]), other), names=names)
+
+
+def test_repeated_ids_do_not_stay(tmp_path):
+    sessions = [Session([1, 2], WORDS[:1], first_s=100.0 * number) for number in range(2)]
+    MERGING.equal_or_refused(write_all(tmp_path, *sessions))
+
+
+@pytest.mark.parametrize(("second_s", "follows"), [(3.0, True), (4.0, False), (0.0, False)])
+def test_series_of_a_rate(tmp_path, second_s, follows):
+    """Their times are computed from the first sample on: only what follows without a gap can be concatenated."""
+    sessions = [Session([1], WORDS[:1], rate=1.0), Session([1], WORDS[:1], first_id=10, first_s=second_s, rate=1.0)]
+    inputs = write_all(tmp_path, *sessions)
+    if follows:
+        MERGING.equal_or_refused(inputs)
+    else:
+        MERGING.refused(inputs, names=["/acquisition/rated/starting_time"])
+
+
+def test_another_unit_is_refused(tmp_path):
+    sessions = [Session([1], WORDS[:1]), Session([1], WORDS[:1], first_id=10, first_s=100.0, unit="A")]
+    MERGING.refused(write_all(tmp_path, *sessions), names=["/acquisition/speed/data", "unit", "V", "A"])
+
+
+def test_a_file_without_units(tmp_path):
+    MERGING.equal_or_refused(write_all(tmp_path, Session([], []), Session([2], WORDS[:1], first_s=100.0)))
+
+
+def test_a_plan_names_the_convention(tmp_path, raddle):
+    inputs = write_all(tmp_path, Session([1], WORDS[:1]), Session([1], WORDS[:1], first_id=10, first_s=100.0))
+    assert "NWB" in raddle("plan", *inputs).stdout
