@@ -5,6 +5,7 @@
 //! Invariant: the list names every file once, unless duplicates were asked for.
 
 use crate::error::{MergeError, Result};
+use crate::natural;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -68,7 +69,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
                     InputOrder::Natural => sorted.append(&mut found),
                     InputOrder::Given => {
                         // What a folder or pattern stands for has no order of its own.
-                        found.sort_by(|left, right| natural(left, right));
+                        found.sort_by(|left, right| natural::compare_paths(left, right));
                         inputs.append(&mut found);
                     }
                 }
@@ -77,7 +78,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
             InputSpec::Listed(paths) => inputs.extend(paths.iter().cloned()),
         }
     }
-    sorted.sort_by(|left, right| natural(left, right));
+    sorted.sort_by(|left, right| natural::compare_paths(left, right));
     sorted.append(&mut inputs);
     if sorted.is_empty() {
         return Err(MergeError::NoInputs { hint: "name files, folders, patterns or @list".to_owned() });
@@ -232,11 +233,6 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Order in which people read names with numbers; ties by bytes so that the order is total.
-fn natural(left: &Path, right: &Path) -> std::cmp::Ordering {
-    natord::compare(&left.to_string_lossy(), &right.to_string_lossy()).then_with(|| left.cmp(right))
-}
-
 /// The files without those that came before under any name, which are refused or dropped.
 fn without_duplicates(inputs: Vec<PathBuf>, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut seen: HashMap<(u64, u64), PathBuf> = HashMap::new();
@@ -283,6 +279,11 @@ mod tests {
             names(&expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap()),
             ["run2.h5", "run10.h5"]
         );
+        let names_of = ["r010.h5", "r011.h5", "r1.h5", "r2.h5", "r9.h5", "r10.h5"];
+        let folder = folder_with(&names_of);
+        let spec = InputSpec::Path(folder.path().to_path_buf());
+        let found = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap();
+        assert_eq!(names(&found), ["r1.h5", "r2.h5", "r9.h5", "r010.h5", "r10.h5", "r011.h5"]);
     }
 
     #[test]
