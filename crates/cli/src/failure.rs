@@ -246,6 +246,9 @@ impl Failure {
             error if error.is_echo() => failure.echo(),
             IdxError::Core(CoreError::Cancelled) => Self::new(exit, "stopped before the end; nothing was published"),
             IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
+            IdxError::OtherPreview { .. } => {
+                failure.hint("name another folder with --preview=FOLDER, or remove this one if it is not needed")
+            }
             IdxError::StepExists { .. } => failure.hint(
                 "name another step with --step, or write the whole dataset anew with --force instead of --append",
             ),
