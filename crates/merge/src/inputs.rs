@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// Endings of files that a folder contributes: HDF5 and the formats that are HDF5 inside.
 pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
 
+/// Files of which a folder has one if it is a Zarr store, version 3 or 2.
+const ZARR_FILES: [&str; 3] = ["zarr.json", ".zgroup", ".zarray"];
+
 /// Something that names inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -151,6 +154,10 @@ fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
                 && !path.is_dir()
         })
         .collect();
+    if files.is_empty() && ZARR_FILES.iter().any(|name| folder.join(name).is_file()) {
+        let what = "is a Zarr store, not HDF5; convert it, for example with xarray (open_zarr and to_netcdf)";
+        return Err(MergeError::NoInputs { hint: format!("folder {} {what}", folder.display()) });
+    }
     if files.is_empty() {
         let hint = format!("folder {} has no file ending in {}", folder.display(), HDF5_ENDINGS.join(", "));
         return Err(MergeError::NoInputs { hint });
@@ -333,6 +340,16 @@ mod tests {
         let folder = folder_with(&[]);
         for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("**/*.h5")] {
             assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, DuplicatePolicy::Refuse).is_err());
+        }
+    }
+
+    #[test]
+    fn a_zarr_store_is_called_one() {
+        for name in ZARR_FILES {
+            let folder = folder_with(&[name]);
+            let spec = InputSpec::Path(folder.path().to_path_buf());
+            let told = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap_err().to_string();
+            assert!(told.contains("is a Zarr store"), "{told}");
         }
     }
 
