@@ -290,6 +290,30 @@ def test_inputs_are_not_sorted_by_strings_of_variable_length(raddle, tmp_path):
     assert "a string of variable length" in refused and "of fixed length can be sorted by" in refused, refused
 
 
+def test_differing_attributes_are_shown_with_their_values(raddle, tmp_path):
+    inputs = [tmp_path / f"run{number}.h5" for number in range(6)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(3)
+            file["x"].attrs["run"] = number
+            file["x"].attrs["scale"] = np.float32(20.0 + 0.01 * (number == 4))
+            file["x"].attrs["note"] = "x" * 60 + str(number // 3)
+            if number == 5:
+                file["x"].attrs["late"] = True
+    refused = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--attributes", "error", expect=3).stderr
+    rows = [line.split("  ") for line in refused.splitlines() if line.startswith(" /x ")]
+    found = {(row[2], row[3].strip()): row[-1].strip() for row in ([cell for cell in row if cell] for row in rows)}
+    assert found == {
+        ("run = 0", "run = 1"): "run1.h5",
+        ("run = 0", "run = 2"): "run2.h5",
+        ("run = 0", "run = 3"): "run3.h5",
+        ("run = 0", "yet other values"): "run4.h5, run5.h5",
+        ("scale = 20.0", "scale = 20.01"): "run4.h5",
+        ('note from byte 60 = "0"', 'note from byte 60 = "1"'): "run3.h5, run4.h5, run5.h5",
+        ("no late", "late = TRUE"): "run5.h5",
+    }, refused
+
+
 def write_scalars(path, number):
     with h5py.File(path, "w") as file:
         file["rows"] = np.arange(3) + number
@@ -311,7 +335,10 @@ def test_scalars_are_stacked(raddle, tmp_path):
     output = tmp_path / "out.h5"
     options = ["--join", "outer", "--scalars", "stack"]
     refused = raddle("merge", *inputs, "-o", output, "--join", "outer", expect=3)
-    assert "/run" in refused.stderr and "another value" in refused.stderr
+    shown = [line.split() for line in refused.stderr.splitlines()]
+    assert ["/run", "another", "value", "100", "101", "run1.h5"] in shown, refused.stderr
+    assert ["/run", "another", "value", "100", "102", "run2.h5"] in shown, refused.stderr
+    assert '"run 1 "' in refused.stderr and "{a: 1, b: -0.5}" in refused.stderr, refused.stderr
     told = raddle("merge", *inputs, "-o", output, *options).stderr
     assert "stacked, one per input" in told, told
     with h5py.File(output) as file:

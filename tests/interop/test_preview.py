@@ -71,7 +71,7 @@ def test_every_resolution_is_the_merged_data(raddle, inputs, tmp_path, samples, 
     output = tmp_path / "out.h5"
     told = raddle("merge", *inputs, "-o", output, "--preview", "--preview-samples", samples, *how).stdout
     assert "preview: 5 datasets in " in told
-    assert_is_preview(raddle, tmp_path / "out.preview", output, NAMES, tmp_path / "part.npy")
+    assert_is_preview(raddle, tmp_path / "out.h5.preview", output, NAMES, tmp_path / "part.npy")
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
@@ -86,11 +86,13 @@ def test_stored_chunks_of_a_union_are_decoded_for_it(raddle, tmp_path):
         file.create_dataset("cube", data=values, chunks=(5, 64, 20), compression="lzf", shuffle=True)
     output = tmp_path / "out.h5"
     raddle("merge", first, second, "-o", output, "--union", "--preview", "--preview-samples", 1024)
-    assert_is_preview(raddle, tmp_path / "out.preview", output, ["sparse", "cube"], tmp_path / "part.npy")
+    assert_is_preview(raddle, tmp_path / "out.h5.preview", output, ["sparse", "cube"], tmp_path / "part.npy")
 
 
 def files_of(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """The files of a preview by name, but for the one that names its output."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".preview-of")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_the_same_files_for_any_number_of_threads(raddle, inputs, tmp_path):
@@ -112,7 +114,7 @@ def test_the_output_is_that_of_a_merge_without(raddle, inputs, tmp_path):
 def test_a_rechunk_has_one_too(raddle, inputs, tmp_path):
     output = tmp_path / "out.h5"
     raddle("rechunk", inputs[0], "-o", output, "--preview")
-    assert_is_preview(raddle, tmp_path / "out.preview", output, NAMES, tmp_path / "part.npy")
+    assert_is_preview(raddle, tmp_path / "out.h5.preview", output, NAMES, tmp_path / "part.npy")
 
 
 def test_openvisus_reads_it(raddle, inputs, tmp_path):
@@ -122,7 +124,7 @@ def test_openvisus_reads_it(raddle, inputs, tmp_path):
     raddle("merge", *inputs, "-o", output, "--preview", "--preview-samples", 9000)
     with h5py.File(output) as file:
         for name in NAMES:
-            path = tmp_path / "out.preview" / f"{name}.idx"
+            path = tmp_path / "out.h5.preview" / f"{name}.idx"
             header = header_of(path)
             wanted = lattice(file[header["preview of"]][()], header["preview spacing"])
             dataset = openvisus.LoadDataset(str(path))
@@ -150,7 +152,7 @@ def test_memory_stays_within_the_budget(raddle, tmp_path, chunk):
     found = json.loads(report.read_text())
     assert found["preview"]["held_len_bytes"] <= 32 << 20
     assert found["memory"]["peak_rss_bytes"] < 1.1 * (128 << 20)
-    assert_is_preview(raddle, tmp_path / "out.preview", output, ["cube", "again"], tmp_path / "part.npy")
+    assert_is_preview(raddle, tmp_path / "out.h5.preview", output, ["cube", "again"], tmp_path / "part.npy")
 
 
 def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tmp_path):
@@ -169,7 +171,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
     assert "--preview" in refused(2, *inputs, "--preview-samples", 5000)
     assert "1023 is not in 1024.." in refused(2, *inputs, "--preview", "--preview-samples", 1023)
     assert "do not fit" in refused(6, *inputs, "--preview", "--memory", "20KiB")
-    taken = tmp_path / "out.preview"
+    taken = tmp_path / "out.h5.preview"
     taken.mkdir()
     (taken / "notes.txt").write_text("mine")
     assert "exists" in refused(5, *inputs, "--preview")
@@ -180,11 +182,24 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
 def test_an_older_preview_is_replaced_with_force_alone(raddle, inputs, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", inputs[0], "-o", output, "--preview", "--preview-samples", 1024)
-    before = files_of(tmp_path / "out.preview")
-    raddle("merge", *inputs, "-o", tmp_path / "other.h5", f"--preview={tmp_path / 'out.preview'}", expect=5)
-    assert files_of(tmp_path / "out.preview") == before and not (tmp_path / "other.h5").exists()
+    before = files_of(tmp_path / "out.h5.preview")
+    raddle("merge", *inputs, "-o", tmp_path / "other.h5", f"--preview={tmp_path / 'out.h5.preview'}", expect=5)
+    assert files_of(tmp_path / "out.h5.preview") == before and not (tmp_path / "other.h5").exists()
     raddle("merge", *inputs, "-o", output, "--preview", "--force")
-    assert_is_preview(raddle, tmp_path / "out.preview", output, NAMES, tmp_path / "part.npy")
+    assert_is_preview(raddle, tmp_path / "out.h5.preview", output, NAMES, tmp_path / "part.npy")
+
+
+def test_outputs_of_one_stem_have_previews_of_their_own(raddle, inputs, tmp_path):
+    first, second = tmp_path / "pv.nc", tmp_path / "pv.h5"
+    options = ["--preview", "--preview-samples", 1024]
+    raddle("merge", inputs[0], "-o", first, *options)
+    before = files_of(tmp_path / "pv.nc.preview")
+    raddle("merge", *inputs, "-o", second, *options, "--force")
+    assert files_of(tmp_path / "pv.nc.preview") == before and (tmp_path / "pv.h5.preview").is_dir()
+    # Nor where the folder is named.
+    named = f"--preview={tmp_path / 'pv.nc.preview'}"
+    told = raddle("merge", *inputs, "-o", second, named, "--force", expect=5).stderr
+    assert "pv.nc" in told and "--preview=FOLDER" in told and files_of(tmp_path / "pv.nc.preview") == before
 
 
 def test_a_dry_run_says_what_there_would_be(raddle, inputs, tmp_path):

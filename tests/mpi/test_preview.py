@@ -25,7 +25,9 @@ def cubes(tmp_path):
 
 
 def files_of(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """The files of a preview by name, but for the one that names its output."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".preview-of")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("options", [[], ["-c", "keep"], ["--for", "random"]])
@@ -35,16 +37,16 @@ def test_the_preview_of_one_process(ranks, alone, cubes, tmp_path, size, options
     alone("merge", *cubes, "-o", "one.h5", "--preview", *options)
     ranks(size, "merge", *cubes, "-o", "all.h5", "--preview", *options, "--report", "all.json")
     assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
-    assert files_of(tmp_path / "all.preview") == files_of(tmp_path / "one.preview")
-    assert len(files_of(tmp_path / "all.preview")) == 4
+    assert files_of(tmp_path / "all.h5.preview") == files_of(tmp_path / "one.h5.preview")
+    assert len(files_of(tmp_path / "all.h5.preview")) == 4
     assert len(json.loads((tmp_path / "all.json").read_text())["preview"]["datasets"]) == 2
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
-    (tmp_path / "all.preview").mkdir()
+    (tmp_path / "all.h5.preview").mkdir()
     _, err = ranks(3, "merge", *cubes, "-o", "all.h5", "--preview", "-q", expect=5)
-    assert err.count("error:") == 1 and "all.preview exists" in err
+    assert err.count("error:") == 1 and "all.h5.preview exists" in err
     assert not (tmp_path / "all.h5").exists()
     _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview=look", "--io", "collective", "-q", expect=2)
     assert err.count("error:") == 1 and "--preview is of values that raddle moves" in err
@@ -81,7 +83,7 @@ def test_after_a_killed_rank_others_complete_the_preview(tmp_path, tall, right, 
     assert wait_for_records(tmp_path, started)
     assert kill(started.ranks()[1])
     code, out, err = started.end()
-    assert code != 0 and not (tmp_path / "out.h5").exists() and not (tmp_path / "out.preview").exists(), out + err
+    assert code != 0 and not (tmp_path / "out.h5").exists() and not (tmp_path / "out.h5.preview").exists(), out + err
     code, out, err = Ranks(tmp_path, size, command).end()
     assert code == 0 and GOES_ON in err, out + err
     assert files_of(tmp_path) == right

@@ -132,6 +132,7 @@ fn remedy(error: &Hdf5Error) -> &'static str {
     match error {
         Hdf5Error::InObject { source, .. } => remedy(source),
         Hdf5Error::Io { source, .. } => remedy_of_io(source),
+        Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
         Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
         Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
         Hdf5Error::ForeignFile { .. } => {
@@ -215,7 +216,7 @@ mod tests {
              where scalars differ, choose --scalars first (the first input's); \
              where attributes differ, choose --attributes first (the first input's)"
         );
-        let error = Hdf5Error::NotHdf5 { path: "a.h5".into() };
+        let error = Hdf5Error::NotHdf5 { path: "a.h5".into(), format: None };
         for (command, can_skip) in
             [("merge", true), ("append", true), ("verify", true), ("rechunk", false), ("keys sort", false)]
         {

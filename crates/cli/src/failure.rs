@@ -246,6 +246,9 @@ impl Failure {
             error if error.is_echo() => failure.echo(),
             IdxError::Core(CoreError::Cancelled) => Self::new(exit, "stopped before the end; nothing was published"),
             IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
+            IdxError::OtherPreview { .. } => {
+                failure.hint("name another folder with --preview=FOLDER, or remove this one if it is not needed")
+            }
             IdxError::StepExists { .. } => failure.hint(
                 "name another step with --step, or write the whole dataset anew with --force instead of --append",
             ),
@@ -344,7 +347,14 @@ impl Failure {
 
     /// An HDF5 file could not be read.
     pub fn of_input(error: &Hdf5Error) -> Self {
-        Self::new(exit_of_hdf5(error, None), &error.to_string()).caused_by(errno_of(error))
+        let failure = Self::new(exit_of_hdf5(error, None), &error.to_string()).caused_by(errno_of(error));
+        match error {
+            Hdf5Error::InObject { source, .. } if matches!(**source, Hdf5Error::ForeignFile { .. }) => {
+                failure.hint("copy the values with raddle merge --follow-foreign-files and read the copy")
+            }
+            Hdf5Error::NotHdf5 { format: Some(format), .. } => failure.hint(format.remedy()),
+            _ => failure,
+        }
     }
 
     /// The message, in lines for the terminal: `error: ...`, details, advice. Empty for a failure that needs no words.

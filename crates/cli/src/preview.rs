@@ -66,7 +66,7 @@ pub fn check(arguments: &PreviewArgs, options: &MergeOptions, is_part: bool) -> 
     if folder == options.output {
         return Err(Failure::usage("--preview names the output; name a folder"));
     }
-    PreviewFolder::check(&folder, existing(options)).map_err(|error| Failure::of_idx(&error))
+    PreviewFolder::check(&folder, &options.output, existing(options)).map_err(|error| Failure::of_idx(&error))
 }
 
 impl MergePreview {
@@ -131,7 +131,7 @@ impl MergePreview {
     /// # Errors
     /// If the folder is taken or cannot be written to.
     pub fn begin(&mut self, options: &MergeOptions) -> Result<(), Failure> {
-        let begun = PreviewFolder::begin(&self.plan().folder, existing(options));
+        let begun = PreviewFolder::begin(&self.plan().folder, &options.output, existing(options));
         self.folder = Some(begun.map_err(|error| Failure::of_idx(&error))?);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What can go wrong between raddle and an HDF5 file; every variant names the file and says where.
 
+use crate::other_format::OtherFormat;
 use std::path::PathBuf;
 
 /// Result of this crate.
@@ -20,10 +21,12 @@ pub enum Hdf5Error {
         source: std::io::Error,
     },
     /// No HDF5 signature at 0, 512, 1024, ...
-    #[error("{}: not an HDF5 file (no signature found)", path.display())]
+    #[error("{}: {}", path.display(), not_hdf5(*format))]
     NotHdf5 {
         /// File.
         path: PathBuf,
+        /// What it is, where that is known.
+        format: Option<OtherFormat>,
     },
     /// The file is shorter than its superblock says, or something points beyond its end.
     #[error("{}: truncated: {what} needs bytes up to {end}, the file has {file_len_bytes}", path.display())]
@@ -197,7 +200,7 @@ pub enum Hdf5Error {
         address: u64,
     },
     /// A file that the input refers to lies outside of its folder.
-    #[error("{}: refers to {foreign}, outside of its folder; such files are only read when that is asked for", path.display())]
+    #[error("{}: refers to {foreign}, outside of its folder", path.display())]
     ForeignFile {
         /// File.
         path: PathBuf,
@@ -212,6 +215,14 @@ pub enum Hdf5Error {
         /// The file, or dataset in a file, as the input names it, escaped.
         missing: String,
     },
+}
+
+/// What a file is that is not HDF5.
+fn not_hdf5(format: Option<OtherFormat>) -> String {
+    match format {
+        Some(format) => format!("{}, not an HDF5 file", format.noun()),
+        None => "not an HDF5 file (no signature found)".to_owned(),
+    }
 }
 
 /// Where in a file something was found; address 0 stands for nowhere in particular.

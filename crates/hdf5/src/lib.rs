@@ -16,6 +16,7 @@ pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
+pub mod other_format;
 pub mod paths;
 pub mod ranges;
 pub mod read;

@@ -4,6 +4,7 @@
 //! Invariant: an error about metadata arrives as it left; of any other at least the words do.
 
 use crate::error::Hdf5Error;
+use crate::other_format::OtherFormat;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -18,7 +19,7 @@ pub struct SentError {
 #[derive(Debug, Serialize, Deserialize)]
 enum Cause {
     Io { operation: String, code: Option<i32>, message: String },
-    NotHdf5,
+    NotHdf5 { format: Option<OtherFormat> },
     Truncated { what: String, end: u64, file_len_bytes: u64 },
     Malformed { address: u64, what: String },
     Unsupported { address: u64, what: String },
@@ -39,7 +40,7 @@ impl From<Hdf5Error> for SentError {
             Hdf5Error::Io { operation, source, .. } => {
                 Cause::Io { operation, code: source.raw_os_error(), message: source.to_string() }
             }
-            Hdf5Error::NotHdf5 { .. } => Cause::NotHdf5,
+            Hdf5Error::NotHdf5 { format, .. } => Cause::NotHdf5 { format },
             Hdf5Error::Truncated { what, end, file_len_bytes, .. } => Cause::Truncated { what, end, file_len_bytes },
             Hdf5Error::Malformed { address, what, .. } => Cause::Malformed { address, what },
             Hdf5Error::Unsupported { address, what, .. } => Cause::Unsupported { address, what },
@@ -65,7 +66,7 @@ impl SentError {
                 let source = code.map_or_else(|| io::Error::other(message), io::Error::from_raw_os_error);
                 Hdf5Error::Io { path, operation, source }
             }
-            Cause::NotHdf5 => Hdf5Error::NotHdf5 { path },
+            Cause::NotHdf5 { format } => Hdf5Error::NotHdf5 { path, format },
             Cause::Truncated { what, end, file_len_bytes } => Hdf5Error::Truncated { path, what, end, file_len_bytes },
             Cause::Malformed { address, what } => Hdf5Error::Malformed { path, address, what },
             Cause::Unsupported { address, what } => Hdf5Error::Unsupported { path, address, what },

@@ -212,6 +212,18 @@ pub enum IdxError {
         /// Folder or file.
         path: PathBuf,
     },
+    /// A folder that is to be replaced is the preview of another output, or does not say of which.
+    #[error(
+        "{} is not known to be the preview of this output{} and is not replaced",
+        path.display(),
+        owner.as_ref().map_or_else(String::new, |owner| format!(" but that of {}", owner.display()))
+    )]
+    OtherPreview {
+        /// The folder.
+        path: PathBuf,
+        /// The output that it names.
+        owner: Option<PathBuf>,
+    },
     /// Another process writes the same dataset.
     #[error("{} is being written by another process (lock on {})", path.display(), lock.display())]
     Locked {
@@ -316,7 +328,8 @@ impl IdxError {
             | Self::Exists { .. }
             | Self::StepExists { .. }
             | Self::NotAFile { .. }
-            | Self::Foreign { .. } => ErrorKind::Output,
+            | Self::Foreign { .. }
+            | Self::OtherPreview { .. } => ErrorKind::Output,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::Memory { .. } | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
             Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,

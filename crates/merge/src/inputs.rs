@@ -5,6 +5,7 @@
 //! Invariant: the list names every file once, unless duplicates were asked for.
 
 use crate::error::{MergeError, Result};
+use crate::natural;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Endings of files that a folder contributes: HDF5 and the formats that are HDF5 inside.
 pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
+
+/// Files of which a folder has one if it is a Zarr store, version 3 or 2.
+const ZARR_FILES: [&str; 3] = ["zarr.json", ".zgroup", ".zarray"];
 
 /// Something that names inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
     let mut named = Vec::new();
     let flush = |named: &mut Vec<PathBuf>, inputs: &mut Vec<PathBuf>| {
         if order == InputOrder::Natural && named.is_sorted() {
-            named.sort_by(|left, right| natural(left, right));
+            named.sort_by(|left, right| natural::compare_paths(left, right));
         }
         inputs.append(named);
     };
@@ -78,7 +82,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
                 }
                 flush(&mut named, &mut inputs);
                 // What a folder or pattern stands for has no order of its own.
-                found.sort_by(|left, right| natural(left, right));
+                found.sort_by(|left, right| natural::compare_paths(left, right));
                 inputs.append(&mut found);
             }
             InputSpec::List(path) => {
@@ -163,6 +167,10 @@ fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
                 && !path.is_dir()
         })
         .collect();
+    if files.is_empty() && ZARR_FILES.iter().any(|name| folder.join(name).is_file()) {
+        let what = "is a Zarr store, not HDF5; convert it, for example with xarray (open_zarr and to_netcdf)";
+        return Err(MergeError::NoInputs { hint: format!("folder {} {what}", folder.display()) });
+    }
     if files.is_empty() {
         let hint = format!("folder {} has no file ending in {}", folder.display(), HDF5_ENDINGS.join(", "));
         return Err(MergeError::NoInputs { hint });
@@ -245,11 +253,6 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Order in which people read names with numbers; ties by bytes so that the order is total.
-fn natural(left: &Path, right: &Path) -> std::cmp::Ordering {
-    natord::compare(&left.to_string_lossy(), &right.to_string_lossy()).then_with(|| left.cmp(right))
-}
-
 /// The files without those that came before under any name, which are refused or dropped.
 fn without_duplicates(inputs: Vec<PathBuf>, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut seen: HashMap<(u64, u64), PathBuf> = HashMap::new();
@@ -296,6 +299,11 @@ mod tests {
             names(&expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap()),
             ["run2.h5", "run10.h5"]
         );
+        let names_of = ["r010.h5", "r011.h5", "r1.h5", "r2.h5", "r9.h5", "r10.h5"];
+        let folder = folder_with(&names_of);
+        let spec = InputSpec::Path(folder.path().to_path_buf());
+        let found = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap();
+        assert_eq!(names(&found), ["r1.h5", "r2.h5", "r9.h5", "r010.h5", "r10.h5", "r011.h5"]);
     }
 
     #[test]
@@ -345,6 +353,16 @@ mod tests {
         let folder = folder_with(&[]);
         for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("**/*.h5")] {
             assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, DuplicatePolicy::Refuse).is_err());
+        }
+    }
+
+    #[test]
+    fn a_zarr_store_is_called_one() {
+        for name in ZARR_FILES {
+            let folder = folder_with(&[name]);
+            let spec = InputSpec::Path(folder.path().to_path_buf());
+            let told = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap_err().to_string();
+            assert!(told.contains("is a Zarr store"), "{told}");
         }
     }
 

@@ -22,6 +22,8 @@ pub mod join;
 pub mod keys;
 pub mod layout;
 pub mod links;
+mod natural;
+mod number;
 pub mod options;
 pub mod order;
 pub mod parts;

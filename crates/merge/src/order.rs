@@ -3,6 +3,7 @@
 //! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
 
 use crate::error::{BadInput, MergeError, MissingKey, Result};
+use crate::number;
 use crate::options::{MergeOptions, Watch};
 use crate::readers::InputReader;
 use crate::schema::display_path;
@@ -10,7 +11,7 @@ use raddle_codec::Pipeline;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::model::{Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
@@ -184,15 +185,8 @@ fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> 
         first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
     let value = first.ok_or_else(|| NoKey::Empty { dataset: display_path(name) })?;
     match &*dataset.datatype.class {
-        TypeClass::Integer { order, signed, bits, .. } if bits.offset == 0 && bits.count <= 64 => {
-            number(&value, *order).map(|number| Key::Integer(extended(number, bits.count, *signed)))
-        }
-        TypeClass::Float { order, len_bytes: 4, .. } => {
-            number(&value, *order).map(|bits| Key::Float(f64::from(f32::from_bits(bits as u32))))
-        }
-        TypeClass::Float { order, len_bytes: 8, .. } => {
-            number(&value, *order).map(|bits| Key::Float(f64::from_bits(bits)))
-        }
+        class @ TypeClass::Integer { .. } => number::integer(class, &value).map(Key::Integer),
+        class @ TypeClass::Float { .. } => number::float(class, &value).map(|number| Key::Float(number.value)),
         TypeClass::FixedString { .. } => Some(Key::Text(value)),
         _ => None,
     }
@@ -243,39 +237,4 @@ fn first_element(
     let mut element = vec![0; len_bytes];
     DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut element)?;
     Ok(Some(element))
-}
-
-/// An unsigned number of up to eight bytes.
-fn number(value: &[u8], order: ByteOrder) -> Option<u64> {
-    if value.len() > 8 {
-        return None;
-    }
-    let push = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-    match order {
-        ByteOrder::Little => Some(value.iter().rev().fold(0, push)),
-        ByteOrder::Big => Some(value.iter().fold(0, push)),
-        ByteOrder::Vax => None,
-    }
-}
-
-/// The integer in the lowest `bits` of `number`.
-fn extended(number: u64, bits: u32, signed: bool) -> i128 {
-    let unused = 64_u32.saturating_sub(bits.max(1));
-    let shifted = number << unused;
-    if signed { i128::from(shifted as i64 >> unused) } else { i128::from(shifted >> unused) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_are_extended_by_their_sign() {
-        assert_eq!(extended(0xffff, 16, true), -1);
-        assert_eq!(extended(0xffff, 16, false), 65_535);
-        assert_eq!(extended(u64::MAX, 64, false), i128::from(u64::MAX));
-        assert_eq!(extended(5, 8, true), 5);
-        assert_eq!(number(&[1, 2], ByteOrder::Big), Some(0x102));
-        assert_eq!(number(&[1, 2], ByteOrder::Little), Some(0x201));
-    }
 }

@@ -50,10 +50,7 @@ pub(crate) fn drop_missing(schema: &mut Schema) {
 }
 
 /// The attributes of a dimension scale without the places of datasets that `exists` denies; `None` if it denies none.
-fn without_missing(
-    attributes: &[AttributeValue],
-    exists: impl Fn(&[u8]) -> bool,
-) -> Option<Arc<[AttributeValue]>> {
+fn without_missing(attributes: &[AttributeValue], exists: impl Fn(&[u8]) -> bool) -> Option<Arc<[AttributeValue]>> {
     let at = attributes.iter().position(|attribute| attribute.name == b"REFERENCE_LIST")?;
     let list = &attributes[at];
     // Length and path of the dataset, then the axis as a 32-bit integer.

@@ -21,14 +21,10 @@ pub struct PreviewArgs {
     preview_samples: Option<u64>,
 }
 
-/// Endings of names of HDF5 files; any other is part of the name, as in `run.2024`.
-const ENDINGS: [&str; 6] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4"];
-
-/// The folder of a preview whose name is not given.
+/// The folder of a preview whose name is not given. It has the whole name of the output: `pv.nc` and `pv.h5` have previews of
+/// their own.
 fn beside(output: &Path) -> PathBuf {
-    let has_ending = output.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
-    let stem = if has_ending { output.file_stem() } else { output.file_name() };
-    let mut name = stem.unwrap_or_default().to_owned();
+    let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".preview");
     output.with_file_name(name)
 }
@@ -52,8 +48,7 @@ mod tests {
 
     #[test]
     fn folders_of_previews() {
-        for (output, folder) in [("a/out.h5", "a/out.preview"), ("run.2024", "run.2024.preview"), ("x.nc", "x.preview")]
-        {
+        for (output, folder) in [("a/out.h5", "a/out.h5.preview"), ("run", "run.preview"), ("x.nc", "x.nc.preview")] {
             assert_eq!(beside(Path::new(output)), Path::new(folder));
         }
     }

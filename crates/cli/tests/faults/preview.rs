@@ -12,6 +12,9 @@ const COLUMNS: u64 = 64;
 const CHUNK_ROWS: u64 = 256;
 const CHUNKS: u64 = 12;
 
+/// The file that says whose preview it is.
+const OWNER: &str = ".preview-of";
+
 /// Files below a folder, by path.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -25,6 +28,7 @@ fn files(folder: &Path) -> Files {
                 true => open.push(path),
                 // Where removing fails it stays, and locks nobody out.
                 false if path.extension().is_some_and(|ending| ending == "raddle-lock") => {}
+                false if path.ends_with(OWNER) => assert_eq!(std::fs::read(path).unwrap(), b"out.h5"),
                 false => drop(found.insert(path.clone(), std::fs::read(path).unwrap())),
             }
         }
@@ -61,18 +65,19 @@ impl Previewed {
         let workload = Workload::of(&[&arguments[..], &preview].concat(), |inputs| {
             (0..2).for_each(|file| make(&inputs.join(format!("{file}.h5")), file));
         });
-        let right = files(&workload.root().join("out/out.preview"));
+        let right = files(&workload.root().join("out/out.h5.preview"));
         assert!(right.len() == 2, "{right:?}");
         Self { workload, right }
     }
 
     fn folder(&self) -> PathBuf {
-        self.workload.root().join("out/out.preview")
+        self.workload.root().join("out/out.h5.preview")
     }
 
     fn reset(&self) {
         self.workload.reset();
         std::fs::create_dir_all(self.folder().join("map")).unwrap();
+        std::fs::write(self.folder().join(OWNER), "out.h5").unwrap();
         std::fs::write(self.folder().join("map.idx"), OLD).unwrap();
         std::fs::write(self.folder().join("map/0000.bin"), OLD).unwrap();
     }
@@ -92,7 +97,7 @@ impl Previewed {
         let again = self.workload.run(self.workload.command());
         assert_eq!(again.code, 0, "{context:?}: {}", again.told);
         assert!(self.is_published(context) && files(&self.folder()) == self.right, "{context:?}: {}", again.told);
-        assert_eq!(self.workload.left(), ["out.h5", "out.preview"], "{context:?}: something is left");
+        assert_eq!(self.workload.left(), ["out.h5", "out.h5.preview"], "{context:?}: something is left");
         again.told
     }
 
@@ -132,7 +137,7 @@ fn a_call_that_fails_leaves_the_older_output_with_its_preview() {
         let left = previewed.workload.left();
         let hidden = |name: &&std::ffi::OsString| {
             let name = name.to_string_lossy();
-            name.starts_with(".out.preview") && !name.ends_with("-lock")
+            name.starts_with(".out.h5.preview") && !name.ends_with("-lock")
         };
         let removing = outcome.struck.iter().any(|call| call.starts_with("unlink"));
         match outcome.code {

@@ -49,3 +49,27 @@ fn advice_names_only_options_of_the_command() {
         assert!(stderr.ends_with(advice), "{arguments:?}: {stderr}");
     }
 }
+
+#[test]
+fn files_of_other_formats_are_called_by_their_name() {
+    let folder = two_files();
+    for (begin, told, remedy) in [
+        (&b"CDF\x01rest of it"[..], "a netCDF-3 file", "`nccopy -k nc4 IN OUT`"),
+        (b"CDF\x05", "a netCDF-3 file", "`nccopy -k nc4 IN OUT`"),
+        (b"root\0\0", "a ROOT file", "`raddle events convert`"),
+        (b"PK\x03\x04", "a zip archive", "unpack"),
+        (b"\x1f\x8b\x08", "compressed by gzip", "`gunzip`"),
+        (b"", "an empty file", "copy the files again"),
+    ] {
+        std::fs::write(folder.path().join("other.nc"), begin).unwrap();
+        for arguments in [&["merge", "a.h5", "other.nc", "-o", "out.h5", "-q"][..], &["inspect", "other.nc"]] {
+            let (code, _, stderr) = outcome(raddle(folder.path(), arguments));
+            assert_eq!(code, 3, "{stderr}");
+            assert!(stderr.contains(told) && stderr.contains(remedy), "{arguments:?}: {stderr}");
+        }
+    }
+    std::fs::create_dir(folder.path().join("z.zarr")).unwrap();
+    std::fs::write(folder.path().join("z.zarr/zarr.json"), "{}").unwrap();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "z.zarr", "-o", "out.h5", "-q"]));
+    assert!(code == 3 && stderr.contains("is a Zarr store"), "{stderr}");
+}

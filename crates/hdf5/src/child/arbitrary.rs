@@ -55,7 +55,7 @@ fn use_tree(tree: FileTree) {
 /// Frames as both sides send them; answers about this tree among them.
 pub fn seeds(tree: FileTree) -> Vec<Vec<u8>> {
     let chunk = ListedChunk { origin: vec![0, 64], address: 4096, len_bytes: 77, filter_mask: 1 };
-    let refused = Hdf5Error::NotHdf5 { path: "input.h5".into() }.in_object("/a");
+    let refused = Hdf5Error::NotHdf5 { path: "input.h5".into(), format: None }.in_object("/a");
     vec![
         protocol::encode(&Answer::Fragment(Fragment { objects: tree.objects.clone() })),
         protocol::encode(&Answer::Tree(tree)),

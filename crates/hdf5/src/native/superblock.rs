@@ -9,6 +9,7 @@ use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::reader::Reader;
 use super::shared::kind;
 use crate::error::{Hdf5Error, Result};
+use crate::other_format::OtherFormat;
 use crate::source::{InputFile, MetadataView};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
@@ -83,7 +84,9 @@ fn find(file: &InputFile) -> Result<u64> {
         }
         start = if start == 0 { 512 } else { start.saturating_mul(2) };
     }
-    Err(Hdf5Error::NotHdf5 { path: file.path().to_path_buf() })
+    let mut begin = vec![0; file.len_bytes().min(OtherFormat::SIGNATURE_LEN_BYTES as u64) as usize];
+    file.read_exact_at(0, &mut begin, "signature")?;
+    Err(Hdf5Error::NotHdf5 { path: file.path().to_path_buf(), format: OtherFormat::of(&begin) })
 }
 
 fn parse(mut cursor: Cursor<'_>) -> Result<Stored, Defect> {

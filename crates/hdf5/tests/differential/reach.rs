@@ -112,6 +112,32 @@ fn sources_in_the_folder_are_read() {
 }
 
 #[test]
+fn absolute_names_in_the_folder_are_read() {
+    let folders = Folders::new();
+    let values = make_source(&folders.inside.join("a.h5"), 1);
+    let path = folders.inside.join("v.h5");
+    let absolute = folders.inside.join("a.h5");
+    make_virtual(&path, &[(absolute.to_str().unwrap(), "values")], "virtual");
+    assert_eq!(read_here(&path, "virtual").unwrap(), values);
+    make_virtual(&path, &[("deeper/../a.h5", "values")], "virtual");
+    assert_eq!(read_here(&path, "virtual").unwrap(), values);
+    // Moved together, as libhdf5 reads it; and missing, where no such file is left.
+    make_virtual(&path, &[("/no/such/folder/a.h5", "values")], "virtual");
+    assert_eq!(read_here(&path, "virtual").unwrap(), values);
+    make_virtual(&path, &[(absolute.to_str().unwrap(), "values")], "virtual");
+    std::fs::remove_file(&absolute).unwrap();
+    let error = read_here(&path, "virtual").unwrap_err();
+    assert!(matches!(error, Hdf5Error::MissingSource { .. }), "{error}");
+    make_virtual(&path, &[("/no/such/folder/a.h5", "values")], "virtual");
+    let error = read_here(&path, "virtual").unwrap_err();
+    assert!(matches!(error, Hdf5Error::ForeignFile { .. }), "{error}");
+    let raw = folders.inside.join("raw.bin");
+    std::fs::write(&raw, [7; 4 + 4 * ROWS as usize]).unwrap();
+    make_external(&path, raw.to_str().unwrap());
+    assert_eq!(read_here(&path, "external").unwrap(), [7; 4 * ROWS as usize]);
+}
+
+#[test]
 fn a_missing_source_is_an_error_and_not_fill_values() {
     let folders = Folders::new();
     make_source(&folders.inside.join("a.h5"), 1);

@@ -1,20 +1,29 @@
 //! The folder of a preview: made under a hidden name, and given its own together with the output that it belongs to.
 //!
-//! Not for what is in it. Invariant: a preview that is put aside comes back unless the output has been replaced; only folders
-//! that hold nothing but datasets are ever replaced.
+//! Not for what is in it. Invariant: a preview that is put aside comes back unless the output has been replaced; a folder is
+//! replaced only if it holds nothing but datasets and says that they are the preview of this very output.
 
 use crate::durability::sync_folders;
 use crate::error::{IdxError, Result};
 use crate::publish::{Existing, holds_blocks_alone, remove, write};
-use raddle_core::output::{OutputLock, beside, sync_folder};
+use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
 use rustix::fs::RenameFlags;
-use std::io::ErrorKind;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// The file in a preview that names its output: by its file name if both lie in the same folder, so that they can be moved
+/// together, else by its absolute path.
+const OWNER_FILE: &str = ".preview-of";
 
 /// The right to write the preview in a folder.
 #[derive(Debug)]
 pub struct PreviewFolder {
     folder: PathBuf,
+    /// The output whose preview it is.
+    output: PathBuf,
     staging: PathBuf,
     /// Where the older one is while names change.
     aside: PathBuf,
@@ -23,43 +32,59 @@ pub struct PreviewFolder {
 }
 
 impl PreviewFolder {
-    /// Refuses a folder that exists, or holds other things than previews. Nothing is changed, so that a run may ask before it
-    /// begins.
+    /// Refuses a folder that exists, or that is not the preview of `output`. Nothing is changed, so that a run may ask before
+    /// it begins.
     ///
     /// # Errors
     /// As said.
-    pub fn check(folder: &Path, existing: Existing) -> Result<()> {
-        let is_there = folder.symlink_metadata().is_ok();
-        if is_there && existing == Existing::Refuse {
-            return Err(IdxError::Exists { path: folder.to_path_buf() });
+    pub fn check(folder: &Path, output: &Path, existing: Existing) -> Result<()> {
+        let path = folder.to_path_buf();
+        if folder.symlink_metadata().is_err() {
+            return Ok(());
         }
-        if is_there && !holds_datasets_alone(folder).map_err(write(folder, "list"))? {
-            return Err(IdxError::Foreign { path: folder.to_path_buf() });
+        if existing == Existing::Refuse {
+            return Err(IdxError::Exists { path });
         }
-        Ok(())
+        if !holds_datasets_alone(folder).map_err(write(folder, "list"))? {
+            return Err(IdxError::Foreign { path });
+        }
+        let is_empty = std::fs::read_dir(folder).map_err(write(folder, "list"))?.next().is_none();
+        match std::fs::read(folder.join(OWNER_FILE)) {
+            Ok(owner) if owner == owner_text(folder, output) => Ok(()),
+            Ok(owner) => Err(IdxError::OtherPreview { path, owner: Some(OsStr::from_bytes(&owner).into()) }),
+            Err(_) if is_empty => Ok(()),
+            Err(_) => Err(IdxError::OtherPreview { path, owner: None }),
+        }
     }
 
-    /// Takes the lock on `folder` and removes what a killed run left.
+    /// Takes the lock on `folder`, the preview of `output`, and removes what a killed run left.
     ///
     /// # Errors
     /// If another process has the lock, the folder is taken, or the one that it lies in cannot be written to.
-    pub fn begin(folder: &Path, existing: Existing) -> Result<Self> {
+    pub fn begin(folder: &Path, output: &Path, existing: Existing) -> Result<Self> {
         if folder.file_name().is_none() {
             let source = std::io::Error::new(ErrorKind::InvalidInput, "not the name of a folder");
             return Err(write(folder, "make")(source));
         }
         let lock = OutputLock::take(folder)?;
-        Self::check(folder, existing)?;
+        Self::check(folder, output, existing)?;
         let (staging, aside) = (beside(folder, ".raddle-part"), beside(folder, ".raddle-old"));
         for path in [&staging, &aside] {
             remove_any(path)?;
         }
-        Ok(Self { folder: folder.to_path_buf(), staging, aside, existing, _lock: lock })
+        let (folder, output) = (folder.to_path_buf(), output.to_path_buf());
+        Ok(Self { folder, output, staging, aside, existing, _lock: lock })
     }
 
     /// Makes the hidden folder.
     pub(super) fn make(&self) -> Result<()> {
-        std::fs::create_dir(&self.staging).map_err(write(&self.staging, "make"))
+        std::fs::create_dir(&self.staging).map_err(write(&self.staging, "make"))?;
+        let owner = self.staging.join(OWNER_FILE);
+        let written = File::create_new(&owner).and_then(|mut file| {
+            file.write_all(&owner_text(&self.folder, &self.output))?;
+            file.sync_all()
+        });
+        written.map_err(write(&owner, "write"))
     }
 
     /// Path of a file in it.
@@ -73,7 +98,7 @@ impl PreviewFolder {
     /// If that cannot be done; the older preview is where it was.
     pub fn withdraw(&self) -> Result<()> {
         sync_folders(&self.staging).map_err(write(&self.staging, "fsync"))?;
-        Self::check(&self.folder, self.existing)?;
+        Self::check(&self.folder, &self.output, self.existing)?;
         match std::fs::rename(&self.folder, &self.aside) {
             Err(source) if source.kind() != ErrorKind::NotFound => Err(write(&self.folder, "put aside")(source)),
             _ => sync_folder(&self.folder).map_err(write(&self.folder, "fsync the folder of")),
@@ -112,6 +137,14 @@ fn remove_any(path: &Path) -> Result<()> {
     }
 }
 
+/// What [`OWNER_FILE`] of the preview of `output` in `folder` says.
+fn owner_text(folder: &Path, output: &Path) -> Vec<u8> {
+    let real = |path: &Path| folder_of(path).canonicalize().unwrap_or_else(|_| folder_of(path).to_path_buf());
+    let (own, name) = (real(output), output.file_name().unwrap_or_default());
+    let owner = if own == real(folder) { PathBuf::from(name) } else { own.join(name) };
+    owner.into_os_string().as_bytes().to_vec()
+}
+
 /// Whether `folder` is one and holds nothing but `.idx` files, folders of blocks and what their writer may leave.
 fn holds_datasets_alone(folder: &Path) -> std::io::Result<bool> {
     if !folder.symlink_metadata()?.is_dir() {
@@ -122,7 +155,10 @@ fn holds_datasets_alone(folder: &Path) -> std::io::Result<bool> {
         let is_dataset = match path.symlink_metadata()?.is_dir() {
             true => holds_blocks_alone(&path, ".bin")?,
             // A lock that could not be removed locks nobody out.
-            false => path.extension().is_some_and(|ending| ending == "idx" || ending == "raddle-lock"),
+            false => {
+                path.extension().is_some_and(|ending| ending == "idx" || ending == "raddle-lock")
+                    || path.file_name().is_some_and(|name| name == OWNER_FILE)
+            }
         };
         if !is_dataset {
             return Ok(false);

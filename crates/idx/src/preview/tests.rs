@@ -82,13 +82,13 @@ fn assert_is_preview(plan: &PreviewPlan) {
 #[test]
 fn what_passes_in_boxes_is_written_and_published() {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("out.preview");
+    let (folder, output) = (root.path().join("out.h5.preview"), root.path().join("out.h5"));
     let candidates = [candidate("/a/rho", &[70, 45, 33], false), candidate("/a.rho", &[2, 100, 64], true)];
     let plan = planned(&folder, &candidates, 4000);
     assert_eq!(plan.datasets[0].spacing(), [8, 2, 2]);
     let preview = Preview::new(plan.clone());
     show(&preview, 0, &[16, 8, 33], |_| true);
-    let made = PreviewFolder::begin(&folder, Existing::Refuse).unwrap();
+    let made = PreviewFolder::begin(&folder, &output, Existing::Refuse).unwrap();
     let error = completed(&preview, &made).unwrap_err().to_string();
     assert!(error.contains("which is a defect"), "{error}");
     show(&preview, 1, &[1, 7, 20], |_| true);
@@ -109,33 +109,65 @@ fn what_passes_in_boxes_is_written_and_published() {
 #[test]
 fn an_older_preview_comes_back_unless_the_output_is_replaced() {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("p");
+    let (folder, output) = (root.path().join("p"), root.path().join("out.h5"));
     std::fs::create_dir_all(folder.join("a")).unwrap();
+    std::fs::write(folder.join(".preview-of"), "out.h5").unwrap();
     std::fs::write(folder.join("a.idx"), "old").unwrap();
     std::fs::write(folder.join("a/0000.bin"), "old").unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, Existing::Refuse), Err(IdxError::Exists { .. })));
-    let made = PreviewFolder::begin(&folder, Existing::Replace).unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, Existing::Replace), Err(IdxError::Locked { .. })));
+    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Refuse), Err(IdxError::Exists { .. })));
+    let made = PreviewFolder::begin(&folder, &output, Existing::Replace).unwrap();
+    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Replace), Err(IdxError::Locked { .. })));
     made.make().unwrap();
     made.withdraw().unwrap();
     assert!(!folder.exists());
     drop(made);
     assert_eq!(std::fs::read(folder.join("a.idx")).unwrap(), b"old");
-    let made = PreviewFolder::begin(&folder, Existing::Replace).unwrap();
+    let made = PreviewFolder::begin(&folder, &output, Existing::Replace).unwrap();
     made.make().unwrap();
     made.withdraw().unwrap();
     made.publish().unwrap();
     drop(made);
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the new one, without datasets");
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [".preview-of"], "the new one, without datasets");
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, Existing::Replace), Err(IdxError::Foreign { .. })));
+    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Replace), Err(IdxError::Foreign { .. })));
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_preview_of_another_output_is_never_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let (folder, output, elsewhere) = (root.path().join("p"), root.path().join("a.h5"), root.path().join("other/a.h5"));
+    std::fs::create_dir(root.path().join("other")).unwrap();
+    let begin = |output: &Path| PreviewFolder::begin(&folder, output, Existing::Replace);
+    // An empty folder has nothing to lose.
+    std::fs::create_dir(&folder).unwrap();
+    let made = begin(&output).unwrap();
+    made.make().unwrap();
+    made.withdraw().unwrap();
+    made.publish().unwrap();
+    drop(made);
+    for other in [&elsewhere, &root.path().join("b.h5"), &root.path().join("a.nc")] {
+        let refused = begin(other).unwrap_err();
+        assert!(
+            matches!(&refused, IdxError::OtherPreview { owner: Some(owner), .. } if owner == Path::new("a.h5")),
+            "{refused}"
+        );
+    }
+    // Moved with its output, it is still that output's.
+    std::fs::rename(&folder, root.path().join("other/p")).unwrap();
+    assert!(PreviewFolder::check(&root.path().join("other/p"), &elsewhere, Existing::Replace).is_ok());
+    // One that does not say whose it is.
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("a.idx"), "of something").unwrap();
+    assert!(matches!(begin(&output), Err(IdxError::OtherPreview { owner: None, .. })));
+    assert_eq!(std::fs::read(folder.join("a.idx")).unwrap(), b"of something");
 }
 
 #[test]
 fn ranks_bring_what_they_saw_to_the_first() {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("p");
+    let (folder, output) = (root.path().join("p"), root.path().join("out.h5"));
     let plan = planned(&folder, &[candidate("/a", &[300, 90, 40], false)], 1 << 17);
     Threads::run(3, |ranks| {
         let preview = Preview::new(plan.clone());
@@ -143,7 +175,7 @@ fn ranks_bring_what_they_saw_to_the_first() {
         show(&preview, 0, &[13, 90, 40], |tile| tile as usize % 3 == ranks.rank());
         preview.bring(ranks).unwrap();
         if ranks.rank() == 0 {
-            let made = PreviewFolder::begin(&folder, Existing::Refuse).unwrap();
+            let made = PreviewFolder::begin(&folder, &output, Existing::Refuse).unwrap();
             completed(&preview, &made).unwrap();
             made.withdraw().unwrap();
             made.publish().unwrap();

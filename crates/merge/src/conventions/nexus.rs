@@ -53,7 +53,8 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     let class = file.find(group).and_then(|at| file.text(at, "NX_class")).unwrap_or_default();
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
         if name.starts_with(b"cue_") {
-            let reason = "counts events in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason =
+                "counts events in an index that cannot be put together: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
@@ -66,7 +67,8 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     }
     if class == "NXlog" {
         if name.starts_with(b"cue_") {
-            let reason = "counts entries in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason =
+                "counts entries in an index that cannot be put together: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         return Ok(match name {

@@ -37,7 +37,10 @@ impl Convention for Nwb {
         for at in 0..file.len() {
             let path = file.path_of(at);
             let kind = file.text(at, "neurodata_type").unwrap_or_default();
-            if UNMERGED.contains(&kind.as_str()) || path.ends_with(b"/starting_time") || path.ends_with(b"/external_file") {
+            if UNMERGED.contains(&kind.as_str())
+                || path.ends_with(b"/starting_time")
+                || path.ends_with(b"/external_file")
+            {
                 return Err(refusal(path, &kind));
             }
             let rule = if file.column(at).is_some() {

@@ -2,7 +2,8 @@
 //!
 //! Not for values of datasets. Invariant: the order in which an object lists its attributes makes no difference.
 
-use super::DifferenceKind;
+use super::contrast::{Value, contrast};
+use super::{DifferenceKind, describe_value};
 use crate::schema::{AttributeValue, display_path};
 use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
@@ -51,7 +52,7 @@ fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
     !list.iter().any(|other| other.name == attribute.name)
 }
 
-/// Reports how the attributes differ, if they do; `dropped` gets the names of those that are not the same in both.
+/// Reports each attribute that differs; `dropped` gets the names of those of `expected` that are not the same in both.
 pub(super) fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
@@ -61,22 +62,47 @@ pub(super) fn compare_attributes(
     if expected == found {
         return;
     }
-    let names = |names: &[&AttributeValue]| {
-        let names: Vec<String> = names.iter().map(|attribute| display_path(&attribute.name)).collect();
-        if names.is_empty() { "the same names".to_owned() } else { names.join(", ") }
-    };
-    let differing: Vec<&AttributeValue> = expected.iter().filter(|attribute| !found.contains(attribute)).collect();
-    let added: Vec<&AttributeValue> = found.iter().filter(|attribute| lacks(expected, attribute)).collect();
-    if differing.is_empty() && added.is_empty() {
-        return; // the same attributes in another order
+    for attribute in expected {
+        match found.iter().find(|other| other.name == attribute.name) {
+            Some(other) if other == attribute => continue,
+            Some(other) => {
+                let (expected, found) = contrast_attributes(attribute, other);
+                report(DifferenceKind::Attributes, expected, found);
+            }
+            None => report(DifferenceKind::Attributes, shown(attribute), absent(attribute)),
+        }
+        dropped.insert(attribute.name.clone());
     }
-    dropped.extend(differing.iter().map(|attribute| attribute.name.clone()));
-    let gone: Vec<&AttributeValue> = differing.iter().copied().filter(|attribute| lacks(found, attribute)).collect();
-    let change = match (gone.is_empty(), added.is_empty()) {
-        (true, true) => "another value".to_owned(),
-        (false, true) => format!("without {}", names(&gone)),
-        (true, false) => format!("also {}", names(&added)),
-        (false, false) => format!("without {}, also {}", names(&gone), names(&added)),
+    for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
+        report(DifferenceKind::Attributes, absent(attribute), shown(attribute));
+    }
+}
+
+/// `name = value`.
+fn shown(attribute: &AttributeValue) -> String {
+    let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
+    format!("{} = {value}", display_path(&attribute.name))
+}
+
+fn absent(attribute: &AttributeValue) -> String {
+    format!("no {}", display_path(&attribute.name))
+}
+
+/// Two attributes of one name that are not equal, in words that differ.
+fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (String, String) {
+    let (left, right) = (value_of(expected), value_of(found));
+    if left != right {
+        return contrast(&display_path(&expected.name), left, right);
+    }
+    let marked = |attribute: &AttributeValue| {
+        let charset = if attribute.utf8 { "UTF-8" } else { "ASCII" };
+        let datatype = attribute.committed.as_ref().map_or("its own".to_owned(), |path| display_path(path));
+        format!("{} (name in {charset}, datatype {datatype})", shown(attribute))
     };
-    report(DifferenceKind::Attributes, names(&differing), change);
+    (marked(expected), marked(found))
+}
+
+fn value_of(attribute: &AttributeValue) -> Value<'_> {
+    let AttributeValue { datatype, dataspace, value, .. } = attribute;
+    Value { class: &datatype.class, dataspace, canonical: value }
 }

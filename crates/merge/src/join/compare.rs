@@ -3,6 +3,7 @@
 //! Not for attributes, which may differ in several ways at once. Invariant: one difference at most is found, the one
 //! without which the others mean nothing: datatype before rank, rank before dimensions.
 
+use super::contrast::{Value, contrast};
 use super::{DifferenceKind, describe};
 use crate::schema::{Role, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace};
@@ -32,7 +33,7 @@ pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize)
 }
 
 /// Objects of which the output has one for all inputs.
-pub(super) fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
+pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch {
     let kind = |kind| Some((kind, expected.word().to_owned(), found.word().to_owned()));
     match (expected, found) {
         (Role::Group { .. }, Role::Group { .. }) => None,
@@ -44,8 +45,15 @@ pub(super) fn compare_roles(expected: &Role, found: &Role) -> Mismatch {
                 let words = |dataset: &Dataset| describe(&dataset.datatype.class);
                 Some((DifferenceKind::Datatype, words(left), words(right)))
             } else {
-                (a != b)
-                    .then(|| (DifferenceKind::Value, "the first input's value".to_owned(), "another value".to_owned()))
+                let shown = |dataset: &'d Dataset, canonical: &'d [u8]| Value {
+                    class: &dataset.datatype.class,
+                    dataspace: &dataset.dataspace,
+                    canonical,
+                };
+                (a != b).then(|| {
+                    let (expected, found) = contrast("", shown(left, a), shown(right, b));
+                    (DifferenceKind::Value, expected, found)
+                })
             }
         }
         (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => {

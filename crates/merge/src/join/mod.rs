@@ -5,13 +5,17 @@
 //! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
 
 mod attributes;
+mod bounded;
 mod compare;
+mod contrast;
 mod describe;
+mod describe_value;
 mod difference;
 mod fill;
 mod policy;
 
 pub use describe::describe;
+pub(crate) use describe_value::describe_value;
 pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
@@ -250,7 +254,7 @@ impl Joiner {
             _ => joined.present.push(input..input + 1),
         }
         let mut report = |kind, expected: String, found: String| {
-            let found = Found { path: joined.entry.path.clone(), kind, expected, found };
+            let found = Found { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
             self.found.entry(found).or_default().push(input);
         };
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
@@ -392,7 +396,14 @@ impl Joiner {
             }
             schema.entries.push(entry);
         }
-        Joined { schema, differences, warnings, declared: all_declared, convention: self.convention.flatten(), because: self.because }
+        Joined {
+            schema,
+            differences,
+            warnings,
+            declared: all_declared,
+            convention: self.convention.flatten(),
+            because: self.because,
+        }
     }
 
     fn is_bridged(&self, kind: DifferenceKind) -> bool {

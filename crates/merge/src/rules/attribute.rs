@@ -4,6 +4,7 @@
 //! text or number either.
 
 use super::number::NumberType;
+use crate::join::describe_value;
 use crate::schema::AttributeValue;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
@@ -110,22 +111,5 @@ pub fn without(attributes: &[AttributeValue], names: &[&str]) -> Arc<[AttributeV
 
 /// The value of an attribute in words, for messages.
 pub fn words(attribute: &AttributeValue) -> String {
-    const MOST: usize = 4;
-    let join = |mut all: Vec<String>| {
-        let is_long = all.len() > MOST;
-        all.truncate(MOST);
-        let all = all.join(", ");
-        if is_long { format!("{all}, …") } else { all }
-    };
-    if let Some(texts) = texts(attribute) {
-        return join(texts.iter().map(|text| format!("{text:?}")).collect());
-    }
-    match numbers(attribute) {
-        Some(numbers) => {
-            let is_integer = NumberType::of(&attribute.datatype.class).is_some_and(NumberType::is_integer);
-            let word = |number: &f64| if is_integer { number.to_string() } else { format!("{number:?}") };
-            join(numbers.iter().map(word).collect())
-        }
-        None => "another value".to_owned(),
-    }
+    describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value)
 }

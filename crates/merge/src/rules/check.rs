@@ -130,7 +130,10 @@ impl Checker<'_> {
             let target_rows = i64::try_from(counted.facts[input as usize].rows).unwrap_or(i64::MAX);
             let Some(last_row) = rows.checked_sub(1) else {
                 if target_rows > 0 && form != PositionForm::Rows {
-                    let expected = format!("positions of the {target_rows} rows of {}", display_path(plan.schema.column_path(target)));
+                    let expected = format!(
+                        "positions of the {target_rows} rows of {}",
+                        display_path(plan.schema.column_path(target))
+                    );
                     self.refuse(column, expected, "none".to_owned(), vec![input]);
                 }
                 continue;
@@ -149,7 +152,10 @@ impl Checker<'_> {
                     format!("positions from 0, up to {target_rows}, the rows of {counted_path}")
                 }
                 PositionForm::Identifiers if (first, last) != (0, target_rows - 1) => {
-                    format!("numbers from 0 to {}, which are counted on; the rule 'concatenate' keeps numbers", target_rows - 1)
+                    format!(
+                        "numbers from 0 to {}, which are counted on; the rule 'concatenate' keeps numbers",
+                        target_rows - 1
+                    )
                 }
                 PositionForm::Rows if last >= target_rows.max(1) => {
                     format!(

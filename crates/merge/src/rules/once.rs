@@ -6,7 +6,7 @@
 
 use super::number::NumberType;
 use crate::error::Result;
-use crate::join::{Difference, DifferenceKind};
+use crate::join::{Difference, DifferenceKind, describe_value};
 use crate::options::MergeOptions;
 use crate::order::find;
 use crate::plan::PlannedInput;
@@ -14,7 +14,7 @@ use crate::readers::InputReader;
 use crate::schema::{ABSENT, Column, Role, Schema, display_path};
 use crate::values::ValueSource;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
-use raddle_hdf5::model::{FileTree, TypeClass};
+use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::source::InputFile;
 
 /// Names the first element that differs in each difference between datasets that are carried once, and takes back those
@@ -131,10 +131,8 @@ fn compare(class: &TypeClass, known: &[u8], found: &[u8], tolerance: f64) -> Com
     };
     let Some(at) = (0..left.len()).find(differs) else { return Comparison::Within };
     let words = |element: Option<&[u8]>| {
-        let text =
-            || super::attribute::string(class, element?).map(|text| format!("{:?}", String::from_utf8_lossy(text)));
         let shown =
-            value(element).map(|value| value.to_string()).or_else(text).unwrap_or_else(|| "another value".to_owned());
+            element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
         format!("element {at} is {shown}")
     };
     Comparison::Differs((words(left[at]), words(right[at])))

@@ -131,12 +131,17 @@ impl Settling<'_> {
 
     /// Gives a dataset that stores fewer records than its input has rows of fill value in their place.
     fn pad_records(&mut self, declared: &Declared, lengths: &HashMap<Vec<u8>, Vec<u64>>) {
-        let Some(column) = self.column_of(declared).filter(|_| declared.rule.placement != Placement::Empty) else { return };
+        let Some(column) = self.column_of(declared).filter(|_| declared.rule.placement != Placement::Empty) else {
+            return;
+        };
         let Some(lengths) = declared.rule.record.as_ref().and_then(|record| lengths.get(record)) else { return };
         let scanned = &self.schema.columns[column as usize];
         let is_short = |(fact, length): (&ColumnFact, &u64)| fact.template != ABSENT && fact.rows < *length;
-        let short: Vec<u32> =
-            (0..).zip(scanned.facts.iter().zip(lengths)).filter(|(_, pair)| is_short(*pair)).map(|(input, _)| input).collect();
+        let short: Vec<u32> = (0..)
+            .zip(scanned.facts.iter().zip(lengths))
+            .filter(|(_, pair)| is_short(*pair))
+            .map(|(input, _)| input)
+            .collect();
         if short.is_empty() {
             return;
         }
@@ -144,9 +149,7 @@ impl Settling<'_> {
             let mismatch = Mismatch::new("texts of all records", "fewer, whose rows cannot be filled");
             return self.refuse(declared.entry, mismatch, short);
         }
-        let trim = |pair: (&ColumnFact, &u64)| {
-            is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows })
-        };
+        let trim = |pair: (&ColumnFact, &u64)| is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows });
         let trims = scanned.facts.iter().zip(lengths).map(trim).collect();
         let is_short = |input: usize| short.binary_search(&(input as u32)).is_ok();
         self.trim(column, trims, |input, rows| if is_short(input) { lengths[input] } else { rows });
@@ -169,7 +172,10 @@ impl Settling<'_> {
         }
         let Some(axis) = declared.rule.widened else { return };
         let size = |fact: &ColumnFact| {
-            scanned.templates.get(fact.template as usize).and_then(|template| template.dataspace.dims().get(axis).copied())
+            scanned
+                .templates
+                .get(fact.template as usize)
+                .and_then(|template| template.dataspace.dims().get(axis).copied())
         };
         let sizes: Vec<Option<u64>> = scanned.facts.iter().map(size).collect();
         let Some(widest) = sizes.iter().flatten().copied().max() else { return };
@@ -340,7 +346,11 @@ fn decides(name: &str, options: &ConventionOptions) -> Option<String> {
     if packing::PACKING.contains(&name) || packing::VALID.contains(&name) {
         return Some(packing::DECIDES.to_owned());
     }
-    options.require_equal.iter().any(|asked| asked == name).then(|| "--require-equal asks for it to be the same".to_owned())
+    options
+        .require_equal
+        .iter()
+        .any(|asked| asked == name)
+        .then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
 /// Whether two attributes say the same to readers: strings and numbers by their values, whatever their types.

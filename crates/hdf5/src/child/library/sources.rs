@@ -41,7 +41,7 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
     if file_name == b"." {
         return dims(&checks.open_dataset(file.file.id(), &file.path, &dataset_name)?);
     }
-    let path = checks.present(&file.path, &file_name)?;
+    let path = checks.source(&file.path, &file_name)?;
     let source = open_file(&path)?;
     dims(&checks.open_dataset(source.id(), &path, &dataset_name)?)
 }
@@ -83,7 +83,7 @@ impl Checks<'_> {
                 }
                 continue;
             }
-            let path = self.present(holder, &file_name)?;
+            let path = self.source(holder, &file_name)?;
             if self.seen.insert((path.clone(), dataset_name.clone())) {
                 let source = open_file(&path)?;
                 let dataset = self.open_dataset(source.id(), &path, &dataset_name)?;
@@ -103,27 +103,38 @@ impl Checks<'_> {
         dataset.map_err(|_| self.missing(format!("dataset {} of {}", name.escape_ascii(), path.display())))
     }
 
+    /// Where the source file of a virtual dataset lies, if it is allowed and there. Where no file has its absolute name,
+    /// libhdf5 takes one of the same name in the folder of the dataset's file: so files that are moved together stay whole.
+    fn source(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
+        let named = Path::new(OsStr::from_bytes(name));
+        let beside = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
+        match beside {
+            Some(beside) if folder_of(holder).join(OsStr::from_bytes(beside)).exists() => self.present(holder, beside),
+            _ => self.present(holder, name),
+        }
+    }
+
     /// Where another file lies, if it is allowed and there.
     fn present(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
         let escaped = name.escape_ascii().to_string();
-        let foreign = || Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped.clone() };
-        let inside = named.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !inside && !self.file.any_foreign_file {
-            return Err(foreign());
-        }
-        let folder = holder.parent().unwrap_or(Path::new("/"));
-        let path = folder.join(named);
+        let path = folder_of(holder).join(named);
+        let own_folder = folder_of(&self.file.path).canonicalize();
+        let is_inside = |path: &Path| own_folder.as_ref().is_ok_and(|own_folder| path.starts_with(own_folder));
         // Links resolved: a link in the folder may lead anywhere.
-        let Ok(resolved) = path.canonicalize() else { return Err(self.missing(escaped)) };
-        if !self.file.any_foreign_file {
-            let own_folder = self.file.path.parent().unwrap_or(Path::new("/")).canonicalize();
-            if !own_folder.is_ok_and(|own_folder| resolved.starts_with(own_folder)) {
-                return Err(foreign());
-            }
+        let resolved = path.canonicalize();
+        let is_allowed = self.file.any_foreign_file
+            || match &resolved {
+                Ok(resolved) => is_inside(resolved),
+                // Of files outside it is not said whether they are there.
+                Err(_) if named.is_absolute() => folder_of(named).canonicalize().is_ok_and(|folder| is_inside(&folder)),
+                Err(_) => named.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)),
+            };
+        if !is_allowed {
+            return Err(Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped });
         }
         // A FIFO or a device would make libhdf5 wait.
-        if resolved.is_file() { Ok(path) } else { Err(self.missing(escaped)) }
+        if resolved.is_ok_and(|resolved| resolved.is_file()) { Ok(path) } else { Err(self.missing(escaped)) }
     }
 
     fn missing(&self, missing: String) -> Hdf5Error {
@@ -146,6 +157,10 @@ impl Checks<'_> {
         text.truncate(len);
         Ok(text)
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
 }
 
 /// The name that a source name stands for: `%%` is a percent sign. `None` where it stands for a series: `%b` is a block

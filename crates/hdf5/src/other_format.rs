@@ -1,0 +1,128 @@
+//! Files of other formats, recognised by their first bytes, so that a refusal can say what a file is and what to do with it.
+//!
+//! Not for reading them. Invariant: nothing is guessed from a name; what is not recognised has no name.
+
+use serde::{Deserialize, Serialize};
+
+/// A format that is not HDF5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OtherFormat {
+    /// A file of no bytes.
+    Empty,
+    /// netCDF before version 4: classic, 64-bit offset, 64-bit data.
+    NetCdf3,
+    /// ROOT.
+    Root,
+    /// HDF version 4 and before.
+    Hdf4,
+    /// GRIB, edition 1 or 2.
+    Grib,
+    /// FITS.
+    Fits,
+    /// MATLAB before version 7.3.
+    Matlab5,
+    /// An array of NumPy.
+    Npy,
+    /// Apache Parquet.
+    Parquet,
+    /// A zip archive: also `.npz` and zipped Zarr.
+    Zip,
+    /// Compressed by gzip.
+    Gzip,
+    /// Compressed by bzip2.
+    Bzip2,
+    /// Compressed by xz.
+    Xz,
+    /// Compressed by zstd.
+    Zstd,
+}
+
+/// Formats by the bytes that their files begin with.
+const SIGNATURES: [(&[u8], OtherFormat); 16] = [
+    (b"CDF\x01", OtherFormat::NetCdf3),
+    (b"CDF\x02", OtherFormat::NetCdf3),
+    (b"CDF\x05", OtherFormat::NetCdf3),
+    (b"root", OtherFormat::Root),
+    (b"\x0e\x03\x13\x01", OtherFormat::Hdf4),
+    (b"GRIB", OtherFormat::Grib),
+    (b"SIMPLE  =", OtherFormat::Fits),
+    (b"MATLAB 5.0 MAT-file", OtherFormat::Matlab5),
+    (b"\x93NUMPY", OtherFormat::Npy),
+    (b"PAR1", OtherFormat::Parquet),
+    (b"PK\x03\x04", OtherFormat::Zip),
+    (b"PK\x05\x06", OtherFormat::Zip),
+    (b"\x1f\x8b", OtherFormat::Gzip),
+    (b"BZh", OtherFormat::Bzip2),
+    (b"\xfd7zXZ\x00", OtherFormat::Xz),
+    (b"\x28\xb5\x2f\xfd", OtherFormat::Zstd),
+];
+
+impl OtherFormat {
+    /// Length of the longest signature.
+    pub const SIGNATURE_LEN_BYTES: usize = 19;
+
+    /// The format of a file that begins with `start`, all bytes of the file or [`Self::SIGNATURE_LEN_BYTES`] of them.
+    pub fn of(start: &[u8]) -> Option<Self> {
+        if start.is_empty() {
+            return Some(Self::Empty);
+        }
+        SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)).map(|&(_, format)| format)
+    }
+
+    /// What such a file is, for example `a netCDF-3 file`.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Empty => "an empty file",
+            Self::NetCdf3 => "a netCDF-3 file",
+            Self::Root => "a ROOT file",
+            Self::Hdf4 => "an HDF4 file",
+            Self::Grib => "a GRIB file",
+            Self::Fits => "a FITS file",
+            Self::Matlab5 => "a MATLAB file before version 7.3",
+            Self::Npy => "a NumPy array (.npy)",
+            Self::Parquet => "a Parquet file",
+            Self::Zip => "a zip archive",
+            Self::Gzip => "compressed by gzip",
+            Self::Bzip2 => "compressed by bzip2",
+            Self::Xz => "compressed by xz",
+            Self::Zstd => "compressed by zstd",
+        }
+    }
+
+    /// What to do to get HDF5 files of such ones.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Empty => "copy the files again from where they came from",
+            Self::NetCdf3 => "convert netCDF-3 files with `nccopy -k nc4 IN OUT`",
+            Self::Root => "convert the events of ROOT files with `raddle events convert`",
+            Self::Hdf4 => "convert HDF4 files with `h4toh5 IN OUT`",
+            Self::Grib => "convert GRIB files with `cdo -f nc4 copy IN OUT`",
+            Self::Fits => "convert FITS files, for example with astropy and h5py",
+            Self::Matlab5 => "save MATLAB files again with `save -v7.3`",
+            Self::Npy => "write arrays of NumPy into HDF5 files with h5py",
+            Self::Parquet => "convert Parquet files, for example with pandas",
+            Self::Zip => "unpack zip archives (.npz, zipped Zarr) and convert what is in them",
+            Self::Gzip => "decompress the files with `gunzip`",
+            Self::Bzip2 => "decompress the files with `bunzip2`",
+            Self::Xz => "decompress the files with `unxz`",
+            Self::Zstd => "decompress the files with `unzstd`",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_name_their_formats() {
+        for (signature, format) in SIGNATURES {
+            assert!(signature.len() <= OtherFormat::SIGNATURE_LEN_BYTES);
+            assert_eq!(OtherFormat::of(&[signature, b"more"].concat()), Some(format));
+            assert_eq!(OtherFormat::of(&signature[..signature.len() - 1]), None);
+        }
+        assert_eq!(OtherFormat::of(b"CDF\x03"), None);
+        assert_eq!(OtherFormat::of(b""), Some(OtherFormat::Empty));
+    }
+}

@@ -1,0 +1,61 @@
+//! How many values are shown where inputs differ: an attribute may have another one in each of 100,000 inputs.
+//!
+//! Invariant: every input stays in the list of the difference that it belongs to, shown or not.
+
+use super::{DifferenceKind, Found};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Values that are shown next to one that was expected.
+const SHOWN_VALUES: usize = 3;
+/// Differences of one kind that an object may have; more attributes than that are not named.
+const MOST_DIFFERENCES: usize = 512;
+
+impl Found {
+    /// The same difference, or one of "yet other values" where `known` holds enough of its object.
+    pub(super) fn bounded(self, known: &BTreeMap<Self, Vec<u32>>) -> Self {
+        if !matches!(self.kind, DifferenceKind::Value | DifferenceKind::Attributes) || known.contains_key(&self) {
+            return self;
+        }
+        let others = |found: Self| Self { found: "yet other values".to_owned(), ..found };
+        let alike = |other: &Self| other.path == self.path && other.kind == self.kind;
+        let from = |expected: &str| Self { expected: expected.to_owned(), found: String::new(), ..self.clone() };
+        let after = |start: Self| known.range((Bound::Included(start), Bound::Unbounded)).map(|(found, _)| found);
+        let has_value = |other: &&Self| alike(other) && other.expected == self.expected;
+        if after(from(&self.expected)).take_while(has_value).take(SHOWN_VALUES).count() == SHOWN_VALUES {
+            return others(self);
+        }
+        if after(from("")).take_while(|other| alike(other)).take(MOST_DIFFERENCES).count() == MOST_DIFFERENCES {
+            return others(Self { expected: "the first input's".to_owned(), ..self });
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_of(found: impl Iterator<Item = (String, String)>) -> Vec<(String, String, usize)> {
+        let mut known: BTreeMap<Found, Vec<u32>> = BTreeMap::new();
+        for (input, (expected, found)) in (1..).zip(found) {
+            let found = Found { path: b"/x".to_vec(), kind: DifferenceKind::Attributes, expected, found };
+            known.entry(found.bounded(&known)).or_default().push(input);
+        }
+        known.into_iter().map(|(found, inputs)| (found.expected, found.found, inputs.len())).collect()
+    }
+
+    #[test]
+    fn few_values_are_shown_and_all_inputs_counted() {
+        let found = all_of((1..=500).map(|run| ("run = 0".to_owned(), format!("run = {}", run % 100))));
+        let row = |found: &str, inputs| ("run = 0".to_owned(), found.to_owned(), inputs);
+        assert_eq!(found, [row("run = 1", 5), row("run = 2", 5), row("run = 3", 5), row("yet other values", 485)]);
+    }
+
+    #[test]
+    fn an_object_has_no_more_than_so_many_differences() {
+        let found = all_of((0..5000).map(|place| (format!("a[{place}] = 0"), format!("a[{place}] = 1"))));
+        assert_eq!((found.len(), found.iter().map(|row| row.2).sum::<usize>()), (MOST_DIFFERENCES + 1, 5000));
+        assert_eq!(found.last().unwrap().1, "yet other values");
+    }
+}
