@@ -41,6 +41,10 @@ pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
         let reason = "nothing can be made beside it of values that HDF5 moves; write it another way (--io)".to_owned();
         return Err(MergeError::Output { path: plan.options.output.clone(), reason });
     }
+    if let Some(column) = (0..plan.columns.len() as u32).find(|&column| plan.schema.columns[column as usize].axis > 0) {
+        let reason = "is put together along another axis than the first; write it another way (--io)".to_owned();
+        return Err(MergeError::Object { object: display_path(plan.schema.column_path(column)), reason });
+    }
     let moved = (0..).zip(&plan.columns).find(|(_, planned)| matches!(planned.route, Route::Verbatim { .. }));
     match moved {
         None => Ok(()),

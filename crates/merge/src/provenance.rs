@@ -27,14 +27,16 @@
 //!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
 
+use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored::StoredDigests;
 use crate::digests::structure::structure_digests;
 use crate::digests::{ColumnDigests, Digests};
 use crate::links::Link;
 use crate::plan::{MergePlan, PlannedInput};
-use crate::schema::{PROVENANCE_GROUP, Role};
+use crate::schema::{PROVENANCE_GROUP, Role, display_path};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ use std::sync::Arc;
 pub const FORMAT: u64 = 2;
 /// Name of the attribute that tells how datasets were made that no input has.
 pub const MADE: &str = "made";
+/// Name of the attribute that holds the convention and the rules that were followed.
+pub const CONVENTION: &str = "convention";
 /// Name of the attribute that tells that the file leads to its inputs.
 pub const LINK: &str = "link";
 /// Row of `row_starts` of a dataset whose rows belong to no input.
@@ -106,6 +110,17 @@ fn canonical_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+/// The convention and the rules that a merge followed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// The convention, if one was recognised or asked for.
+    pub convention: Option<Choice>,
+    /// Paths of objects and their rules in words.
+    pub rules: Vec<(String, String)>,
+    /// What was asked for.
+    pub options: ConventionOptions,
+}
+
 /// Where [`PROVENANCE_GROUP`] lies, with `inside` below it.
 pub fn provenance_path(inside: &str) -> Vec<u8> {
     let mut path = vec![b'/'];
@@ -159,6 +174,11 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         // Cannot fail: names of variants.
         let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
         attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
+    }
+    if let Some(followed) = followed(plan) {
+        // Cannot fail: plain values with text keys.
+        let followed = serde_json::to_string(&followed).unwrap_or_default();
+        attributes.push(NamedValue { name: CONVENTION, class: string(), value: text(&followed) });
     }
     let before = earlier.map_or(&[][..], |earlier| &earlier.inputs);
     let inputs: Vec<(&Path, u64)> = before
@@ -223,6 +243,20 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
     Provenance { groups, attributes, tables: tables.0 }
 }
 
+/// The convention and rules of the plan, or those of the file that it rewrites.
+fn followed(plan: &MergePlan) -> Option<Followed> {
+    if plan.convention.is_none() && plan.rules.is_empty() {
+        return earlier(plan)?.followed.clone();
+    }
+    let path = |entry: u32| display_path(&plan.schema.entries[entry as usize].path);
+    let rules = plan.rules.iter().filter(|(_, rule)| !rule.is_plain());
+    Some(Followed {
+        convention: plan.convention,
+        rules: rules.map(|(entry, rule)| (path(*entry), rule.describe())).collect(),
+        options: plan.options.conventions.clone(),
+    })
+}
+
 /// What the output said before, where it was there.
 fn earlier(plan: &MergePlan) -> Option<&StoredDigests> {
     plan.carried.as_ref().or_else(|| plan.growth.as_ref()?.stored.as_ref())
@@ -280,6 +314,8 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
         } else if plan.carried.as_ref().is_some_and(|carried| earlier.is_none() && carried.is_stack(path, dims)) {
             // An element of each input, and from now on a dataset as any other.
             (0..=dims[0]).collect()
+        } else if column.axis > 0 {
+            Vec::new()
         } else {
             let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());
             let new = column.facts.len() - new_inputs(plan).count();

@@ -41,6 +41,8 @@ pub struct MergeWork<'p> {
     longest_decoded_len_bytes: u64,
     /// What compressors take for the tiles that need most.
     encode_state_len_bytes: u64,
+    /// What conversions of values take for the tiles that need most.
+    converted_len_bytes: u64,
     /// Whether a later run may want to know what was added to the digests.
     is_recorded: bool,
     companion: Option<&'p dyn Companion>,
@@ -83,6 +85,10 @@ impl<'p> MergeWork<'p> {
             costs: TileCosts::of(plan),
             longest_decoded_len_bytes,
             encode_state_len_bytes: encoded.max().unwrap_or(0),
+            converted_len_bytes: (0..plan.tiles.arrays.len())
+                .map(|array| converted_len_bytes(plan, array))
+                .max()
+                .unwrap_or(0),
             is_recorded: plan.is_recordable(),
             companion: None,
         }
@@ -324,6 +330,23 @@ impl<'p> MergeWork<'p> {
     }
 }
 
+/// Bytes that converting the values of a tile takes besides the tile itself: the stored values, the converted ones, and those
+/// brought to other places.
+fn converted_len_bytes(plan: &MergePlan, array: usize) -> u64 {
+    let column = &plan.schema.columns[plan.column_of_array[array] as usize];
+    let Some(conversion) = &column.conversion else { return 0 };
+    let tile = &plan.tiles.arrays[array];
+    let elements = tile.tile_len_bytes() / tile.element_len_bytes.max(1);
+    // Of a gathered axis all elements between the first and the last wanted one are read.
+    let widening = conversion.of_inputs.iter().filter_map(|one| {
+        let gather = one.gather.as_ref()?;
+        Some(gather.len.div_ceil(tile.tile_shape.get(gather.axis).copied().unwrap_or(1).max(1)))
+    });
+    let read = elements.saturating_mul(widening.max().unwrap_or(1).max(1));
+    let stored = column.templates.iter().map(|template| template.datatype.class.len_bytes()).max().unwrap_or(0);
+    read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
+}
+
 /// Kept tiles that are listed at once: 1 MiB.
 const TILES_AT_ONCE: usize = 1 << 16;
 
@@ -403,6 +426,7 @@ impl<'p> TileWork for MergeWork<'p> {
         ColumnReader::LEN_BYTES
             .saturating_add(self.longest_decoded_len_bytes)
             .saturating_add(self.encode_state_len_bytes)
+            .saturating_add(self.converted_len_bytes)
     }
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {

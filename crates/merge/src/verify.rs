@@ -85,8 +85,8 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
 /// Options under which datasets that raddle made for `output` are made from the inputs again. Only how they were made is
 /// taken from the output, not what they hold.
 fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
-    let (mut made, link) = match stored::read(output, options) {
-        Ok(stored) => (stored.made, stored.link),
+    let stored = match stored::read(output, options) {
+        Ok(stored) => Some(stored),
         // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
         // when it is planned.
         Err(
@@ -94,13 +94,15 @@ fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
             | MergeError::DigestsDamaged { .. }
             | MergeError::DigestsNewer { .. }
             | MergeError::Hdf5(_),
-        ) => Default::default(),
+        ) => None,
         Err(error) => return Err(error),
     };
+    let conventions = stored::conventions(stored.as_ref(), options);
+    let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
     // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
     let (link, link_paths) = if link.0 == Link::External { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
-    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..options.clone() })
+    Ok(MergeOptions { made, link, link_paths, conventions, output: output.to_path_buf(), ..options.clone() })
 }
 
 /// The plan of one file as it is, of the objects that are selected. A file that cannot be read is told as that, not as one among

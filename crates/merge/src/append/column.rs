@@ -24,6 +24,12 @@ impl Planner<'_> {
     ) -> Result<(ColumnPlan, ColumnGrowth)> {
         let refuse = |reason: String| Err(MergeError::Object { object: display_path(path), reason });
         let model = column.model();
+        if column.axis > 0 || column.output.is_some() || column.conversion_of(0).is_some() {
+            return refuse(
+                "would grow along another axis or in another type, or its values would change; merge all inputs again"
+                    .to_owned(),
+            );
+        }
         let old_rows = column.facts.first().map_or(0, |fact| fact.rows);
         let new_rows = column.rows() - old_rows;
         let (mut dims, mut max_dims) = (model.dataspace.dims().to_vec(), Vec::new());

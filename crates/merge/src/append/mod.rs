@@ -10,6 +10,7 @@ pub mod growth;
 pub mod redo;
 
 use crate::commit::write_provenance;
+use crate::conventions::Choice;
 use crate::digests::Digests;
 use crate::digests::blocks::{Form, InOrder};
 use crate::digests::stored;
@@ -144,6 +145,7 @@ pub fn plan(
         made: Vec::new(),
         ordered: true,
         resume: false,
+        conventions: stored::conventions(stored.as_ref(), options),
         ..options.clone()
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
@@ -155,6 +157,11 @@ pub fn plan(
     if plan.inputs.len() == 1 && !plan.skipped.is_empty() {
         // Nothing is left to append.
         return Err(MergeError::BadInputs { bad: plan.skipped });
+    }
+    if plan.convention == Some(Choice::Anndata) {
+        let reason =
+            "is an AnnData file, whose categories, names and shapes depend on all inputs; merge all inputs again";
+        return Err(MergeError::Output { path: held.path.clone(), reason: reason.to_owned() });
     }
     if let Some(growth) = &plan.growth {
         growth.check(&plan)?;

@@ -248,22 +248,19 @@ impl<'f, 'a> Variables<'f, 'a> {
         }
     }
 
-    /// Dimensions that are lengths of texts: without a variable, and the last of variables of characters only.
+    /// Dimensions that are lengths of texts, or of nothing: without a variable, and the last of variables of characters only.
     fn text_lengths(&self) -> BTreeSet<Vec<u8>> {
         let is_free = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_without_variable(self.file, at));
         let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
         let is_character = |at: usize| matches!(self.file.class(at), Some(TypeClass::FixedString { len_bytes: 1, .. }));
-        let mut is_used = BTreeSet::new();
         for (&at, dims) in self.dims.iter().filter(|(at, _)| !is_scale(self.file, **at)) {
             for (axis, dim) in dims.iter().enumerate() {
                 if axis + 1 < dims.len() || !is_character(at) {
                     lengths.remove(dim);
-                } else {
-                    is_used.insert(dim.clone());
                 }
             }
         }
-        lengths.intersection(&is_used).cloned().collect()
+        lengths
     }
 
     /// Variables that hold the bounds of others, which they belong to: by entry, the entry of the other.

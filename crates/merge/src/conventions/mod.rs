@@ -19,8 +19,9 @@ pub use view::FileView;
 use crate::join::Difference;
 use crate::rules::settle::Declared;
 use crate::rules::{Rule, user};
-use crate::schema::Schema;
+use crate::schema::{Schema, display_path};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A convention that files can follow.
 pub(crate) trait Convention: Sync {
@@ -115,7 +116,13 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
         recognised.choice = Some(convention.choice());
         recognised.because = because;
         match convention.rules(file, options) {
-            Ok(rules) => recognised.rules = rules.into_iter().map(|(at, rule)| (at as u32, rule)).collect(),
+            Ok(rules) => {
+                let records: BTreeSet<&[u8]> = rules.iter().filter_map(|(_, rule)| rule.record.as_deref()).collect();
+                for record in records {
+                    recognised.because += &format!(", records along {}", display_path(record));
+                }
+                recognised.rules = rules.into_iter().map(|(at, rule)| (at as u32, rule)).collect();
+            }
             Err(refusal) => recognised.refusal = Some(refusal),
         }
     }

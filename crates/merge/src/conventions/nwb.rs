@@ -6,7 +6,7 @@
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
 use crate::rules::attribute::{named, texts};
-use crate::rules::{Placement, PositionForm, Rule};
+use crate::rules::{PositionForm, Rule, Values};
 use crate::schema::{AttributeValue, child_path, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
@@ -104,9 +104,9 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
                 false => Rule::positions(child_path(&table, b"id"), PositionForm::Rows),
             }
         }
-        "ElementIdentifiers" => Rule::positions(path, PositionForm::Identifiers),
+        "ElementIdentifiers" => Rule { values: Values::Unique, ..Rule::along(0) },
         _ if is_elements_of_another(file, group, path) => Rule::once(),
-        _ => Rule { placement: Placement::Along(0), ..Rule::default() },
+        _ => Rule::along(0),
     })
 }
 

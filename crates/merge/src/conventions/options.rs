@@ -16,8 +16,6 @@ pub struct ConventionOptions {
     pub rules: Vec<UserRule>,
     /// Name of the dimension along which netCDF files follow one another; `None`: the unlimited one.
     pub dim: Option<String>,
-    /// Name of a dimension that is made, with an element for each input.
-    pub new_dim: Option<String>,
     /// Units of times in the output; `None`: those of the first input.
     pub time_units: Option<String>,
     /// What becomes of values that inputs pack differently.

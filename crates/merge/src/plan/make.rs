@@ -184,7 +184,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
         _ => joiner.finish(),
     };
-    let unsettled = settle(&mut joined, options, planned.len() as u32, &taken);
+    let is_new = !matches!(beginning, Beginning::Grows(_));
+    let unsettled = settle(&mut joined, options, planned.len() as u32, &taken, is_new);
     joined.differences.extend(unsettled);
     if options.join.join == Join::Inner {
         scales::drop_missing(&mut joined.schema);
@@ -262,12 +263,20 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     Ok(plan)
 }
 
-/// Settles the rules of what was joined, and completes what follows under the convention of the inputs.
-fn settle(joined: &mut Joined, options: &MergeOptions, inputs: u32, taken: &RecordTrims) -> Vec<Difference> {
+/// Settles the rules of what was joined. Of a new file it completes what follows under the convention of the inputs; one that
+/// grows keeps its attributes.
+fn settle(
+    joined: &mut Joined,
+    options: &MergeOptions,
+    inputs: u32,
+    taken: &RecordTrims,
+    is_new: bool,
+) -> Vec<Difference> {
     let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
     let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, taken);
     if let Some(convention) = joined.convention.and_then(conventions::of_choice)
         && inputs > 1
+        && is_new
     {
         let mut completion = Completion { schema: &mut joined.schema, declared: &declared, inputs };
         differences.extend(convention.complete(&mut completion));

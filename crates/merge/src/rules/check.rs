@@ -67,6 +67,9 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
         {
             checker.positions(column, *target, *form)?;
         }
+        if rule.values == Values::Unique {
+            checker.unique(column, &display_path(&entry.path))?;
+        }
         if rule.record.as_deref() == Some(&entry.path) && matches!(rule.values, Values::Time(_)) {
             // Converts every value on the way.
             match checker.records(column)? {
@@ -151,12 +154,6 @@ impl Checker<'_> {
                 PositionForm::Starts if first != 0 || last > target_rows => {
                     format!("positions from 0, up to {target_rows}, the rows of {counted_path}")
                 }
-                PositionForm::Identifiers if (first, last) != (0, target_rows - 1) => {
-                    format!(
-                        "numbers from 0 to {}, which are counted on; the rule 'concatenate' keeps numbers",
-                        target_rows - 1
-                    )
-                }
                 PositionForm::Rows if last >= target_rows.max(1) => {
                     format!(
                         "numbers of the {target_rows} rows of {counted_path}; where positions begin with 0 and end with \
@@ -166,6 +163,34 @@ impl Checker<'_> {
                 _ => continue,
             };
             self.refuse(column, expected, format!("positions from {first} to {last}"), vec![input]);
+        }
+        Ok(())
+    }
+
+    /// Looks for numbers that come twice.
+    fn unique(&mut self, column: ColumnIndex, path: &str) -> Result<()> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let Some(number) = NumberType::of(&scanned.model().datatype.class) else { return Ok(()) };
+        let row_len_bytes = plan.row_len_bytes(column);
+        let (mut seen, mut first, mut values) = (HashMap::new(), 0, Vec::new());
+        for (input, fact) in (0..).zip(scanned.facts.iter()) {
+            let mut bytes = vec![0; (fact.rows * row_len_bytes) as usize];
+            self.reader.read_rows(column, first..first + fact.rows, &mut bytes)?;
+            first += fact.rows;
+            number.decode_integers(&bytes, &mut values);
+            let repeated = values.iter().find_map(|value| {
+                let known = *seen.entry(*value).or_insert(input);
+                (known != input).then_some((*value, known))
+            });
+            if let Some((value, known)) = repeated {
+                let file = plan.inputs[known as usize].path.display();
+                let expected = format!("identifiers that no other input has; {value} is in {file}");
+                let found = format!(
+                    "{value}, too; --rule '{path}: rows of {path}' counts them on, '{path}: concatenate' keeps them"
+                );
+                self.refuse(column, expected, found, vec![input]);
+            }
         }
         Ok(())
     }
@@ -286,6 +311,11 @@ impl Checker<'_> {
                 begin = begin.min(span.low);
             }
         }
+        if plan.growth.is_some() && taken.first().is_some_and(|of_file| of_file.count < spans[0].count) {
+            let found = "records that would replace those of the file; --overlap first keeps these".to_owned();
+            self.refuse(column, "records that the file lacks".to_owned(), found, Vec::new());
+            return Ok(RecordOrder::Kept);
+        }
         if let Some(input) = unordered {
             let expected = "increasing values, of which overlapping ones can be taken once".to_owned();
             self.refuse(column, expected, "values that repeat or decrease".to_owned(), vec![input]);
@@ -299,6 +329,7 @@ impl Checker<'_> {
 /// The records of one input.
 struct Span {
     input: u32,
+    count: u64,
     first: f64,
     last: f64,
     low: f64,
@@ -310,6 +341,6 @@ impl Span {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let first = values.first().copied().unwrap_or(f64::NAN);
-        Self { input, first, last: values.last().copied().unwrap_or(f64::NAN), low, high }
+        Self { input, count: values.len() as u64, first, last: values.last().copied().unwrap_or(f64::NAN), low, high }
     }
 }

@@ -109,7 +109,7 @@ impl Inexact {
     /// A value without a counterpart in other units.
     fn of_units(value: &dyn std::fmt::Display, (from, to): &(String, String)) -> Self {
         let value = format!("{value} {from}");
-        let reason = format!("has no exact counterpart in {to}; --time-units names finer units for the output");
+        let reason = format!("has no exact counterpart in {to}");
         Self { value, reason }
     }
 }

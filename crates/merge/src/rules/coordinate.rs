@@ -129,8 +129,16 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
         return Err(Mismatch::attribute("units", units.0, units.1));
     };
     let units = both("units");
+    let units = match form {
+        TimeAttributes::Cf => (units.1, format!("{}; --time-units names finer units for the output", units.0)),
+        TimeAttributes::Reference(reference) => {
+            let references = both(reference.attribute());
+            let words = |units: &str, of: &str| format!("{units} from {} {of}", reference.attribute());
+            (words(&units.1, &references.1), words(&units.0, &references.0))
+        }
+    };
     let kept = missing_values(own);
-    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units: (units.1, units.0) })
+    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units })
 }
 
 fn gcd(left: i128, right: i128) -> i128 {

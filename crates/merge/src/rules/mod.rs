@@ -87,6 +87,8 @@ pub enum Values {
         /// Path of the labels.
         labels: Vec<u8>,
     },
+    /// Numbers of which none may come twice, as identifiers of rows.
+    Unique,
     /// Numbers of categories.
     Codes {
         /// Path of the categories.
@@ -119,8 +121,6 @@ pub enum PositionForm {
     Ends,
     /// Any rows (`DynamicTableRegion`).
     Rows,
-    /// Numbers of the dataset's own rows, from 0 in each input (`ElementIdentifiers`).
-    Identifiers,
 }
 
 /// Attributes that say what a time counts.
@@ -196,7 +196,7 @@ impl Rule {
     /// Whether values are concatenated along axis 0 as they are.
     pub fn is_plain(&self) -> bool {
         self.placement == Placement::Along(0)
-            && matches!(self.values, Values::Plain | Values::Packed)
+            && matches!(self.values, Values::Plain | Values::Packed | Values::Unique)
             && self.labels.is_none()
     }
 
@@ -226,6 +226,7 @@ impl Rule {
             Values::Plain => String::new(),
             Values::Positions { target, .. } => format!("positions of {}", display_path(target)),
             Values::LabelNumbers { labels } => format!("numbers of {}", display_path(labels)),
+            Values::Unique => "all different".to_owned(),
             Values::Codes { categories } => format!("codes of {}", display_path(categories)),
             Values::Categories { .. } => "categories of all inputs".to_owned(),
             Values::Time(_) | Values::TimeOf { .. } => "time in the units of the output".to_owned(),

@@ -90,11 +90,12 @@ impl Ledger {
 
     pub fn dataset_room(&self, spec: &DatasetSpec) -> u64 {
         let header = dataset_header(self.compat, spec).0.saturating_add(256);
-        match mappings_len_bytes(spec) {
-            0 => header,
-            // At worst in a collection of its own.
-            mappings => header.saturating_add(mappings).saturating_add(4096),
-        }
+        let mappings = mappings_len_bytes(spec);
+        // A fill value of variable length lies in the global heap, as mappings do.
+        let has_heap_fill = spec.fill.value.is_some() && spec.datatype.class().is_file_local();
+        // At worst in a collection of its own.
+        let collection = if mappings > 0 || has_heap_fill { 4096 } else { 0 };
+        header.saturating_add(mappings).saturating_add(collection)
     }
 
     /// A link of a group. `text_len_bytes` is that of its name and target.
