@@ -56,6 +56,20 @@ def merge_or_refusal(inputs, *options, output=None):
     return Refusal(text)
 
 
+def _without_wraps(message):
+    """A message without blanks, and behind it each column of its table: cells are wrapped line by line."""
+    columns, starts = [], []
+    for line in message.splitlines():
+        if line.startswith(" object "):
+            starts = [match.start() for match in re.finditer(r"(?<=  )\S|(?<=^ )\S", line)]
+            columns += [""] * (len(starts) - len(columns))
+        elif not line.startswith(" "):
+            starts = []
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], None])):
+            columns[number] += line[start:end]
+    return re.sub(r"\s", "", "\n".join([message, *columns]))
+
+
 class Merging:
     """Merges of one convention, counted by their outcome. ``judge(output, inputs, **how)`` asserts that the output reads as
     the concatenation of the inputs; it raises `NoConcatenation` where there is none."""
@@ -99,8 +113,7 @@ class Merging:
             self.counts["wrong"] += 1
             pytest.fail(f"merged {[str(path) for path in inputs]} with {options}")
         self.counts["refused"] += 1
-        # Messages are wrapped to the width of the terminal.
-        message = re.sub(r"\s+", " ", outcome)
-        missing = [str(name) for name in names if str(name) not in message]
+        message = _without_wraps(outcome)
+        missing = [str(name) for name in names if re.sub(r"\s", "", str(name)) not in message]
         assert not missing, f"the refusal does not name {missing}\n{outcome}"
         return outcome
