@@ -5,6 +5,7 @@ After a refusal nothing may be written, and the message must help. Anything else
 
 import collections
 import contextlib
+import itertools
 import os
 import re
 import tempfile
@@ -44,7 +45,7 @@ def case_folder():
 def merge_or_refusal(inputs, *options, output=None):
     """Merges. The path of the output, or the refusal: exit code 3 and nothing written."""
     inputs = [Path(path) for path in inputs]
-    output = Path(output or inputs[0].parent / f"merged{inputs[0].suffix}")
+    output = Path(output or _free_name(inputs[0]))
     before = sorted(output.parent.iterdir())
     finished = run_command("merge", *inputs, "-o", output, *options, "--progress", "never")
     text = finished.stdout + finished.stderr
@@ -54,6 +55,12 @@ def merge_or_refusal(inputs, *options, output=None):
     assert sorted(output.parent.iterdir()) == before, f"something was written\n{text}"
     assert text.strip(), "refused without a message"
     return Refusal(text)
+
+
+def _free_name(path):
+    """A name for an output beside an input."""
+    names = (path.parent / f"merged{number or ''}{path.suffix}" for number in itertools.count())
+    return next(name for name in names if not name.exists())
 
 
 def _without_wraps(message):

@@ -15,7 +15,7 @@ FOLLOWING = {
     "hours": dict(times=[72, 96, 120], since="hours since 2000-01-01"),
     "minutes": dict(times=[4320, 5760, 7200], since="minutes since 2000-01-01 00:00"),
     "seconds": dict(times=[259200, 345600, 432000], since="seconds since 2000-01-01 00:00:00"),
-    "another reference": dict(times=[34, 35, 36], since="days since 1999-11-30"),
+    "another reference": dict(times=[35, 36, 37], since="days since 1999-11-30"),
     "reference at noon": dict(times=[2.5, 3.5, 4.5], since="days since 2000-01-01 12:00:00"),
     "reference in another zone": dict(times=[73, 97, 121], since="hours since 2000-01-01 00:00:00 +01:00"),
     "reference in ISO 8601": dict(times=[3, 4, 5], since="days since 2000-01-01T00:00:00Z"),
