@@ -15,7 +15,7 @@ import test_nwb
 import test_pandas
 from anndata_files import GENES, Schema
 from command import run_command
-from merging import COUNTS, Refusal, merge_or_refusal
+from merging import COUNTS, NoConcatenation, Refusal, merge_or_refusal
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -175,3 +175,14 @@ def test_verify_finds_what_is_wrong(tmp_path, convention, files):
     if merged.returncode == 0:
         finished = run_command("verify", bytewise, "--against", *inputs, "--convention", "none", "--scalars", "first")
         assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@each_convention
+def test_judges_see_what_is_wrong(tmp_path, raddle, convention, files):
+    """Rows that were concatenated as they are stored mean something else."""
+    inputs, judge = files
+    output = tmp_path / f"out{inputs[0].suffix}"
+    options = ["--convention", "none", "--scalars", "first"]
+    raddle("merge", *inputs, "-o", output, *options)
+    with pytest.raises((AssertionError, NoConcatenation, ValueError)):
+        judge(output, inputs)
