@@ -6,7 +6,8 @@
 #   make test-mpich  the same as test-mpi with MPICH, where that is installed beside another MPI; builds everything once more
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
 #                planned for 1,600 ranks; make judge
-#   make judge   merges of CASES random sets of files compared with them by h5py
+#   make judge   merges of CASES random sets of files compared with them by h5py, and of MEANING_CASES sets for each property of
+#                each convention by its own library
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
@@ -36,6 +37,7 @@ BENCH_GPU ?=
 BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
+MEANING_CASES ?= 100
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
@@ -60,6 +62,7 @@ build: setup
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/meaning
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
 	$(MAKE) test-python
@@ -112,6 +115,7 @@ judge: setup-tests
 	$(CARGO) build --locked --workspace --bin raddle --example cases
 	$(BIN)/python tests/interop/judge.py target/debug/raddle target/debug/examples/cases \
 		--first $(FIRST_CASE) --count $(CASES)
+	RADDLE=target/debug/raddle RADDLE_MEANING_EXAMPLES=$(MEANING_CASES) $(BIN)/python -m pytest tests/meaning
 
 # What is found lies in fuzz/artifacts, what reached new code in fuzz/corpus.
 fuzz: setup

@@ -316,8 +316,8 @@ def _retype(file, random):
 
 
 def _widen(file, random):
-    file.dims["letters"] = 5
     if "code" in file.variables:
+        file.dims["letters"] = 5
         steps = len(file.variables["time"].values)
         file.variables["code"].values = random.choice([b"a", b"b"], (steps, 5)).astype("S1")
 

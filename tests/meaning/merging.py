@@ -5,6 +5,7 @@ After a refusal nothing may be written, and the message must help. Anything else
 
 import collections
 import contextlib
+import itertools
 import os
 import re
 import tempfile
@@ -44,7 +45,7 @@ def case_folder():
 def merge_or_refusal(inputs, *options, output=None):
     """Merges. The path of the output, or the refusal: exit code 3 and nothing written."""
     inputs = [Path(path) for path in inputs]
-    output = Path(output or inputs[0].parent / f"merged{inputs[0].suffix}")
+    output = Path(output or _free_name(inputs[0]))
     before = sorted(output.parent.iterdir())
     finished = run_command("merge", *inputs, "-o", output, *options, "--progress", "never")
     text = finished.stdout + finished.stderr
@@ -54,6 +55,26 @@ def merge_or_refusal(inputs, *options, output=None):
     assert sorted(output.parent.iterdir()) == before, f"something was written\n{text}"
     assert text.strip(), "refused without a message"
     return Refusal(text)
+
+
+def _free_name(path):
+    """A name for an output beside an input."""
+    names = (path.parent / f"merged{number or ''}{path.suffix}" for number in itertools.count())
+    return next(name for name in names if not name.exists())
+
+
+def _without_wraps(message):
+    """A message without blanks, and behind it each column of its table: cells are wrapped line by line."""
+    columns, starts = [], []
+    for line in message.splitlines():
+        if line.startswith(" object "):
+            starts = [match.start() for match in re.finditer(r"(?<=  )\S|(?<=^ )\S", line)]
+            columns += [""] * (len(starts) - len(columns))
+        elif not line.startswith(" "):
+            starts = []
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], None])):
+            columns[number] += line[start:end]
+    return re.sub(r"\s", "", "\n".join([message, *columns]))
 
 
 class Merging:
@@ -99,8 +120,7 @@ class Merging:
             self.counts["wrong"] += 1
             pytest.fail(f"merged {[str(path) for path in inputs]} with {options}")
         self.counts["refused"] += 1
-        # Messages are wrapped to the width of the terminal.
-        message = re.sub(r"\s+", " ", outcome)
-        missing = [str(name) for name in names if str(name) not in message]
+        message = _without_wraps(outcome)
+        missing = [str(name) for name in names if re.sub(r"\s", "", str(name)) not in message]
         assert not missing, f"the refusal does not name {missing}\n{outcome}"
         return outcome

@@ -1,0 +1,323 @@
+"""Merges of pandas' HDFStore and of PyTables' files read as ``pandas.concat`` and PyTables read the inputs."""
+
+import warnings
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import tables
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import Merging, NoConcatenation, case_folder, examples
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+COLUMNS = {
+    "whole": lambda random, rows: random.integers(0, 99, rows),
+    "small": lambda random, rows: random.integers(0, 99, rows).astype("i2"),
+    "real": lambda random, rows: random.random(rows),
+    "other": lambda random, rows: random.random(rows),
+    "gap": lambda random, rows: np.where(random.random(rows) < 0.4, np.nan, 1.5).astype("f4"),
+    "flag": lambda random, rows: random.random(rows) < 0.5,
+    "text": lambda random, rows: random.choice(["a", "bcd", "ef"], rows).astype(object),
+    "grade": lambda random, rows: pd.Categorical(random.choice(["x", "y"], rows), categories=["x", "y"]),
+    "when": lambda random, rows: pd.Timestamp("2024-05-01") + pd.to_timedelta(random.integers(0, 99, rows), "s"),
+    "zone": lambda random, rows: pd.Series(pd.date_range("2024-05-01", periods=rows, tz="Europe/Berlin")).to_numpy(object),
+    "span": lambda random, rows: pd.to_timedelta(random.integers(0, 99, rows), "s"),
+}
+
+INDEXES = {
+    "default": lambda number, rows: pd.RangeIndex(rows),
+    "named": lambda number, rows: pd.RangeIndex(rows, name="id"),
+    "shifted": lambda number, rows: pd.RangeIndex(10 * number, 10 * number + rows),
+    "numbers": lambda number, rows: pd.Index([7 - row for row in range(rows)]),
+    "real": lambda number, rows: pd.Index([row + 0.5 for row in range(rows)], dtype="f8"),
+    "texts": lambda number, rows: pd.Index([f"row{row}" for row in range(rows)], name="key"),
+    "dates": lambda number, rows: pd.date_range("2024-05-01", periods=rows, freq="D"),
+    "zoned": lambda number, rows: pd.date_range("2024-05-01", periods=rows, freq="h", tz="UTC"),
+}
+
+
+def frame(number, rows, columns=("whole", "text"), index="default"):
+    random = np.random.default_rng(number)
+    made = pd.DataFrame({name: COLUMNS[name](random, rows) for name in columns})
+    if "zone" in made:
+        made["zone"] = pd.to_datetime(made["zone"])
+    made.index = INDEXES[index](number, rows)
+    return made
+
+
+def write(path, frames, **options):
+    data_columns = options.get("data_columns") or []
+    with pd.HDFStore(path, "w") as store:
+        for key, each in frames.items():
+            # Texts of all inputs are stored in the same width.
+            where = "text" if data_columns is True or "text" in data_columns else "values"
+            width = {"min_itemsize": {where: 8}} if "text" in each else {}
+            store.append(key, each, **width | options)
+    return path
+
+
+def write_all(folder, *frames, **options):
+    return [write(folder / f"part{number}.h5", {"data": each}, **options) for number, each in enumerate(frames)]
+
+
+def judge(output, inputs):
+    """Each frame is the concatenation of the inputs'. Rows of a default index may be counted through."""
+    keys = _keys(output)
+    for key in keys:
+        found = pd.read_hdf(output, key)
+        parts = []
+        for path in inputs:
+            try:
+                parts.append(pd.read_hdf(path, key))
+            except KeyError:
+                raise NoConcatenation(f"{key} is missing") from None
+        _agree(key, parts)
+        expected = pd.concat(parts)
+        is_default = all(part.index.name is None and part.index.equals(pd.RangeIndex(len(part))) for part in parts)
+        if is_default and found.index.tolist() != expected.index.tolist():
+            expected = expected.reset_index(drop=True)
+        if isinstance(found, pd.Series):
+            pd.testing.assert_series_equal(found, expected, check_freq=False, check_index_type=False)
+        else:
+            pd.testing.assert_frame_equal(found, expected, check_freq=False, check_index_type=False)
+        _usable(output, key, len(found))
+    for path in inputs:
+        assert _keys(path) == keys
+
+
+def _keys(path):
+    """Keys of frames; categories are kept as frames of their own, below ``meta``."""
+    with pd.HDFStore(path, "r") as store:
+        return sorted(key for key in store.keys() if "/meta/" not in key)
+
+
+def _agree(key, parts):
+    for part in parts[1:]:
+        if isinstance(part, pd.DataFrame):
+            if part.columns.tolist() != parts[0].columns.tolist():
+                raise NoConcatenation(f"columns of {key} differ")
+            if part.dtypes.tolist() != parts[0].dtypes.tolist():
+                raise NoConcatenation(f"types of {key} differ")
+            for name, dtype in part.dtypes.items():
+                if isinstance(dtype, pd.CategoricalDtype):
+                    pair = [each[name].cat.categories.tolist() for each in [part, parts[0]]]
+                    if pair[0] != pair[1]:
+                        raise NoConcatenation(f"categories of {key} differ")
+        if part.index.name != parts[0].index.name or part.index.dtype != parts[0].index.dtype:
+            raise NoConcatenation(f"indexes of {key} differ")
+
+
+def _usable(output, key, rows):
+    with pd.HDFStore(output, "r") as store:
+        storer = store.get_storer(key)
+        assert storer.nrows == rows
+        assert len(store.select(key, start=rows // 2)) == rows - rows // 2
+        columns = storer.data_columns
+        if "whole" in columns:
+            selected = store.select(key, where="whole >= 50")
+            assert len(selected) == (store[key].reset_index()["whole"] >= 50).sum()
+        assert storer.table.attrs.NROWS == rows, "NROWS"
+
+
+MERGING = Merging("pandas", judge)
+
+
+@st.composite
+def cases(draw):
+    columns = draw(st.lists(st.sampled_from(list(COLUMNS)), unique=True, min_size=1, max_size=5))
+    index = draw(st.sampled_from(list(INDEXES)))
+    data_columns = draw(st.sampled_from([None, True, columns[:1]]))
+    count = draw(st.integers(2, 3))
+    rows = draw(st.lists(st.integers(1, 5), min_size=count, max_size=count))
+    frames = [frame(number, rows[number], columns, index) for number in range(count)]
+    special = draw(st.sampled_from(["plain", "plain", "order", "categories", "index", "name"]))
+    if special == "order":
+        frames[-1] = frames[-1][columns[::-1]]
+    if special == "categories" and "grade" in columns:
+        frames[-1]["grade"] = frames[-1]["grade"].cat.rename_categories({"x": "z"})
+    if special == "index":
+        frames[-1].index = INDEXES[draw(st.sampled_from(list(INDEXES)))](count, rows[-1])
+    if special == "name":
+        frames[-1].index.name = "another"
+    return frames, {"data_columns": data_columns}, special == "plain"
+
+
+@examples(40)
+@given(cases())
+def test_random_files(case):
+    frames, options, must_merge = case
+    with case_folder() as folder:
+        (MERGING.equal if must_merge else MERGING.equal_or_refused)(write_all(folder, *frames, **options))
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_indexes(tmp_path, index):
+    MERGING.equal(write_all(tmp_path, *(frame(number, 3 + number, index=index) for number in range(3))))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("data_columns", [None, True])
+def test_columns(tmp_path, column, data_columns):
+    frames = [frame(number, 4, [column, *({"whole"} - {column})]) for number in range(2)]
+    MERGING.equal(write_all(tmp_path, *frames, data_columns=data_columns))
+
+
+def test_several_frames_and_series(tmp_path, raddle):
+    inputs = []
+    for number in range(2):
+        path = write(tmp_path / f"{number}.h5", {"a": frame(number, 3), "deep/er/b": frame(number, 2, ["real", "grade"])})
+        with pd.HDFStore(path) as store:
+            store.append("series", pd.Series(np.arange(4.0) + number, name="value"))
+        inputs.append(path)
+    output = MERGING.equal(inputs)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_an_index_of_several_levels(tmp_path):
+    frames = [frame(number, 4, ["whole", "real", "text"]).set_index(["whole", "text"]) for number in range(2)]
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for path, each in zip(inputs, frames):
+        with pd.HDFStore(path, "w") as store:
+            store.append("data", each, min_itemsize={"text": 8})
+    MERGING.equal(inputs)
+
+
+def test_a_merged_store_can_be_appended_to(tmp_path):
+    inputs = write_all(tmp_path, frame(0, 3, ["whole", "real"]), frame(1, 4, ["whole", "real"]))
+    output = MERGING.equal(inputs)
+    before = pd.read_hdf(output, "data")
+    with pd.HDFStore(output, "a") as store:
+        store.append("data", frame(2, 2, ["whole", "real"]))
+    pd.testing.assert_frame_equal(pd.read_hdf(output, "data"), pd.concat([before, frame(2, 2, ["whole", "real"])]))
+
+
+def grades(letters):
+    names = {"x": "excellent", "y": "moderate", "z": "poor"}
+    own = [names[letter] for letter in letters]
+    return pd.DataFrame({"grade": pd.Categorical(own, categories=own)})
+
+
+@pytest.mark.parametrize(("first", "second"), [("xy", "xz"), ("xy", "yx"), ("xyz", "xy")])
+@pytest.mark.parametrize("data_columns", [None, True])
+def test_other_categories_are_refused(tmp_path, first, second, data_columns):
+    inputs = write_all(tmp_path, grades(first), grades(second), data_columns=data_columns)
+    names = ["moderate", "poor"] if second == "xz" else ["excellent", "moderate"] if second == "yx" else ["3", "2"]
+    MERGING.refused(inputs, names=["/data/meta", *names])
+
+
+def test_categories_are_not_doubled(tmp_path):
+    output = MERGING.equal(write_all(tmp_path, grades("xy"), grades("xy")))
+    assert pd.read_hdf(output, "data")["grade"].tolist() == ["excellent", "moderate"] * 2
+
+
+def test_columns_in_another_order_are_not_exchanged(tmp_path):
+    """The compound types are equal: a block of two reals each."""
+    first = frame(0, 3, ["real", "other"])
+    inputs = write_all(tmp_path, first, frame(1, 3, ["real", "other"])[["other", "real"]])
+    MERGING.refused(inputs, names=["/data/table", "values_block_0_kind"])
+
+
+def test_other_units_of_dates_are_not_mixed(tmp_path):
+    inputs = write_all(tmp_path, frame(0, 3, ["real"], "dates"), frame(1, 3, ["real"], "dates"))
+    with h5py.File(inputs[1], "a") as file:
+        file["data/table"].attrs["index_kind"] = np.bytes_(b"datetime64[us]")
+    MERGING.refused(inputs, names=["/data/table", "index_kind", "datetime64[ns]", "datetime64[us]"])
+
+
+def test_another_index_is_refused(tmp_path):
+    inputs = write_all(tmp_path, frame(0, 3, ["real"], "dates"), frame(1, 3, ["real"], "shifted"))
+    MERGING.refused(inputs, names=["/data/table", "index_kind", "datetime64", "integer"])
+
+
+def test_another_text_for_missing_values_is_refused(tmp_path):
+    inputs = [
+        write(tmp_path / f"{number}.h5", {"data": pd.DataFrame({"text": ["a", None]})}, nan_rep=text)
+        for number, text in enumerate(["nan", "nil"])
+    ]
+    MERGING.refused(inputs, names=["/data", "nan_rep", "nil"])
+
+
+def test_longer_texts(tmp_path):
+    inputs = [
+        write(tmp_path / f"{number}.h5", {"data": frame(number, 3)}, min_itemsize={"values": width})
+        for number, width in enumerate([4, 9])
+    ]
+    MERGING.equal_or_refused(inputs)
+
+
+@pytest.mark.parametrize("kind", ["frame", "series"])
+def test_the_fixed_format_is_refused(tmp_path, kind):
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        data = frame(number, 3, ["whole", "real"])
+        with pd.HDFStore(path, "w") as store:
+            store.put("data", data if kind == "frame" else data["real"])
+    MERGING.refused(inputs, names=["/data", "fixed", "table"])
+
+
+class Particle(tables.IsDescription):
+    x = tables.Float64Col()
+    kind = tables.Int32Col(shape=2)
+    name = tables.StringCol(5)
+
+
+def write_tables(path, number, rows):
+    with tables.open_file(path, "w") as file:
+        table = file.create_table("/run", "particles", Particle, "particles", createparents=True)
+        for row in range(rows):
+            table.row["x"], table.row["kind"], table.row["name"] = row / 2, [number, row], f"p{row}"
+            table.row.append()
+        table.flush()
+        table.attrs.NROWS_OF_RUN = 99
+        table.attrs.nrows = 5
+        table.cols.x.create_index()
+        file.create_earray("/run", "hits", obj=np.arange(rows * 2).reshape(rows, 2))
+        file.create_vlarray("/run", "tracks", tables.Int32Atom())
+        for row in range(rows):
+            file.root.run.tracks.append(list(range(row)))
+    return path
+
+
+def judge_tables(output, inputs):
+    with tables.open_file(output) as merged:
+        parts = []
+        for path in inputs:
+            with tables.open_file(path) as part:
+                run = part.root.run
+                parts.append((run.particles[:], run.hits[:], [each.tolist() for each in run.tracks]))
+        run = merged.root.run
+        expected = np.concatenate([part[0] for part in parts])
+        assert run.particles.nrows == len(expected) and (run.particles[:] == expected).all()
+        assert run.particles.attrs.NROWS == len(expected)
+        assert run.particles.attrs.NROWS_OF_RUN == 99 and run.particles.attrs.nrows == 5
+        found = [row["name"] for row in run.particles.where("x > 0.4")]
+        assert found == expected["name"][expected["x"] > 0.4].tolist()
+        assert (run.hits[:] == np.concatenate([part[1] for part in parts])).all()
+        assert [each.tolist() for each in run.tracks] == [each for part in parts for each in part[2]]
+        run.particles.cols.x.index  # noqa: B018
+
+
+def test_files_of_pytables(tmp_path, raddle):
+    inputs = [write_tables(tmp_path / f"{number}.h5", number, 3 + number) for number in range(3)]
+    output = MERGING.equal(inputs, judge=judge_tables)
+    with warnings.catch_warnings(), tables.open_file(output, "a") as file:
+        warnings.simplefilter("ignore")
+        file.root.run.particles.cols.x.create_index()
+    raddle("merge", *inputs, "-o", tmp_path / "again.h5", "-f")
+
+
+def test_columns_of_a_table_in_another_order_are_refused(tmp_path):
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for path, names in zip(inputs, ["xy", "yx"]):
+        with tables.open_file(path, "w") as file:
+            file.create_table("/", "t", np.zeros(2, [(name, "f8") for name in names]))
+    MERGING.refused(inputs, names=["/t"])
+
+
+def test_a_plan_names_the_convention(tmp_path, raddle):
+    told = raddle("plan", *write_all(tmp_path, frame(0, 3), frame(1, 3))).stdout
+    assert "pandas" in told

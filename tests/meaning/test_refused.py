@@ -1,0 +1,226 @@
+"""Files whose parts belong together are refused by name, with the tool that merges them; bytes are merged on demand."""
+
+import awkward as ak
+import h5py
+import numpy as np
+import pytest
+import uproot
+from merging import Merging, Refusal
+
+MERGING = Merging("refused", None)
+
+
+def keras_model(file, number):
+    """As ``model.save("model.h5")`` of Keras 2 writes it."""
+    file.attrs["keras_version"], file.attrs["backend"] = "2.15.0", "tensorflow"
+    file.attrs["model_config"] = '{"class_name": "Sequential"}'
+    weights = file.create_group("model_weights")
+    weights.attrs["layer_names"] = np.array([b"dense"])
+    layer = weights.create_group("dense/dense")
+    weights["dense"].attrs["weight_names"] = np.array([b"dense/kernel:0", b"dense/bias:0"])
+    layer["kernel:0"], layer["bias:0"] = np.full((4, 2), number, "f4"), np.zeros(2, "f4")
+
+
+def keras_weights(file, number):
+    """As ``save_weights("w.h5")`` of Keras 2 writes it."""
+    file.attrs["keras_version"], file.attrs["backend"] = "2.15.0", "tensorflow"
+    file.attrs["layer_names"] = np.array([b"dense"])
+    file["dense/dense/kernel:0"] = np.full((4, 2), number, "f4")
+
+
+def keras_3_weights(file, number):
+    """As ``save_weights("m.weights.h5")`` of Keras 3 writes it."""
+    for group in ["layers/dense/vars", "layers/dense_1/vars", "vars"]:
+        file.create_group(group)
+    file["layers/dense/vars/0"], file["layers/dense/vars/1"] = np.full((4, 2), number, "f4"), np.zeros(2, "f4")
+    file["layers/dense_1/vars/0"] = np.zeros((2, 1), "f4")
+
+
+def matlab_struct(file, number):
+    group = file.create_group("s")
+    group.attrs["MATLAB_class"] = np.bytes_(b"struct")
+    group["a"] = np.full((1, 1), float(number))
+    group["a"].attrs["MATLAB_class"] = np.bytes_(b"double")
+
+
+def matlab_cell(file, number):
+    refs = file.create_group("#refs#")
+    refs["a"] = np.full((1, 1), float(number))
+    refs["a"].attrs["MATLAB_class"] = np.bytes_(b"double")
+    cell = file.create_dataset("c", (1, 1), h5py.ref_dtype)
+    cell[0, 0] = refs["a"].ref
+    cell.attrs["MATLAB_class"] = np.bytes_(b"cell")
+
+
+def matlab_sparse(file, number):
+    """A sparse matrix: ``jc`` are positions of columns in ``ir``."""
+    group = file.create_group("m")
+    group.attrs["MATLAB_class"], group.attrs["MATLAB_sparse"] = np.bytes_(b"double"), np.uint64(3)
+    group["data"], group["ir"], group["jc"] = np.ones(2), np.array([0, 2], "u8"), np.array([0, 1, 2], "u8")
+
+
+def matlab_empty(file, number):
+    """An empty array holds its shape in place of values."""
+    file["e"] = np.array([0, 3], "u8")
+    file["e"].attrs["MATLAB_class"], file["e"].attrs["MATLAB_empty"] = np.bytes_(b"double"), np.uint8(1)
+
+
+def cooler(file, number, kind="HDF5::Cooler"):
+    file.attrs["format"], file.attrs["format-version"] = kind, 3
+    file["bins/start"], file["bins/end"] = np.arange(4), np.arange(1, 5)
+    file["chroms/name"], file["chroms/length"] = np.array([b"chr1"]), np.array([4])
+    file["pixels/bin1_id"], file["pixels/bin2_id"], file["pixels/count"] = np.arange(3), np.arange(3), np.full(3, number)
+    file["indexes/bin1_offset"], file["indexes/chrom_offset"] = np.arange(5), np.array([0, 4])
+
+
+def multi_cooler(file, number):
+    file.attrs["format"] = "HDF5::MCOOL"
+    for resolution in ["1000", "2000"]:
+        cooler(file.create_group(f"resolutions/{resolution}"), number)
+
+
+def single_cell_cooler(file, number):
+    file.attrs["format"] = "HDF5::SCOOL"
+    cooler(file.create_group("cells/one"), number)
+
+
+def cooler_in_a_group(file, number):
+    cooler(file.create_group("maps"), number)
+
+
+def jld2(file, number):
+    types = file.create_group("_types")
+    types["00000001"] = np.dtype([("re", "f8"), ("im", "f8")])
+    types["00000001"].attrs["julia type"] = np.array([b"Complex{Float64}"])
+    file.create_dataset("z", (2,), types["00000001"])
+
+
+def hdf_eos(file, number):
+    text = "GROUP=SwathStructure\n  GROUP=SWATH_1\n    SwathName=\"O3\"\n    Size=4\n"
+    file["HDFEOS INFORMATION/StructMetadata.0"] = np.bytes_(text.encode().ljust(200, b"\0"))
+    file["HDFEOS/SWATHS/O3/Data Fields/O3"] = np.full(4, number, "f4")
+
+
+MATLAB = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Wed Nov 25 10:00:00 2026 HDF5 schema 1.00 ."
+JULIA = b"HDF5-based Julia Data Format, version 0.1.1\0 (Julia 1.11.1)"
+KINDS = {
+    keras_model: (b"", "Keras"),
+    keras_weights: (b"", "Keras"),
+    keras_3_weights: (b"", "Keras"),
+    matlab_struct: (MATLAB, "MATLAB"),
+    matlab_cell: (MATLAB, "MATLAB"),
+    matlab_sparse: (MATLAB, "MATLAB"),
+    cooler: (b"", "cooler merge"),
+    multi_cooler: (b"", "cooler"),
+    single_cell_cooler: (b"", "cooler"),
+    cooler_in_a_group: (b"", "cooler merge"),
+    jld2: (JULIA, "JLD2"),
+    hdf_eos: (b"", "StructMetadata"),
+}
+
+
+def write_all(folder, kind, block=b""):
+    paths = [folder / f"part{number}.h5" for number in range(2)]
+    for number, path in enumerate(paths):
+        with h5py.File(path, "w", userblock_size=512 if block else 0) as file:
+            kind(file, number)
+        if block:
+            with open(path, "r+b") as file:
+                file.write(block)
+    return paths
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_refused_by_name(tmp_path, kind):
+    block, tool = KINDS[kind]
+    MERGING.refused(write_all(tmp_path, kind, block), names=[tool, "--convention none"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_one_such_file_among_others_is_refused(tmp_path, kind):
+    block, tool = KINDS[kind]
+    path, other = write_all(tmp_path, kind, block)[0], tmp_path / "zz.h5"
+    with h5py.File(other, "w") as file:
+        file["rows"] = np.arange(3)
+    MERGING.refused([other, path], "--join", "outer", names=[tool])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_bytes_are_merged_on_demand(tmp_path, raddle, kind):
+    paths = write_all(tmp_path, kind, KINDS[kind][0])
+    options = ["--convention", "none", "--scalars", "first", "--attributes", "first"]
+    raddle("merge", *paths, "-o", tmp_path / "out.h5", *options)
+    with h5py.File(paths[0]) as first, h5py.File(tmp_path / "out.h5") as merged:
+        rows = {}
+        first.visititems(lambda name, item: rows.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None)
+        for name, shape in rows.items():
+            if shape:
+                assert merged[name].shape == (2 * shape[0], *shape[1:]), name
+
+
+def test_numbers_of_matlab_stay_files_of_matlab(tmp_path, raddle):
+    """Its axes are reversed: rows of HDF5 are the last axis of MATLAB, which the message says."""
+
+    def numbers(file, number):
+        file["x"] = np.full((3, 2), float(number))
+        file["x"].attrs["MATLAB_class"] = np.bytes_(b"double")
+
+    paths = write_all(tmp_path, numbers, MATLAB)
+    told = raddle("merge", *paths, "-o", tmp_path / "out.mat")
+    assert "MATLAB" in told.stdout + told.stderr and "last" in told.stdout + told.stderr
+    assert (tmp_path / "out.mat").read_bytes()[: len(MATLAB)] == MATLAB
+    with h5py.File(tmp_path / "out.mat") as merged:
+        assert merged.userblock_size == 512
+        assert merged["x"].shape == (6, 2)
+
+
+def test_empty_arrays_of_matlab_are_not_concatenated(tmp_path):
+
+    def judge(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged["e"][:].tolist() in ([0, 3], [0, 6]), "another shape"
+
+    MERGING.equal_or_refused(write_all(tmp_path, matlab_empty, MATLAB), judge=judge)
+
+
+def test_a_file_alone_is_not_refused(tmp_path, raddle):
+    """Nothing is concatenated: a merge of one file writes it in another layout."""
+    path = write_all(tmp_path, hdf_eos)[0]
+    raddle("merge", path, "-o", tmp_path / "out.h5", "--convention", "none")
+
+    def judge(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged["HDFEOS/SWATHS/O3/Data Fields/O3"].shape == (4,)
+
+    MERGING.equal_or_refused([path], output=tmp_path / "alone.h5", judge=judge)
+
+
+@pytest.fixture
+def events(tmp_path, raddle):
+    """Two event files of raddle."""
+    paths = []
+    for number, rows in enumerate([5, 3]):
+        with uproot.recreate(tmp_path / f"{number}.root") as file:
+            file.mktree("Events", {"run": "int32", "event": "int64", "hits": "var * float32"})
+            hits = [[row + 0.5] * (row % 3) for row in range(rows)]
+            ids = {"run": np.full(rows, number, np.int32), "event": np.arange(rows)}
+            file["Events"].extend({**ids, "hits": ak.Array(hits)})
+        paths.append(tmp_path / f"events{number}.h5")
+        raddle("events", "convert", tmp_path / f"{number}.root", "-o", paths[-1])
+    return paths
+
+
+def test_events_of_raddle(tmp_path, raddle, events):
+    """They are merged as ``events merge`` does, or refused naming it."""
+
+    def judge(output, inputs):
+        raddle("events", "merge", *inputs, "-o", tmp_path / "right.h5")
+        with h5py.File(output) as merged, h5py.File(tmp_path / "right.h5") as right:
+            names = []
+            right.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+            for name in names:
+                if not name.startswith("_raddle"):
+                    assert merged[name][()].tobytes() == right[name][()].tobytes(), name
+
+    outcome = MERGING.equal_or_refused(events, output=tmp_path / "out.h5", judge=judge)
+    assert not isinstance(outcome, Refusal) or "raddle events merge" in " ".join(outcome.split())

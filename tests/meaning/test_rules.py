@@ -1,0 +1,221 @@
+"""A user's own rules: positions in other datasets, and what is carried once, in formats that no convention describes."""
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import Merging, NoConcatenation, case_folder, examples
+
+
+@st.composite
+def groups_of_rows(draw):
+    """How many rows each group of each file has."""
+    counts = st.lists(st.integers(0, 4), max_size=4)
+    return draw(st.lists(counts, min_size=2, max_size=4))
+
+
+def write(path, counts, form, kind="i8", deep=False, edges=(0.0, 0.5, 1.0)):
+    """Hits in groups. ``form`` of positions: ``bounds`` begin with a zero, ``ends`` are behind each group, ``starts`` are
+    before each, ``rows`` name a row for each hit's neighbour."""
+    random = np.random.default_rng(len(counts))
+    rows = sum(counts)
+    with h5py.File(path, "w") as file:
+        hits = file.create_group("run/hits")
+        column(hits, "energy", random.random(rows))
+        column(hits, "position", random.random((rows, 3), "f4"))
+        ends = np.cumsum(counts, dtype=np.int64) if counts else np.zeros(0, np.int64)
+        made = {
+            "bounds": np.concatenate([[0], ends]).astype(np.int64),
+            "ends": ends,
+            "starts": ends - np.asarray(counts, np.int64) if counts else ends,
+            "rows": random.integers(0, max(rows, 1), rows),
+        }[form]
+        column(file, "run/index", made.astype(kind))
+        column(file, "run/edges", np.array(edges))
+        if deep:
+            # Positions of positions: groups of groups.
+            column(file, "run/outer", np.array([len(made)], kind))
+    return path
+
+
+def column(group, name, values):
+    maxshape = (None, *values.shape[1:])
+    group.create_dataset(name, data=values, chunks=(4, *values.shape[1:]), maxshape=maxshape)
+
+
+def write_all(folder, files, form, **options):
+    return [write(folder / f"part{number}.h5", counts, form, **options) for number, counts in enumerate(files)]
+
+
+def groups_of(path, form):
+    """The hits of each group, as a reader of the format finds them."""
+    with h5py.File(path) as file:
+        index = file["run/index"][:].astype(object).tolist()
+        hits = [*zip(file["run/hits/energy"][:].tolist(), file["run/hits/position"][:].tolist())]
+        edges = file["run/edges"][:].tolist()
+    if form == "rows":
+        return [(hits[row], hits[number]) for number, row in enumerate(index)], edges
+    if form == "bounds":
+        assert index[0] == 0 and index[-1] == len(hits), index
+        bounds = index
+    elif form == "ends":
+        bounds = [0, *index]
+    else:
+        bounds = [*index, len(hits)]
+    assert bounds == sorted(bounds), bounds
+    return [hits[start:end] for start, end in zip(bounds, bounds[1:])], edges
+
+
+def judge(output, inputs, form):
+    groups, edges = groups_of(output, form)
+    parts = [groups_of(path, form) for path in inputs]
+    if any(part[1] != parts[0][1] for part in parts):
+        raise NoConcatenation("edges differ")
+    assert groups == [group for part in parts for group in part[0]]
+    assert edges == parts[0][1]
+
+
+MERGING = Merging("rules", judge)
+
+ONCE = ["--rule", "/run/edges: once"]
+# ``positions`` names rows; the other forms say what kind of positions.
+RULES = {
+    "bounds": "/run/index: bounds of /run/hits/energy",
+    "ends": "/run/index: ends of /run/hits/energy",
+    "starts": "/run/index: starts of /run/hits/energy",
+    "rows": "/run/index: positions of /run/hits/energy",
+}
+
+
+@pytest.mark.parametrize("form", RULES)
+def test_positions(form):
+    @examples(10)
+    @given(groups_of_rows())
+    def check(files):
+        with case_folder() as folder:
+            MERGING.equal(write_all(folder, files, form), "--rule", RULES[form], *ONCE, form=form)
+
+    check()
+
+
+@pytest.mark.parametrize("form", RULES)
+@pytest.mark.parametrize("kind", ["i4", "u8", ">i4", "u1"])
+def test_types_of_positions(tmp_path, raddle, form, kind):
+    inputs = write_all(tmp_path, [[1, 2], [3], [0, 2]], form, kind=kind)
+    output = MERGING.equal(inputs, "--rule", RULES[form], *ONCE, form=form)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs, "--rule", RULES[form], *ONCE)
+
+
+@pytest.mark.parametrize("form", RULES)
+def test_rules_are_remembered(tmp_path, raddle, form):
+    """The output names its rules: who verifies it need not repeat them."""
+    inputs = write_all(tmp_path, [[1, 2], [3]], form)
+    output = MERGING.equal(inputs, "--rule", RULES[form], *ONCE, form=form)
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("form", RULES)
+@pytest.mark.parametrize("kind", ["u1", "i1"])
+def test_positions_that_their_type_cannot_hold(tmp_path, form, kind):
+    """They are widened or refused; they do not wrap."""
+    MERGING.equal_or_refused(
+        write_all(tmp_path, [[100], [90, 10], [80]], form, kind=kind), "--rule", RULES[form], *ONCE, form=form
+    )
+
+
+def test_a_file_of_rules(tmp_path):
+    inputs = write_all(tmp_path, [[1, 2], [3, 0]], "bounds")
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[rules]\n"/run/index" = "bounds of /run/hits/energy"\n"edges" = "once"\n')
+    MERGING.equal(inputs, "--rules", rules, form="bounds")
+
+
+def test_a_target_in_the_same_group(tmp_path):
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            column(file, "a/hits", np.arange(3))
+            column(file, "a/first", np.array([0, 2]))
+
+    def judge_rows(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged["a/first"][:].tolist() == [0, 2, 3, 5]
+
+    MERGING.equal(inputs, "--rule", "first: positions of hits", judge=judge_rows)
+
+
+def test_positions_of_positions(tmp_path):
+    inputs = write_all(tmp_path, [[1, 2], [3], [0, 1, 1]], "ends", deep=True)
+    outer = ["--rule", "/run/outer: ends of /run/index"]
+
+    def judge_both(output, inputs):
+        judge(output, inputs, "ends")
+        with h5py.File(output) as merged:
+            assert merged["run/outer"][:].tolist() == [2, 3, 6]
+
+    MERGING.equal(inputs, "--rule", RULES["ends"], *outer, *ONCE, judge=judge_both)
+
+
+def test_what_is_carried_once_must_be_equal(tmp_path):
+    inputs = [write(tmp_path / f"{number}.h5", [1, 2], "ends", edges=(0.0, 0.5, 1.0 + number)) for number in range(2)]
+    MERGING.refused(inputs, "--rule", RULES["ends"], *ONCE, names=["/run/edges", "1", "2"])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["/run/indx: ends of /run/hits/energy", "/run/index: ends of /run/hits/enrgy", "/run/edgs: once"],
+)
+def test_a_misspelt_rule_is_refused(tmp_path, rule):
+    """It would leave positions as they are."""
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
+    misspelt = next(word for word in rule.replace(":", "").split() if "ind" in word or "enr" in word or "edg" in word)
+    if "enrgy" in rule:
+        misspelt = "enrgy"
+    MERGING.refused(inputs, "--rule", rule, names=[misspelt])
+
+
+@pytest.mark.parametrize("rule", ["/run/index", "/run/index: sideways", "/run/index: ends of", "[: once", ""])
+def test_a_rule_that_is_none_is_an_error(tmp_path, raddle, rule):
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
+    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--rule", rule, expect=2)
+    assert "once" in told.stderr or "pattern" in told.stderr or "value" in told.stderr
+
+
+def test_positions_among_floats_are_refused(tmp_path):
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends", kind="f8")
+    MERGING.refused(inputs, "--rule", RULES["ends"], names=["/run/index"])
+
+
+def test_bounds_that_are_none_are_refused(tmp_path):
+    """They must begin with 0 and end with the number of rows; else the rule is of another form."""
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
+    MERGING.refused(inputs, "--rule", "/run/index: bounds of /run/hits/energy", names=["/run/index", "0"])
+
+
+def test_a_user_s_rule_goes_before_a_convention(tmp_path):
+    import netCDF4
+
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("trajectory", None)
+            file.createVariable("time", "i4", ("time",))[:] = [3 * number, 3 * number + 1]
+            file["time"].units = "days since 2000-01-01"
+            file.createVariable("first", "i4", ("time",))[:] = [0, 1]
+
+    def judge_rows(output, inputs):
+        with netCDF4.Dataset(output) as merged:
+            assert merged["first"][:].tolist() == [0, 1, 2, 3]
+
+    MERGING.equal(inputs, "--dim", "time", "--rule", "/first: positions of /time", judge=judge_rows)
+
+
+def test_a_plan_shows_the_rules(tmp_path, raddle):
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
+    told = raddle("plan", *inputs, "--rule", RULES["ends"], *ONCE).stdout
+    assert "/run/index" in told and "/run/hits/energy" in told and "/run/edges" in told
