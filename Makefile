@@ -38,7 +38,7 @@ BENCH_IDX ?=
 CASES ?= 10000
 FIRST_CASE ?= 0
 MEANING_CASES ?= 100
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every run of CI; another number draws others.
 PROPTEST_RNG_SEED ?= 1

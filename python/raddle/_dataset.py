@@ -2,12 +2,13 @@
 
 What the compiled part does not decode as h5py shows it (references, compounds with variable-length members, unusual
 numbers, filters it does not know) is read by h5py where that is installed; virtual datasets and external files otherwise by
-libhdf5 in a process of its own.
+libhdf5. Both run in processes of their own.
 """
 
 from __future__ import annotations
 
 import builtins
+import math
 import posixpath
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 # Values read at once by an iteration over rows.
 _ITERATION_LEN_BYTES = 1 << 20
+
+# Values that h5py is asked for at once: they pass through a socket, and each answer has a time limit of its own. Longer ones
+# where a chunk is longer, which would be decoded for each block; not so many where their length is not known.
+_BLOCK_LEN_BYTES = 64 << 20
+_LONG_BLOCK_LEN_BYTES = 512 << 20
+_OBJECTS_LEN_BYTES = 1 << 20
 
 _DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _SCALEOFFSET, _LZF = 1, 2, 3, 4, 6, 32000
 
@@ -77,7 +84,7 @@ class Dataset(HdfObject):
         """Type of an element, as h5py shows it."""
         kind = self._element_type()
         if kind.route == "other":
-            return through_h5py(self, f"type of {self.name}").dtype  # type: ignore[no-any-return]
+            return through_h5py(self, f"type of {self.name}").type(self.name)
         return kind.dtype
 
     @property
@@ -149,16 +156,14 @@ class Dataset(HdfObject):
         """
         if not self.is_virtual:
             raise UsageError(f"{self.name} is no virtual dataset")
-        sources: list[Any] = through_h5py(self, f"sources of {self.name}").virtual_sources()
-        return sources
+        return through_h5py(self, f"sources of {self.name}").sources(self.name)
 
     @property
     def external(self) -> list[tuple[str, int, int]] | None:
         """Names, offsets and lengths in bytes of the parts of other files that hold the values; None without them."""
         if self._storage()[0] != "external":
             return None
-        parts: list[tuple[str, int, int]] = through_h5py(self, f"files of {self.name}").external
-        return parts
+        return through_h5py(self, f"files of {self.name}").external(self.name)
 
     @property
     def dims(self) -> Dimensions:
@@ -170,7 +175,7 @@ class Dataset(HdfObject):
         """Value of elements that were never written."""
         kind = self._element_type()
         if kind.route == "other":
-            return through_h5py(self, f"fill value of {self.name}").fillvalue
+            return through_h5py(self, f"fill value of {self.name}").fill(self.name)
         stored = self._core().fill(self._number)
         if stored is None:
             if kind.route != "bytes":
@@ -250,7 +255,7 @@ class Dataset(HdfObject):
 
     def _region(self, reference: Any, out: npt.NDArray[Any] | None) -> Any:
         """Values of a region, of which libhdf5 says what shape they have."""
-        found = through_h5py(self, f"a region of {self.name}")[reference]
+        found = through_h5py(self, f"a region of {self.name}").region(self.name, reference)
         if out is None:
             return found
         check_destination(out, found.shape, found.dtype)
@@ -282,7 +287,7 @@ class Dataset(HdfObject):
         if other is not None:
             # All axes, for an element alone is no array; those of a number go with the shape.
             asked, picked = ascending(chosen.axes)
-            found = other[self.name][asked or ...]
+            found = other.values(self.name, asked, *self._blocks(chosen))
             read: npt.NDArray[Any] = np.asarray(found, dtype=None if kind.route != "bytes" else kind.dtype.base)
             # The Ellipsis: without axes, an empty index would make a scalar.
             return read[(*picked, ...)].reshape(chosen.shape + read.shape[len(picked) :])
@@ -301,6 +306,23 @@ class Dataset(HdfObject):
         array = kind.array(shape, values)[tuple(relative)]
         shaped: npt.NDArray[Any] = array.reshape(chosen.shape + inner)
         return shaped
+
+    def _blocks(self, chosen: Selection) -> tuple[int, int]:
+        """Rows of a selection that h5py is asked for at once, and the bytes that it decodes for each.
+
+        Blocks are whole chunks, where these are not too long.
+        """
+        dtype, chunks, shape = self.dtype, self.chunks, self.shape or ()
+        # Of a chunk everything is decoded, whatever is selected of it, and one row of each if rows lie far apart.
+        decoded_len_bytes = dtype.itemsize * math.prod(shape[1:]) * (chunks[0] if chunks else 1)
+        row_len_bytes = max(1, dtype.itemsize * math.prod(chosen.read_shape[1:]))
+        # Texts and sequences are longer than the places for them.
+        rows = (_OBJECTS_LEN_BYTES if dtype.hasobject else _BLOCK_LEN_BYTES) // row_len_bytes
+        if chunks is None:
+            return max(1, rows), decoded_len_bytes
+        if rows < chunks[0]:
+            return max(1, min(chunks[0], _LONG_BLOCK_LEN_BYTES // row_len_bytes)), decoded_len_bytes
+        return rows - rows % chunks[0], decoded_len_bytes
 
     def read_direct(
         self, dest: npt.NDArray[Any], source_sel: Any = None, dest_sel: Any = None

@@ -18,6 +18,7 @@ import numpy as np
 from raddle import _core, gpu
 from raddle._dataset import Dataset
 from raddle._events import read_events
+from raddle._h5py_file import H5pyFile, is_installed
 from raddle._memory import empty_arrays
 from raddle._object import Datatype, HdfObject, Unreadable
 from raddle._partition import Communicator, Share, share
@@ -414,7 +415,7 @@ class File(Group):
         self.filename = self._source.name
         self._core_file: _core.File | None = _core.File(self._source.path, threads)
         self._elements: dict[int, ElementType] = {}
-        self._h5py_file: Any = None
+        self._h5py_file: H5pyFile | None = None
         self._linked: dict[str, File] = {}
         super().__init__(self, 0, "/")
 
@@ -464,7 +465,7 @@ class File(Group):
     def close(self) -> None:
         """Close the file and those that were opened through its external links."""
         self._core_file = None
-        if self._h5py_file:
+        if self._h5py_file is not None:
             self._h5py_file.close()
         for file in self._linked.values():
             file.close()
@@ -512,19 +513,10 @@ class File(Group):
                 raise ObjectNotFoundError(f"{other}: {error}") from error
         return self._linked[other]._find(path, most_links)
 
-    def _h5py(self) -> Any:
-        """The same file in h5py; None where that is not installed."""
-        if self._h5py_file is None:
-            try:
-                import h5py
-            except ImportError:
-                return None
-            try:
-                # Registers the filters that it brings.
-                import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
-            except ImportError:
-                pass
-            self._h5py_file = h5py.File(self._source.again(), "r", locking="best-effort")
+    def _h5py(self) -> H5pyFile | None:
+        """The same file in h5py, which runs in a process of its own; None where that is not installed."""
+        if self._h5py_file is None and is_installed():
+            self._h5py_file = H5pyFile(self._source)
         return self._h5py_file
 
     def __repr__(self) -> str:

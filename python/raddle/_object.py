@@ -14,6 +14,7 @@ from raddle.errors import InputError, ObjectNotFoundError, UnsupportedError
 if TYPE_CHECKING:
     from raddle import _core
     from raddle._file import File, Group
+    from raddle._h5py_file import H5pyFile
 
 
 class HdfObject:
@@ -50,7 +51,7 @@ class HdfObject:
     @property
     def ref(self) -> Any:
         """A reference to the object, made by h5py."""
-        return through_h5py(self, f"a reference to {self.name}").ref
+        return through_h5py(self, f"a reference to {self.name}").reference(self.name)
 
     def _core(self) -> _core.File:
         return self._file._open_core()
@@ -83,7 +84,7 @@ class AttributeManager(Mapping[str, Any]):
         number, shape, values = found
         kind = owner._file._element_type(number)
         if kind.route == "other" or values is None:
-            return through_h5py(owner, f"attribute {name!r} of {owner.name}").attrs[name]
+            return through_h5py(owner, f"attribute {name!r} of {owner.name}").attribute(owner.name, name)
         if shape is None:
             return Empty(kind.dtype)
         if kind.route == "strings":
@@ -119,7 +120,7 @@ class Datatype(HdfObject):
         """The type in numpy's terms."""
         kind = self._file._element_type(self._core().committed(self._number))
         if kind.route == "other":
-            return through_h5py(self, f"type {self.name}").dtype  # type: ignore[no-any-return]
+            return through_h5py(self, f"type {self.name}").type(self.name)
         return kind.dtype
 
     def __repr__(self) -> str:
@@ -145,9 +146,9 @@ class Unreadable(HdfObject):
         return f'<HDF5 object "{posixpath.basename(self.name)}" that cannot be read>'
 
 
-def through_h5py(owner: HdfObject, what: str) -> Any:
-    """The same object in h5py."""
+def through_h5py(owner: HdfObject, what: str) -> H5pyFile:
+    """The object's file in h5py."""
     other = owner._file._h5py()
     if other is None:
         raise UnsupportedError(f"{what}: only h5py reads it; install h5py")
-    return other[owner.name]
+    return other

@@ -1,4 +1,4 @@
-"""References of HDF5 to objects and regions, as h5py holds them: raddle reads them through h5py."""
+"""References of HDF5 to objects and regions, as h5py holds them, and the objects that they lead to."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def referenced(file: File, reference: Any) -> Any:
     if not reference:
         raise UsageError("a null reference leads to no object")
     other = file._h5py()
-    import h5py
-
-    name = h5py.h5r.get_name(reference, other.id)
+    name = None if other is None else other.name_of(reference)
     if name is None:
         raise ObjectNotFoundError(f"{file.filename}: the reference leads to no object that has a name")
     return file[name]

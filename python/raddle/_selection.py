@@ -106,7 +106,7 @@ def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     picked: list[Any] = []
     for axis in axes:
         if isinstance(axis, tuple) or not len(axis) or (axis[1:] > axis[:-1]).all():
-            asked.append(shifted(axis, 0) if isinstance(axis, tuple) or len(axis) else slice(0, 0))
+            asked.append(shifted(axis, 0) if isinstance(axis, tuple) or len(axis) else slice(0, 0, 1))
             picked.append(slice(None))
         else:
             elements, places = np.unique(axis, return_inverse=True)

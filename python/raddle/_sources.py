@@ -19,7 +19,7 @@ _COPY_LEN_BYTES = 1 << 20
 class OpenSource:
     """A source and the path under which this process and its children can open it."""
 
-    __slots__ = ("_again", "_descriptor", "folder", "name", "path")
+    __slots__ = ("_descriptor", "folder", "name", "path")
 
     name: str
     """What messages and `repr` call it: the path as given."""
@@ -32,7 +32,6 @@ class OpenSource:
 
     def __init__(self, source: Source) -> None:
         self._descriptor: int | None = None
-        self._again: IO[bytes] | None = None
         if isinstance(source, (str, bytes, os.PathLike)):
             self.name = os.fsdecode(source)
             self.path = _absolute(self.name)
@@ -52,20 +51,9 @@ class OpenSource:
         """Whether others can open it by its name."""
         return self._descriptor is None
 
-    def again(self) -> Any:
-        """What h5py opens: the path, or a file object, for libhdf5 opens no file that has no name."""
-        if self.is_path:
-            return self.path
-        if self._again is None:
-            self._again = open(self.path, "rb")
-        return self._again
-
     def close(self) -> None:
         """Give up the descriptor; what was opened by the path stays open."""
         descriptor, self._descriptor = self._descriptor, None
-        again, self._again = self._again, None
-        if again is not None:
-            again.close()
         if descriptor is not None:
             os.close(descriptor)
 

@@ -62,10 +62,18 @@ def test_the_record_dimension_may_be_any_axis(tmp_path, raddle, dims, is_unlimit
     raddle("verify", output, "--against", *inputs)
 
 
+def test_without_an_unlimited_dimension_the_time_is_followed(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["time"] = 3
+    MERGING.equal(write_all(tmp_path, *files))
+
+
 def test_without_a_record_dimension_one_is_asked_for(tmp_path):
     files = [simple(), simple(3)]
     for file in files:
         file.dims["time"] = 3
+        file.variables["time"].attributes["units"] = "m"
     MERGING.refused(write_all(tmp_path, *files), names=["--dim", "time"])
 
 
@@ -203,24 +211,6 @@ def test_a_missing_variable(tmp_path, which):
     output = MERGING.equal_or_refused(inputs, "--join", "inner", judge=None)
     with netCDF4.Dataset(output) as merged:
         assert "extra" not in merged.variables and merged["tas"].shape == (6, 2)
-
-
-def test_scalar_coordinates_become_a_dimension(tmp_path):
-    files = []
-    for number, member in enumerate([3, 7, 9]):
-        file = simple()
-        file.dims["time"] = 3
-        file.variables["member"] = Variable((), member, {"standard_name": "realization"}, type=np.dtype("i4"))
-        file.variables["tas"].values = np.full((3, 2), number, "f4")
-        files.append(file)
-    inputs = write_all(tmp_path, *files)
-    MERGING.refused(inputs, names=["--new-dim"])
-    output = MERGING.equal_or_refused(inputs, "--new-dim", "member", judge=None)
-    with xr.open_dataset(output) as merged:
-        parts = [xr.open_dataset(path).load() for path in inputs]
-        expected = xr.concat(parts, "member", data_vars=["tas"], coords="minimal", compat="equals")
-        xr.testing.assert_equal(merged.load()[["tas"]].transpose(*expected["tas"].dims), expected[["tas"]])
-        assert merged["member"].dims == ("member",) and merged["time"].dims == ("time",)
 
 
 def test_history_gets_a_line(tmp_path):

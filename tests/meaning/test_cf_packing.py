@@ -55,14 +55,6 @@ def test_unpacked_unsigned_bytes(tmp_path):
     MERGING.equal(write_all(tmp_path, *files), "--packing", "unpack", unpacked=["tas"], different=["tas"])
 
 
-def test_repacked_values(tmp_path, raddle):
-    inputs = write_all(tmp_path, packed(0, 0.1, 5.0, 99), packed(3, 0.3, 3.0, 98))
-    # The range of both, 3 to 6, in 16 bits.
-    MERGING.equal(inputs, "--packing", "repack", unpacked=["tas"], different=["tas"], tolerance=3 / 2**15)
-    told = raddle("merge", *inputs, "-o", tmp_path / "again.nc", "--packing", "repack")
-    assert "/tas" in told.stdout + told.stderr and "error" in told.stdout + told.stderr
-
-
 MEANINGS = {
     "units": ("K", "degC"),
     "cell_methods": ("time: mean", "time: maximum"),

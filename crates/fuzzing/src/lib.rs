@@ -17,12 +17,15 @@ mod events;
 mod files;
 mod idx;
 mod journal;
+mod library;
 pub mod mutate;
 mod protocol;
 mod scratch;
 mod seeds;
 mod texts;
 mod zarr;
+
+use raddle_hdf5::child;
 
 /// A parser of bytes.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +41,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "pipeline", run: codec::pipeline, seeds: codec::pipeline_seeds, quick_cases: 20_000 },
     Target { name: "deflate", run: codec::deflate, seeds: codec::deflate_seeds, quick_cases: 20_000 },
     Target { name: "encode", run: codec::encode, seeds: codec::encode_seeds, quick_cases: 2000 },
     Target { name: "file", run: files::file, seeds: seeds::files, quick_cases: 1000 },
     Target { name: "edited_file", run: files::edited_file, seeds: edits::seeds, quick_cases: 3000 },
+    Target { name: "library", run: library::library, seeds: edits::seeds, quick_cases: 100 },
     Target { name: "merge", run: files::merge, seeds: edits::seeds, quick_cases: 150 },
     Target { name: "digests", run: files::digests, seeds: edits::seeds, quick_cases: 300 },
     Target { name: "journal", run: journal::journal, seeds: journal::seeds, quick_cases: 20_000 },
@@ -56,6 +60,18 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "event_file", run: events::event_file, seeds: events::event_file_seeds, quick_cases: 2000 },
     Target { name: "texts", run: texts::texts, seeds: texts::seeds, quick_cases: 20_000 },
 ];
+
+/// Reads a file with libhdf5 for the process that started this one, where it was started for that, and then ends: the first
+/// thing that a fuzzer's own executable does.
+///
+/// # Panics
+/// If the conversation breaks off.
+pub fn serve_if_asked() {
+    if std::env::args().nth(1).as_deref() == Some(child::READER_ARGUMENT) {
+        child::serve().expect("the process that asks is there");
+        std::process::exit(0);
+    }
+}
 
 /// Runs the target of this name.
 ///

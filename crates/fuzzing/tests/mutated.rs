@@ -4,6 +4,7 @@
 
 use raddle_fuzzing::mutate::mutated;
 use raddle_fuzzing::{TARGETS, Target};
+use raddle_hdf5::child::{ReaderCommand, serve};
 use raddle_testing::strategy::Draw;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,6 +61,7 @@ fn seed_of_draws() -> u64 {
 
 fn check(target: &Target, cases: u32) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poison| poison.into_inner());
+    declare_reader();
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty());
     let mut draw = Draw::new(seed_of_draws());
@@ -95,7 +97,23 @@ macro_rules! targets {
     };
 }
 
-targets! { pipeline deflate encode file edited_file merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts }
+targets! { pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts }
+
+/// The reader process of other tests: not a test of its own.
+#[test]
+#[ignore = "runs as the child process of other tests"]
+fn reader_child() {
+    // Not where all ignored tests are run: it would lower the limits of the process.
+    if std::env::args().any(|argument| argument == "reader_child") {
+        serve().unwrap();
+    }
+}
+
+/// Makes this executable the reader process of the targets that start one.
+fn declare_reader() {
+    let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
+    ReaderCommand { executable: std::env::current_exe().unwrap(), arguments }.declare_own();
+}
 
 fn target(name: &str) -> &'static Target {
     TARGETS.iter().find(|target| target.name == name).unwrap()

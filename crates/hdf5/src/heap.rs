@@ -144,11 +144,21 @@ fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, 
         let index = cursor.u16()?;
         cursor.skip(6)?;
         let len = cursor.length(encoding)?;
-        if index == 0 {
-            // Free space reaches to the end.
-            break;
-        }
         let begin = start + header_len;
+        if index == 0 {
+            // Free space, whose length is that of the entry with its header, and which reaches to the end.
+            let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len)).unwrap_or(usize::MAX);
+            if end >= bytes.len() {
+                break;
+            }
+            if end < begin {
+                // With a length of 0, libhdf5 finds the same entry again and again.
+                return Err(cursor.malformed(format!("free space of {len} bytes")));
+            }
+            // libhdf5 goes on behind it.
+            cursor.skip(end - begin)?;
+            continue;
+        }
         let content =
             usize::try_from(len).ok().and_then(|len| begin.checked_add(len)).filter(|&end| end <= bytes.len());
         let Some(end) = content else {

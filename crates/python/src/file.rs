@@ -227,7 +227,10 @@ impl File {
         let class = &attribute.datatype.class;
         let values = match has_form(class) {
             true => Some(values(py, class, &self.told(py, self.inner.inline(class, &attribute.data))?)?),
-            false => None,
+            false => {
+                self.told(py, self.inner.check_inline(class, &attribute.data))?;
+                None
+            }
         };
         let described = (self.number_of_type(class), shape(py, &attribute.dataspace)?, values);
         described.into_pyobject(py).map(Some)

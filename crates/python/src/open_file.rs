@@ -238,6 +238,18 @@ impl OpenFile {
         Ok(values)
     }
 
+    /// Whether a value in metadata leads to damaged bytes: those that h5py is asked for are looked at first, for libhdf5 follows
+    /// some damaged heaps in a circle.
+    ///
+    /// # Errors
+    /// The damage. What this reader does not know is not its affair.
+    pub fn check_inline(&self, class: &TypeClass, data: &InlineData) -> Result<()> {
+        match Resolver::new(&self.file, &self.tree).canonical_inline_or_null(class, data) {
+            Err(error @ (Hdf5Error::Malformed { .. } | Hdf5Error::Truncated { .. })) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the native reader finds and decodes the values.
     pub fn reads_natively(&self, prepared: &Prepared) -> bool {
         let foreign = match &prepared.dataset.layout {

@@ -38,6 +38,10 @@ pub struct ConventionArgs {
     #[arg(long, value_enum, default_value_t = Packing::Refuse)]
     pub packing: Packing,
 
+    /// netCDF: values whose units differ between inputs
+    #[arg(long, value_enum, default_value_t = Units::Refuse)]
+    pub units: Units,
+
     /// netCDF: inputs whose times overlap
     #[arg(long, value_enum, default_value_t = Overlap::Refuse)]
     pub overlap: Overlap,
@@ -72,6 +76,10 @@ impl ConventionArgs {
             packing: match self.packing {
                 Packing::Refuse => conventions::Packing::Refuse,
                 Packing::Unpack => conventions::Packing::Unpack,
+            },
+            units: match self.units {
+                Units::Refuse => conventions::Units::Refuse,
+                Units::Convert => conventions::Units::Convert,
             },
             overlap: match self.overlap {
                 Overlap::Refuse => conventions::Overlap::Refuse,
@@ -119,6 +127,15 @@ pub enum Packing {
     Refuse,
     /// Write them unpacked, as floats
     Unpack,
+}
+
+/// What becomes of values whose units differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Units {
+    /// Stop
+    Refuse,
+    /// Convert them to those of the first input, where a linear map is known
+    Convert,
 }
 
 /// What becomes of inputs whose times overlap.

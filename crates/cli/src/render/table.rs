@@ -1,6 +1,6 @@
 //! Plain tables: a header, aligned columns, no frame, nothing that a terminal or a log would not show.
 
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 /// Width where the output is no terminal, in columns.
 const FILE_WIDTH: u16 = 120;
@@ -34,6 +34,10 @@ impl Columns {
         };
         let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();
         table.set_header(titles.iter().map(|&(title, align)| cell(title, align).add_attribute(Attribute::Bold)));
+        if let (false, Some(column)) = (table.is_tty(), table.column_mut(0)) {
+            // In a file the names of objects stay whole, so that they can be searched for.
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
         Self { table, alignments }
     }
 

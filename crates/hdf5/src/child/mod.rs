@@ -12,6 +12,7 @@
 #[doc(hidden)]
 pub mod arbitrary;
 mod command;
+mod cpu_time;
 mod inherited;
 mod library;
 mod process;
@@ -28,11 +29,12 @@ use crate::source::InputFile;
 use process::{Death, Process};
 use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
 use raddle_core::handle::FileIdentity;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The command-line argument that makes the `raddle` executable call [`serve`].
 pub const READER_ARGUMENT: &str = "__hdf5-reader";
@@ -52,6 +54,11 @@ pub enum ForeignFiles {
 pub struct ChildOptions {
     /// Longest wait for one answer.
     pub timeout: Duration,
+    /// CPU time of one answer about an empty file; a long file or many values may take longer, at a rate that libhdf5 always
+    /// reaches.
+    pub cpu_time: Duration,
+    /// Time that answers which never came may cost per file. After that, its questions are refused at once.
+    pub patience: Duration,
     /// Limit of the child's address space.
     pub address_space_len_bytes: u64,
     /// Longest answer taken.
@@ -66,6 +73,9 @@ impl Default for ChildOptions {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(60),
+            // Metadata of small files takes milliseconds.
+            cpu_time: Duration::from_secs(5),
+            patience: Duration::from_secs(10),
             // Metadata of 100,000 objects takes some 300 MB in libhdf5 and the tree built from it.
             address_space_len_bytes: 4 << 30,
             answer_limit_len_bytes: 1 << 30,
@@ -81,6 +91,8 @@ pub struct ChildReader {
     command: ReaderCommand,
     options: ChildOptions,
     idle: Mutex<Vec<Idle>>,
+    /// Time lost to files that made a child hang.
+    lost: Mutex<HashMap<FileIdentity, Duration>>,
 }
 
 /// A child that has answered and may be asked again about its file.
@@ -99,7 +111,7 @@ impl ChildReader {
 
     /// A reader whose children run `command`.
     pub fn with_options(command: impl Into<ReaderCommand>, options: ChildOptions) -> Self {
-        Self { command: command.into(), options, idle: Mutex::new(Vec::new()) }
+        Self { command: command.into(), options, idle: Mutex::default(), lost: Mutex::default() }
     }
 
     /// The metadata of the whole file.
@@ -148,13 +160,24 @@ impl ChildReader {
         let died = |death: Death| Hdf5Error::ReaderDied { path: path.to_path_buf(), status: death.to_string() };
         // Opening also refuses folders and special files, on which the child would wait.
         let identity = InputFile::open(path)?.identity();
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).copied();
+        if let Some(lost) = lost.filter(|lost| *lost >= self.options.patience) {
+            return Err(died(Death::GivenUp(lost)));
+        }
         let request = protocol::encode(&Request { task });
         let mut process = match self.take_idle(path, identity) {
             Some(process) => process,
             None => self.start(path)?,
         };
-        let frame =
-            process.exchange(&request, self.options.timeout, self.options.answer_limit_len_bytes).map_err(died)?;
+        let asked = Instant::now();
+        let frame = process.exchange(&request, self.options.timeout, self.options.answer_limit_len_bytes);
+        let frame = frame.map_err(|death| {
+            if death.is_hang() {
+                let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+                *lost.entry(identity).or_default() += asked.elapsed();
+            }
+            died(death)
+        })?;
         let reply = match frame {
             Frame::Values(bytes) => Reply::Values(bytes),
             Frame::Message(bytes) => match protocol::decode(&bytes) {
@@ -184,6 +207,7 @@ impl ChildReader {
             any_foreign_file: self.options.foreign_files == ForeignFiles::Anywhere,
             address_space_len_bytes: self.options.address_space_len_bytes,
             answer_limit_len_bytes: self.options.answer_limit_len_bytes,
+            cpu_time_s: self.options.cpu_time.as_secs(),
         });
         let answer = process
             .exchange(&greeting, self.options.timeout, self.options.answer_limit_len_bytes)

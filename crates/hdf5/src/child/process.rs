@@ -34,6 +34,10 @@ pub(super) enum Death {
     Ended(ExitStatus, String),
     /// It was killed: no answer in time.
     TimedOut(Duration),
+    /// Its limit of CPU time ended it.
+    OutOfCpuTime,
+    /// It was not asked: its file has kept others busy for this long.
+    GivenUp(Duration),
     /// It was killed: what it said is no answer.
     Garbage(String),
     /// It was killed: the conversation failed.
@@ -52,9 +56,18 @@ impl fmt::Display for Death {
                 if last_words.is_empty() { Ok(()) } else { write!(f, ": {last_words}") }
             }
             Self::TimedOut(timeout) => write!(f, "no answer within {timeout:?}"),
+            Self::OutOfCpuTime => f.write_str("no answer within its CPU time"),
+            Self::GivenUp(lost) => write!(f, "no answer in {} s; it is not asked again", lost.as_secs()),
             Self::Garbage(what) => write!(f, "its answer makes no sense: {what}"),
             Self::Io(error) => write!(f, "talking to it failed: {error}"),
         }
+    }
+}
+
+impl Death {
+    /// Whether it would not have come to an end.
+    pub(super) fn is_hang(&self) -> bool {
+        matches!(self, Self::TimedOut(_) | Self::OutOfCpuTime)
     }
 }
 
@@ -212,6 +225,7 @@ impl Process {
         let deadline = Instant::now() + ENDING;
         loop {
             match self.child.try_wait() {
+                Ok(Some(status)) if status.signal() == Some(libc::SIGXCPU) => return Death::OutOfCpuTime,
                 Ok(Some(status)) => {
                     self.take_errors();
                     return Death::Ended(status, last_line(&self.last_errors));
@@ -309,6 +323,11 @@ mod tests {
         let start = Instant::now();
         assert_eq!(death("exec sleep 100", Duration::from_millis(200)), "no answer within 200ms");
         assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_child_that_spins_is_ended_by_its_limit() {
+        assert_eq!(death("ulimit -t 1; while :; do :; done", LONG), "no answer within its CPU time");
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub(super) struct Greeting {
     pub address_space_len_bytes: u64,
     /// Longest answer that the parent takes.
     pub answer_limit_len_bytes: u64,
+    /// CPU time of an answer about an empty file.
+    pub cpu_time_s: u64,
 }
 
 /// A question about the file.

@@ -2,13 +2,16 @@
 //!
 //! Invariant: a child outlives neither its parent nor its limits, leaves no core file and writes no file.
 
+use super::cpu_time::CpuTime;
 use super::inherited;
 use super::library::{OpenFile, Outcome};
 use super::protocol::{self, Answer, Greeting, Request};
 use crate::sent_error::SentError;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,11 +36,13 @@ pub fn serve() -> io::Result<()> {
     socket.write_all(&protocol::encode(&Answer::Ready))?;
 
     let pending = Arc::new(AtomicUsize::new(0));
+    let cpu_time = CpuTime::new(greeting.cpu_time_s, file_len_bytes(&greeting));
     let mut file: Option<OpenFile> = None;
     for request in listen(socket.try_clone()?, Arc::clone(&pending)) {
+        cpu_time.allow_metadata()?;
         let outcome = match &mut file {
             Some(file) => file.answer(&request),
-            None => OpenFile::open(&greeting).and_then(|opened| file.insert(opened).answer(&request)),
+            None => OpenFile::open(&greeting, cpu_time).and_then(|opened| file.insert(opened).answer(&request)),
         };
         match outcome {
             Ok(Outcome::Answer(answer)) => socket.write_all(&protocol::encode(&answer))?,
@@ -50,6 +55,11 @@ pub fn serve() -> io::Result<()> {
         pending.fetch_sub(1, Ordering::AcqRel);
     }
     Ok(())
+}
+
+/// Length of the file; 0 where that cannot be known, which opening it will report.
+fn file_len_bytes(greeting: &Greeting) -> u64 {
+    std::fs::metadata(OsStr::from_bytes(&greeting.path)).map_or(0, |file| file.len())
 }
 
 /// Receives requests on a thread of its own, which ends this process when the parent hangs up while a question is

@@ -95,6 +95,39 @@ fn truncated_files_never_harm_the_parent() {
     assert_eq!(child.read_tree(&path).unwrap().objects.len(), 2);
 }
 
+/// Free space of no length in a heap collection, which libhdf5 follows in a circle: the child is ended within its CPU time, and
+/// the file is given up when it has taken too long.
+#[test]
+fn a_heap_without_an_end_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.h5");
+    let maker = Maker::create(&path, BOUNDS[0], |_| {});
+    let string = h5!(H5Tcopy(*H5T_C_S1));
+    h5!(H5Tset_size(string, usize::MAX));
+    let pointer = c"text".as_ptr() as usize;
+    maker.simple_dataset("text", string, &Space::fixed(&[1]), &pointer.to_ne_bytes());
+    h5!(H5Tclose(string));
+    maker.finish();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let collection = bytes.windows(4).position(|window| window == b"GCOL").unwrap();
+    // Header and entries have 16 bytes before their content, which is padded to 8.
+    let free = collection + 16 + 16 + 8;
+    assert_eq!(bytes[free..free + 8], [0; 8], "the entry behind the text is free space");
+    bytes[free + 8..free + 16].fill(0);
+    std::fs::write(&path, bytes).unwrap();
+
+    let (cpu_time, patience) = (Duration::from_secs(1), Duration::from_secs(1));
+    let child = child_reader(ChildOptions { cpu_time, patience, ..ChildOptions::default() });
+    let values = || child.read_values(&path, ObjectName::Path(b"text".to_vec()), None).unwrap_err().to_string();
+    let started = Instant::now();
+    let error = values();
+    assert!(error.contains("heap.h5") && error.contains("no answer within its CPU time"), "{error}");
+    // Two seconds of a core, which the machine may be slow to give.
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    let error = values();
+    assert!(error.contains("it is not asked again"), "{error}");
+}
+
 #[test]
 fn a_changed_file_is_opened_anew() {
     let folder = tempfile::tempdir().unwrap();

@@ -404,6 +404,34 @@ fn heap_objects_that_are_not_there() {
     );
 }
 
+/// An entry of index 0 and length 0 makes libhdf5 read it for ever.
+#[test]
+fn free_space_of_no_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, tree) = heap_file(folder.path(), &[b"abc".to_vec(), vec![0; 16], Vec::new()]);
+    let canonical = |file: &InputFile| {
+        let mut out = Vec::new();
+        Resolver::new(file, &tree).canonical(&string(), &descriptor(3, 64, 1), &mut out).map(|()| out)
+    };
+    assert_eq!(canonical(&file).unwrap(), b"\x03\0\0\0\0\0\0\0abc");
+    let end = std::fs::metadata(file.path()).unwrap().len() as usize;
+    let changed = |entries: &[usize], len: u64| {
+        let mut bytes = std::fs::read(file.path()).unwrap();
+        for &entry in entries {
+            bytes[entry] = 0;
+            bytes[entry + 8..entry + 16].copy_from_slice(&len.to_le_bytes());
+        }
+        std::fs::write(file.path(), bytes).unwrap();
+        canonical(&InputFile::open(file.path()).unwrap())
+    };
+    let (second, third) = (end - 48, end - 16);
+    assert!(changed(&[third], 16).is_ok(), "free space to the end");
+    assert!(changed(&[third], 1 << 40).is_ok(), "beyond the end");
+    assert!(changed(&[second], 32).is_ok(), "free space before an object");
+    assert_malformed(changed(&[third], 0), "free space of 0 bytes");
+    assert_malformed(changed(&[second, third], 8), "free space of 8 bytes");
+}
+
 #[test]
 fn a_small_heap_cannot_stand_for_any_number_of_bytes() {
     let folder = tempfile::tempdir().unwrap();

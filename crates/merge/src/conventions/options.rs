@@ -107,6 +107,8 @@ pub enum Units {
     /// They are refused.
     #[default]
     Refuse,
+    /// They are converted to the units of the first input, where a linear map is known.
+    Convert,
 }
 
 /// What becomes of inputs whose record coordinates overlap.

@@ -72,6 +72,15 @@ pub enum ElementMap {
         /// Computed in 32 bits, as readers do for small types.
         in_single: bool,
     },
+    /// A float in other units: `value * slope + shift`, rounded.
+    Linear {
+        /// Factor.
+        slope: f64,
+        /// What is added.
+        shift: f64,
+        /// Values that are not converted, such as the fill value.
+        kept: Vec<f64>,
+    },
     /// Non-negative values are looked up; negative ones stay.
     Lookup(Arc<[i64]>),
 }
@@ -206,6 +215,7 @@ fn convert_block(
                     };
                 }
             }
+            ElementMap::Linear { .. } => return inexact(&integers[0], "is an integer, which other units would round"),
             ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } => {}
         }
         if target.is_integer() {
@@ -232,6 +242,11 @@ fn convert_block(
                     Some(exact) if holds(target, exact) => exact,
                     _ => return Err(Inexact::of_units(value, units)),
                 };
+            }
+        }
+        ElementMap::Linear { slope, shift, kept } => {
+            for value in floats.iter_mut().filter(|value| !kept.contains(value)) {
+                *value = *value * slope + shift;
             }
         }
         ElementMap::Cast => {

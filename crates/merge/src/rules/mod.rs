@@ -17,6 +17,7 @@ pub(crate) mod packing;
 mod positions;
 pub(crate) mod settle;
 pub(crate) mod time_units;
+mod units;
 pub mod user;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};

@@ -6,7 +6,8 @@ use super::attribute::{named, number, numbers, text, without, words};
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::number::NumberType;
 use super::settle::{Declared, Mismatch, Settling};
-use crate::conventions::Packing;
+use super::units::linear_map;
+use crate::conventions::{Packing, Units};
 use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::model::{Dataspace, Datatype, InlineData};
 use std::sync::Arc;
@@ -26,7 +27,11 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
         declared.attributes.iter().all(|(_, attributes)| is_equal(known, named(attributes, name)))
     };
     if PACKING.iter().all(|name| is_same(name)) {
-        return settling.require_equal(declared, &PACKING);
+        let is_converted = settling.options.units == Units::Convert && !is_same("units");
+        return match is_converted {
+            true => convert_units(settling, declared, column),
+            false => settling.require_equal(declared, &PACKING),
+        };
     }
     if settling.options.packing == Packing::Refuse {
         return refuse(settling, declared);
@@ -53,6 +58,43 @@ fn refuse(settling: &mut Settling<'_>, declared: &Declared) {
         settling.refuse(declared.entry, mismatch, inputs);
     }
     settling.require_equal(declared, &PACKING);
+}
+
+/// Converts values to the units of the first input.
+fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+    let is_packed =
+        ["scale_factor", "add_offset"].iter().chain(&VALID).any(|name| named(&declared.first, name).is_some());
+    let settled: Vec<&str> = PACKING.into_iter().chain(["units"]).collect();
+    settling.require_equal(declared, &settled);
+    let target = text(&declared.first, "units").unwrap_or_default();
+    let maps = settling.of_inputs(column, |settling, input| {
+        let attributes = settling.attributes(declared, input);
+        let own = text(&attributes, "units").unwrap_or_default();
+        if own == target {
+            return Ok(ElementMap::Same);
+        }
+        let scanned = &settling.schema.columns[column as usize];
+        let template = scanned.facts[input as usize].template as usize;
+        let number = NumberType::of(&scanned.templates[template].datatype.class);
+        let is_float = number.is_some_and(|number| !number.is_integer());
+        match linear_map(&own, &target) {
+            Some((slope, shift)) if is_float && !is_packed => {
+                Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes) })
+            }
+            Some(_) => {
+                let why = "values are packed, limited or integers, which other units would round";
+                Err(Mismatch::attribute("units", target.clone(), format!("{own}; {why}")))
+            }
+            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}, which no known map leads to"))),
+        }
+    });
+    match maps {
+        Ok(maps) => {
+            let of_inputs = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+            settling.convert(column, None, Conversion { of_inputs });
+        }
+        Err((mismatch, inputs)) => settling.refuse(declared.entry, mismatch, inputs),
+    }
 }
 
 /// Writes the values unpacked, in the float type that readers would choose for the input that needs most.

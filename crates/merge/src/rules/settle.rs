@@ -8,7 +8,7 @@ use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
 use super::{Placement, Rule, Values, coordinate, packing, positions};
-use crate::conventions::ConventionOptions;
+use crate::conventions::{ConventionOptions, Units};
 use crate::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};

@@ -15,6 +15,7 @@ mod sources;
 mod types;
 mod values;
 
+use super::cpu_time::CpuTime;
 use super::protocol::{Answer, Fragment, Greeting, ListedChunk, ObjectName, Request, Task};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
@@ -50,6 +51,7 @@ pub(super) struct OpenFile {
     answer_limit_len_bytes: u64,
     /// Limit of this process's address space.
     memory_len_bytes: u64,
+    cpu_time: CpuTime,
     superblock_version: u8,
     userblock_len_bytes: u64,
     address_len_bytes: u8,
@@ -64,7 +66,7 @@ pub(super) struct OpenFile {
 impl OpenFile {
     /// Opens the file of the conversation. From here on, this process follows no link that leaves a file, and undoes every
     /// filter that raddle undoes.
-    pub(super) fn open(greeting: &Greeting) -> Result<Self> {
+    pub(super) fn open(greeting: &Greeting, cpu_time: CpuTime) -> Result<Self> {
         let library = Library::lock();
         let path = PathBuf::from(OsStr::from_bytes(&greeting.path));
         let call = Call::of_file(&path);
@@ -89,6 +91,7 @@ impl OpenFile {
             any_foreign_file: greeting.any_foreign_file,
             answer_limit_len_bytes: greeting.answer_limit_len_bytes,
             memory_len_bytes: greeting.address_space_len_bytes,
+            cpu_time,
             superblock_version: info.super_.version as u8,
             userblock_len_bytes: userblock_len,
             address_len_bytes: address_len as u8,

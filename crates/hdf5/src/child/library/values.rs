@@ -46,6 +46,14 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
         return Err(properties::unsupported(call, what));
     }
     let count = select_rows(&space, &extent, rows, call)?;
+    // What is claimed beyond the longest answer is refused before it is read.
+    let len_bytes = count.saturating_mul(types::of_dataset(file, &dataset, call)?.memory.len_bytes());
+    let allowed = file.cpu_time.allow_values(len_bytes.min(file.answer_limit_len_bytes));
+    allowed.map_err(|source| Hdf5Error::Io {
+        path: file.path.clone(),
+        operation: "limit the CPU time".to_owned(),
+        source,
+    })?;
     read_dataset(file, &dataset, &space, count, file.answer_limit_len_bytes, call).map(|data| data.into_bytes())
 }
 

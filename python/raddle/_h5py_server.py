@@ -1,0 +1,206 @@
+"""The process that runs h5py on files which may be hostile: what the compiled part does not decode is read here.
+
+`serve` is run by an interpreter that `raddle._h5py_file` starts. It imports h5py once, and for each file that it is given forks a
+process, which answers questions about that file and may die, hang or be taken over by it: what one file does cannot reach
+another, nor the program that asks. Invariant: no answer takes longer than its question allows, and no
+process more memory than `MEMORY_LIMIT_BYTES`; the system's own timers and limits see to that, for libhdf5 holds Python's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import pickle
+import resource
+import signal
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING, Any
+
+from raddle._h5py_values import Encoder, made_reference, type_document
+
+if TYPE_CHECKING:
+    import h5py
+
+# Address space beyond what h5py takes before it opens a file.
+MEMORY_LIMIT_BYTES = 4 << 30
+
+HEADER = struct.Struct("<4sIQ")
+"""Before every message: a signature, the length of its document and that of the bytes behind it."""
+
+SIGNATURE = b"RdPy"
+
+
+def send(channel: socket.socket, document: bytes, parts: list[Any]) -> None:
+    """Send a message."""
+    views = [memoryview(part).cast("B") for part in parts]
+    channel.sendall(HEADER.pack(SIGNATURE, len(document), sum(view.nbytes for view in views)) + document)
+    for view in views:
+        channel.sendall(view)
+
+
+def serve() -> None:
+    """Fork a process for each file until the program that asks has gone."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    import h5py  # noqa: F401
+
+    try:
+        # Registers the filters that it brings.
+        import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+    except ImportError:
+        pass
+    # Nobody waits for the processes.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # No core files, and no file is written.
+    for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (0, 0))
+    listener.sendall(b"r")
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(listener, 1, 1)
+        if not data:
+            return
+        for descriptor in descriptors:
+            if os.fork() == 0:
+                try:
+                    listener.close()
+                    _converse(socket.socket(fileno=descriptor))
+                finally:
+                    # Not back into the loop, whatever happened.
+                    os._exit(0)
+            os.close(descriptor)
+
+
+def _converse(channel: socket.socket) -> None:
+    """Answer questions about one file, of which the first says which."""
+    _limit_memory()
+    file = None
+    shared: memoryview | None = None
+    while (question := _received(channel)) is not None:
+        # The signals of these timers end a process whatever it is doing.
+        signal.setitimer(signal.ITIMER_PROF, question["cpu_limit_s"])
+        signal.setitimer(signal.ITIMER_REAL, question["wall_limit_s"])
+        encoder = Encoder()
+        try:
+            if file is None:
+                file = _opened(question)
+            document = {"value": _answer(file, encoder, *question["asked"])}
+        except Exception as error:
+            document = {"error": type(error).__name__, "message": str(error.args[0] if error.args else error)}
+            encoder = Encoder()
+        parts = encoder.parts
+        if question["shared"] is not None:
+            shared = shared or _mapped(*question["shared"])
+            parts = _placed(parts, shared, document)
+        message = json.dumps(document, separators=(",", ":")).encode()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        send(channel, message, parts)
+
+
+def _mapped(path: str, length: int) -> memoryview:
+    """Memory of the program that asks."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        return memoryview(mmap.mmap(descriptor, length))
+    finally:
+        os.close(descriptor)
+
+
+def _placed(parts: list[Any], shared: memoryview, document: dict[str, Any]) -> list[Any]:
+    """Parts that are left to send: none if they fit into shared memory, where the document says that they are."""
+    views = [memoryview(part).cast("B") for part in parts]
+    length = sum(view.nbytes for view in views)
+    if length > len(shared):
+        return parts
+    at = 0
+    for view in views:
+        shared[at : at + view.nbytes] = view
+        at += view.nbytes
+    document["shared"] = length
+    return []
+
+
+def _limit_memory() -> None:
+    """Lower the limit of the address space to what is used and `MEMORY_LIMIT_BYTES`."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        # Not Linux, and systems without this file do not keep the limit either.
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = used + MEMORY_LIMIT_BYTES
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _received(channel: socket.socket) -> Any:
+    """A question, which comes from the program that asks and is trusted; None at the end."""
+    header = channel.recv(HEADER.size, socket.MSG_WAITALL)
+    if len(header) < HEADER.size:
+        return None
+    _, length, _ = HEADER.unpack(header)
+    question = channel.recv(length, socket.MSG_WAITALL)
+    return pickle.loads(question) if len(question) == length else None
+
+
+def _opened(question: dict[str, Any]) -> h5py.File:
+    """The file of the first question, opened as it would be in the program that asks."""
+    import h5py
+
+    for name in [name for name in os.environ if name.startswith("HDF5_")]:
+        del os.environ[name]
+    os.environ.update(question["environment"])
+    if question["directory"] is not None:
+        os.chdir(question["directory"])
+    # libhdf5 opens no file that has no name.
+    source = question["path"] if question["is_path"] else open(question["path"], "rb")
+    return h5py.File(source, "r", locking="best-effort")
+
+
+def _answer(file: h5py.File, encoder: Encoder, what: str, path: str, argument: Any) -> Any:
+    """The document of an answer: what is asked of the object at a path."""
+    import h5py
+
+    if what == "name":
+        # Of the object that a reference leads to, whatever the path.
+        name = h5py.h5r.get_name(made_reference(*argument), file.id)
+        return None if name is None else name.decode("utf-8", "surrogateescape")
+    found = file[path]
+    if what == "type":
+        return type_document(found.dtype)
+    if what == "attribute":
+        return encoder.value(found.attrs[argument])
+    if what == "values":
+        return encoder.value(found[argument])
+    if what == "region":
+        return encoder.value(found[made_reference(*argument)])
+    if what == "fill":
+        return encoder.value(found.fillvalue)
+    if what == "reference":
+        return encoder.value(found.ref)
+    if what == "external":
+        return found.external
+    if what == "sources":
+        return [
+            [_space_document(source.vspace), source.file_name, source.dset_name, _space_document(source.src_space)]
+            for source in found.virtual_sources()
+        ]
+    raise ValueError(f"a question {what!r}")
+
+
+def _space_document(space: Any) -> list[Any]:
+    """Extent and selection of a dataspace."""
+    import h5py
+
+    kind = space.get_select_type()
+    extent = [list(space.get_simple_extent_dims()), list(space.get_simple_extent_dims(True))]
+    if kind == h5py.h5s.SEL_HYPERSLABS:
+        if space.is_regular_hyperslab():
+            return [*extent, "slab", [list(numbers) for numbers in space.get_regular_hyperslab()]]
+        return [*extent, "blocks", space.get_select_hyper_blocklist().tolist()]
+    if kind == h5py.h5s.SEL_POINTS:
+        return [*extent, "points", space.get_select_elem_pointlist().tolist()]
+    return [*extent, "none" if kind == h5py.h5s.SEL_NONE else "all", None]
