@@ -158,20 +158,14 @@ def test_bytes_are_merged_on_demand(tmp_path, raddle, kind):
                 assert merged[name].shape == (2 * shape[0], *shape[1:]), name
 
 
-def test_numbers_of_matlab_stay_files_of_matlab(tmp_path, raddle):
-    """Its axes are reversed: rows of HDF5 are the last axis of MATLAB, which the message says."""
+def test_numbers_of_matlab_are_refused_saying_which_axis_is_the_first(tmp_path):
+    """The merged file would lack the header of MATLAB, and its axes are reversed."""
 
     def numbers(file, number):
         file["x"] = np.full((3, 2), float(number))
         file["x"].attrs["MATLAB_class"] = np.bytes_(b"double")
 
-    paths = write_all(tmp_path, numbers, MATLAB)
-    told = raddle("merge", *paths, "-o", tmp_path / "out.mat")
-    assert "MATLAB" in told.stdout + told.stderr and "last" in told.stdout + told.stderr
-    assert (tmp_path / "out.mat").read_bytes()[: len(MATLAB)] == MATLAB
-    with h5py.File(tmp_path / "out.mat") as merged:
-        assert merged.userblock_size == 512
-        assert merged["x"].shape == (6, 2)
+    MERGING.refused(write_all(tmp_path, numbers, MATLAB), names=["/x", "MATLAB", "last axis", "--convention none"])
 
 
 def test_empty_arrays_of_matlab_are_not_concatenated(tmp_path):

@@ -2,7 +2,7 @@
 //!
 //! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input and others are absent from
 //! all but one: facts that are all equal are kept once. Invariant: a fact is what was pushed, but for the address of one
-//! without rows, which nobody reads and which is dropped.
+//! without rows, which nobody reads and which is dropped unless it is asked for.
 
 use crate::schema::{ColumnFact, UNALLOCATED};
 use std::ops::Index;
@@ -51,11 +51,22 @@ impl Facts {
         (0..self.len()).map(|input| &self[input])
     }
 
+    /// Facts whose addresses stay, also of those without rows.
+    pub fn with_addresses(facts: impl ExactSizeIterator<Item = ColumnFact>) -> Self {
+        let mut all = Self::expecting(facts.len());
+        facts.for_each(|fact| all.push_exactly(fact));
+        all
+    }
+
     /// Adds the fact of the next input.
     pub fn push(&mut self, mut fact: ColumnFact) {
         if fact.rows == 0 {
             fact.address = UNALLOCATED;
         }
+        self.push_exactly(fact);
+    }
+
+    fn push_exactly(&mut self, fact: ColumnFact) {
         match &mut self.kept {
             Kept::Same(same, count) if *count == 0 || *same == fact => {
                 (*same, *count) = (fact, *count + 1);

@@ -3,7 +3,7 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::error::{BadInput, MissingKey};
-use raddle_merge::join::Difference;
+use raddle_merge::join::{Difference, DifferenceKind};
 use std::path::{Path, PathBuf};
 
 /// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
@@ -53,11 +53,20 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
             escape::shorten(&escape::text(&difference.path)).into_owned(),
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
-            escape::shorten(&escape::text(&difference.found)).into_owned(),
+            found(difference),
             holders(&difference.inputs, inputs),
         ]);
     }
     columns.render() + &rest(differences.len())
+}
+
+/// What inputs have. What decides stands at the end of some, which is therefore shown whole.
+fn found(difference: &Difference) -> String {
+    let text = escape::text(&difference.found);
+    match difference.kind {
+        DifferenceKind::Meaning | DifferenceKind::Convention => text.into_owned(),
+        _ => escape::shorten(&text).into_owned(),
+    }
 }
 
 fn rest(len: usize) -> String {

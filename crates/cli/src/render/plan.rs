@@ -208,6 +208,13 @@ impl Summary {
             let because = escape::text(because);
             text.push_str(&format!("convention: {title} ({because}); --convention overrides {name}\n"));
         }
+        let ruled = output.datasets.iter().filter_map(|dataset| Some((&dataset.path, dataset.rule.as_ref()?)));
+        for (path, rule) in ruled.clone().take(LONGEST_TABLE) {
+            text.push_str(&format!("  {}: {}\n", escape::text(path), escape::text(rule)));
+        }
+        if let more @ 1.. = ruled.count().saturating_sub(LONGEST_TABLE) {
+            text.push_str(&format!("  … and {} more\n", quantity::count(more as u64)));
+        }
         text.push_str(&format!(
             "output: {} in {} ({} empty), {} uncompressed, {}\n\n",
             quantity::counted(output.datasets.len() as u64, "dataset"),

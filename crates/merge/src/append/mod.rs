@@ -23,7 +23,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::provenance::{gather, provenance_path};
 use crate::resume::sample;
-use crate::schema::display_path;
+use crate::schema::{Entry, display_path};
 use crate::specs::column_spec;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
@@ -162,6 +162,14 @@ pub fn plan(
         let reason =
             "is an AnnData file, whose categories, names and shapes depend on all inputs; merge all inputs again";
         return Err(MergeError::Output { path: held.path.clone(), reason: reason.to_owned() });
+    }
+    let counts_rows = |entry: &&Entry| entry.attributes.iter().any(|attribute| attribute.name == b"NROWS");
+    if plan.convention == Some(Choice::Pandas)
+        && let Some(table) = plan.schema.entries.iter().find(counts_rows)
+    {
+        let reason =
+            "keeps its number of rows in an attribute, which an append does not change; merge all inputs again";
+        return Err(MergeError::Object { object: display_path(&table.path), reason: reason.to_owned() });
     }
     if let Some(growth) = &plan.growth {
         growth.check(&plan)?;

@@ -20,40 +20,40 @@ fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
 }
 
 fn events(file: &FileView<'_>) -> Option<Refusal> {
-    file.has(0, "raddle_layout").then(|| refuse(b"/", "an event file of raddle", "use raddle events merge")).flatten()
+    let at = (0..file.len()).find(|&at| file.is_group(at) && file.has(at, "raddle_layout"))?;
+    refuse(file.path_of(at), "an event file of raddle", "use raddle events merge")
 }
 
 fn keras(file: &FileView<'_>) -> Option<Refusal> {
-    let is_keras = file.has(0, "keras_version") || file.has(0, "layer_names");
-    let weights = file
-        .find(b"/model_weights")
-        .or_else(|| file.find(b"/layers").filter(|_| file.find(b"/_layer_checkpoint_dependencies").is_some()));
-    if !is_keras && weights.is_none() {
-        return None;
-    }
+    let is_keras = file.has(0, "keras_version") || file.has(0, "layer_names") || file.find(b"/model_weights").is_some();
+    let is_layer = |at: &usize| {
+        let path = file.path_of(*at);
+        file.is_group(*at) && path.starts_with(b"/layers/") && path.ends_with(b"/vars")
+    };
+    let weights = if is_keras { Some(0) } else { (0..file.len()).find(is_layer) }?;
     let what = "weights of a Keras model, which belong to one network";
-    refuse(b"/", what, "load the models in Keras and average or ensemble them there")
+    refuse(file.path_of(weights), what, "load the models in Keras and average or ensemble them there")
 }
 
 fn matlab(file: &FileView<'_>) -> Option<Refusal> {
-    let at = (1..file.len()).find(|&at| {
-        matches!(
-            file.text(at, "MATLAB_class").as_deref(),
-            Some("struct" | "cell" | "function_handle" | "table" | "categorical" | "string")
-        )
-    })?;
+    let at = (1..file.len()).find(|&at| file.has(at, "MATLAB_class"))?;
     let class = file.text(at, "MATLAB_class").unwrap_or_default();
-    let what = format!("a MATLAB {class}, whose parts are tied by references");
-    refuse(file.path_of(at), &what, "concatenate in MATLAB with [a; b] and save again")
+    let what = format!(
+        "a MATLAB {class}: files of MATLAB begin with a header that a merge does not write, and axis 0 is the last axis in \
+         MATLAB"
+    );
+    refuse(file.path_of(at), &what, "concatenate in MATLAB and save again")
 }
 
 fn cooler(file: &FileView<'_>) -> Option<Refusal> {
-    let format = file.root_text("format").unwrap_or_default();
-    let is_cooler = format.starts_with("HDF5::Cooler") || format.starts_with("HDF5::MCOOL");
-    if !is_cooler {
-        return None;
-    }
-    refuse(b"/", "a contact matrix of cooler, whose bins must be summed", "use cooler merge")
+    let is_cooler = |at: &usize| {
+        file.is_group(*at)
+            && file.text(*at, "format").is_some_and(|format| {
+                ["HDF5::Cooler", "HDF5::MCOOL", "HDF5::SCOOL"].iter().any(|known| format.starts_with(known))
+            })
+    };
+    let at = (0..file.len()).find(is_cooler)?;
+    refuse(file.path_of(at), "a contact matrix of cooler, whose bins must be summed", "use cooler merge")
 }
 
 fn jld2(file: &FileView<'_>) -> Option<Refusal> {

@@ -20,6 +20,7 @@ use crate::ranks::agree;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
+    user,
 };
 use crate::scales;
 use crate::scan::{self, ScannedInput};
@@ -102,7 +103,7 @@ pub(crate) fn plan_from(
                 inputs = by_record.chain(plan.skipped.iter().map(|bad| bad.path.clone())).collect();
                 if ranks.rank() == 0 {
                     let text = format!("inputs are put in the order of {coordinate}");
-                    watch.observer.event(&Event::Message { severity: Severity::Note, text });
+                    watch.observer.event(&Event::Message { severity: Severity::Warning, text });
                 }
             }
             RecordOrder::Trimmed(trims) => taken = trims,
@@ -184,6 +185,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
         _ => joiner.finish(),
     };
+    user::check_matched(&options.conventions.rules, &joined.schema)?;
     let is_new = !matches!(beginning, Beginning::Grows(_));
     let unsettled = settle(&mut joined, options, planned.len() as u32, &taken, is_new);
     joined.differences.extend(unsettled);

@@ -308,7 +308,11 @@ impl Checker<'_> {
                 end = end.max(span.high);
             } else {
                 of_input.count = values.partition_point(|&value| value < begin) as u64;
-                begin = begin.min(span.low);
+                if span.high > end && begin.is_finite() {
+                    // Records behind those of the later input would be lost with the ones that it replaces.
+                    unordered.get_or_insert(span.input);
+                }
+                (begin, end) = (begin.min(span.low), end.max(span.high));
             }
         }
         if plan.growth.is_some() && taken.first().is_some_and(|of_file| of_file.count < spans[0].count) {
@@ -317,8 +321,9 @@ impl Checker<'_> {
             return Ok(RecordOrder::Kept);
         }
         if let Some(input) = unordered {
-            let expected = "increasing values, of which overlapping ones can be taken once".to_owned();
-            self.refuse(column, expected, "values that repeat or decrease".to_owned(), vec![input]);
+            let expected = "increasing values, which later inputs follow".to_owned();
+            let found = "values that repeat, decrease or reach beyond those of a later input".to_owned();
+            self.refuse(column, expected, found, vec![input]);
             return Ok(RecordOrder::Kept);
         }
         let path = plan.schema.column_path(column).to_vec();

@@ -9,6 +9,7 @@ use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
 use super::{Placement, Rule, Values, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
+use crate::facts::Facts;
 use crate::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
@@ -320,7 +321,9 @@ impl Settling<'_> {
     pub fn trim(&mut self, column: ColumnIndex, trims: Vec<Option<Trim>>, rows: impl Fn(usize, u64) -> u64) {
         let column = &mut self.schema.columns[column as usize];
         let trimmed = column.facts.iter().enumerate();
-        column.facts = trimmed.map(|(input, fact)| ColumnFact { rows: rows(input, fact.rows), ..*fact }).collect();
+        let trimmed = trimmed.map(|(input, fact)| ColumnFact { rows: rows(input, fact.rows), ..*fact });
+        // An input that contributes no rows may still have some that are looked at.
+        column.facts = Facts::with_addresses(trimmed);
         column.trims = Some(trims.into());
     }
 
@@ -346,11 +349,11 @@ fn decides(name: &str, options: &ConventionOptions) -> Option<String> {
     if packing::PACKING.contains(&name) || packing::VALID.contains(&name) {
         return Some(packing::DECIDES.to_owned());
     }
-    options
-        .require_equal
-        .iter()
-        .any(|asked| asked == name)
-        .then(|| "--require-equal asks for it to be the same".to_owned())
+    if name == "units" && options.units == Units::Refuse {
+        return Some("--units convert converts the values where a linear map is known".to_owned());
+    }
+    let is_asked = options.require_equal.iter().any(|asked| asked == name);
+    is_asked.then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
 /// Whether two attributes say the same to readers: strings and numbers by their values, whatever their types.

@@ -4,6 +4,8 @@
 
 use super::{PositionForm, Rule};
 use crate::conventions::FileView;
+use crate::error::MergeError;
+use crate::schema::{Entry, Role, Schema};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -90,6 +92,25 @@ impl UserRule {
             }
             _ => None,
         }
+    }
+}
+
+/// Refuses rules that no dataset of the inputs matches, as a misspelt one.
+pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), MergeError> {
+    let unmatched = user.iter().find(|one| {
+        let matcher = one.matcher().ok();
+        let is_match = |entry: &Entry| {
+            matches!(entry.role, Role::Column(_))
+                && matcher.as_ref().is_some_and(|matcher| matcher.is_match(Path::new(OsStr::from_bytes(&entry.path))))
+        };
+        !schema.entries.iter().any(is_match)
+    });
+    match unmatched {
+        None => Ok(()),
+        Some(UserRule { pattern, .. }) => Err(MergeError::Object {
+            object: pattern.clone(),
+            reason: "is the pattern of a rule (--rule) that matches no dataset of the inputs".to_owned(),
+        }),
     }
 }
 
