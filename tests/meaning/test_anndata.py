@@ -1,13 +1,11 @@
 """Merges of ``.h5ad`` files read as ``anndata.concat`` makes them of the inputs."""
 
-import anndata
 import anndata_files
 import anndata_judge
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sparse
 from anndata_files import GENES, Schema, make, write_all
 from hypothesis import given
 from merging import Merging, Refusal, case_folder, examples

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from cf_files import File, Variable, simple, write_all
 from hypothesis import given
-from merging import Merging, case_folder, examples
+from merging import Merging, Refusal, case_folder, examples
 
 MERGING = Merging("cf", cf_judge.judge)
 
@@ -132,6 +132,19 @@ def test_a_grid_of_another_length_is_refused(tmp_path):
     files[1].variables["x"].values = [10.0, 20.0, 30.0]
     files[1].variables["tas"].values = np.zeros((3, 3), "f4")
     MERGING.refused(write_all(tmp_path, *files), names=["x", "2", "3"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("i8", "f8"), ("f8", "i8"), ("i4", "f4"), ("i4", "u4"), ("i2", "i4"), ("i4", "i8"), ("f4", "f8"), ("f8", "f4"),
+        ("i4", ">i4"),
+    ],
+)
+@pytest.mark.parametrize("packing", [{}, {"scale_factor": np.float32(0.5)}])
+def test_another_type_is_converted_or_refused(tmp_path, first, second, packing):
+    outcome = MERGING.equal_or_refused(write_all(tmp_path, simple(type=first, **packing), simple(3, type=second, **packing)))
+    assert not isinstance(outcome, Refusal) or "/tas" in outcome
 
 
 @pytest.mark.parametrize("stored", [0, 1, 2])
