@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.mark.parametrize("what", anndata_files.SPECIALS)
 def test_random_files(what):
-    @examples(3)
+    @examples(2)
     @given(anndata_files.cases(what))
     def check(case):
         with case_folder() as folder:
@@ -37,7 +37,7 @@ def pair(schema, genes=(GENES[:5], GENES[:5]), rows=(4, 3), **special):
 
 
 @pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
-@pytest.mark.parametrize("dtype", anndata_files.DTYPES)
+@pytest.mark.parametrize("dtype", ["f4", "i8", "bool"])
 def test_matrices(tmp_path, kind, dtype):
     MERGING.equal(write_all(tmp_path, *pair(plain(x=(kind, dtype)))))
 

@@ -19,7 +19,7 @@ MERGING = Merging("cf", cf_judge.judge)
 
 @pytest.mark.parametrize("what", cf_files.SPECIALS)
 def test_random_files(what):
-    @examples(4)
+    @examples(3)
     @given(cf_files.cases(what))
     def check(case):
         with case_folder() as folder:
