@@ -62,11 +62,19 @@ def test_the_record_dimension_may_be_any_axis(tmp_path, raddle, dims, is_unlimit
     raddle("verify", output, "--against", *inputs)
 
 
-def test_without_a_record_dimension_one_is_asked_for(tmp_path):
+def test_without_a_record_dimension_time_is_one_or_asked_for(tmp_path):
     files = [simple(), simple(3)]
     for file in files:
         file.dims["time"] = 3
-    MERGING.refused(write_all(tmp_path, *files), names=["--dim", "time"])
+    outcome = MERGING.equal_or_refused(write_all(tmp_path, *files))
+    assert not isinstance(outcome, Refusal) or "--dim" in outcome
+
+
+def test_without_any_time_a_dimension_is_asked_for(tmp_path):
+    files = [File({"x": 2, "y": 3}, {"v": Variable(("x", "y"), np.full((2, 3), number))}) for number in range(2)]
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, names=["--dim", "x", "y"])
+    MERGING.equal(inputs, "--dim", "y", dim="y")
 
 
 def test_of_two_unlimited_dimensions_one_is_asked_for(tmp_path):
@@ -227,7 +235,7 @@ def test_scalar_coordinates_become_a_dimension(tmp_path):
         file.variables["tas"].values = np.full((3, 2), number, "f4")
         files.append(file)
     inputs = write_all(tmp_path, *files)
-    MERGING.refused(inputs, names=["--new-dim"])
+    MERGING.refused(inputs, names=["time"])
     output = MERGING.equal_or_refused(inputs, "--new-dim", "member", judge=None)
     with xr.open_dataset(output) as merged:
         parts = [xr.open_dataset(path).load() for path in inputs]
