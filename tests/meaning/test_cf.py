@@ -199,6 +199,14 @@ def test_groups(tmp_path):
     MERGING.equal(write_all(tmp_path, *files))
 
 
+def test_texts_without_the_record_dimension_beside_groups(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.variables["names"] = Variable(("x",), ["a", ""], type=str)
+        file.groups["inner"] = File({}, {"gust": Variable(("time", "x"), np.ones((3, 2)))})
+    MERGING.equal(write_all(tmp_path, *files))
+
+
 def test_groups_with_times_of_their_own(tmp_path):
     files = [File({}, {}, groups={"a": simple(), "b": simple(0, 2)}), File({}, {}, groups={"a": simple(3), "b": simple(2, 2)})]
     inputs = write_all(tmp_path, *files)
@@ -235,7 +243,7 @@ def test_scalar_coordinates_become_a_dimension(tmp_path):
         file.variables["tas"].values = np.full((3, 2), number, "f4")
         files.append(file)
     inputs = write_all(tmp_path, *files)
-    MERGING.refused(inputs, names=["time"])
+    MERGING.refused(inputs, names=["--new-dim"])
     output = MERGING.equal_or_refused(inputs, "--new-dim", "member", judge=None)
     with xr.open_dataset(output) as merged:
         parts = [xr.open_dataset(path).load() for path in inputs]
