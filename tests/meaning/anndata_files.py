@@ -190,7 +190,8 @@ def cases(draw, what):
         others = ["ab", "abcd", "zc", "bac", ""]
         letters = [draw(st.sampled_from(others)) for _ in range(count)]
     if what == "ordered":
-        stages = [draw(st.sampled_from([["low", "high"], ["high", "low"], ["low"], ["low", "mid", "high"]])) for _ in range(count)]
+        orders = [["low", "high"], ["high", "low"], ["low"], ["low", "mid", "high"]]
+        stages = [draw(st.sampled_from(orders)) for _ in range(count)]
     if what in SPECIAL_LAST:
         special = SPECIAL_LAST[what](draw, schema)
     objects = []

@@ -152,7 +152,8 @@ def _type(kind):
 def _values(random, shape, kind, packing):
     if kind == "str":
         values = np.empty(shape, object)
-        values[...] = np.array([f"wört {number}" * (number % 3) for number in random.integers(0, 99, values.size)]).reshape(shape)
+        numbers = random.integers(0, 99, values.size)
+        values[...] = np.array([f"wört {number}" * (number % 3) for number in numbers]).reshape(shape)
         return values
     if kind == "S1":
         return random.choice([b"a", b"b", b""], shape).astype("S1")

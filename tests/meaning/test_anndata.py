@@ -1,13 +1,11 @@
 """Merges of ``.h5ad`` files read as ``anndata.concat`` makes them of the inputs."""
 
-import anndata
 import anndata_files
 import anndata_judge
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sparse
 from anndata_files import GENES, Schema, make, write_all
 from hypothesis import given
 from merging import Merging, Refusal, case_folder, examples
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.mark.parametrize("what", anndata_files.SPECIALS)
 def test_random_files(what):
-    @examples(3)
+    @examples(2)
     @given(anndata_files.cases(what))
     def check(case):
         with case_folder() as folder:
@@ -39,7 +37,7 @@ def pair(schema, genes=(GENES[:5], GENES[:5]), rows=(4, 3), **special):
 
 
 @pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
-@pytest.mark.parametrize("dtype", anndata_files.DTYPES)
+@pytest.mark.parametrize("dtype", ["f4", "i8", "bool"])
 def test_matrices(tmp_path, kind, dtype):
     MERGING.equal(write_all(tmp_path, *pair(plain(x=(kind, dtype)))))
 

@@ -12,14 +12,14 @@ import pytest
 import xarray as xr
 from cf_files import File, Variable, simple, write_all
 from hypothesis import given
-from merging import Merging, case_folder, examples
+from merging import Merging, Refusal, case_folder, examples
 
 MERGING = Merging("cf", cf_judge.judge)
 
 
 @pytest.mark.parametrize("what", cf_files.SPECIALS)
 def test_random_files(what):
-    @examples(4)
+    @examples(3)
     @given(cf_files.cases(what))
     def check(case):
         with case_folder() as folder:
@@ -62,19 +62,18 @@ def test_the_record_dimension_may_be_any_axis(tmp_path, raddle, dims, is_unlimit
     raddle("verify", output, "--against", *inputs)
 
 
-def test_without_an_unlimited_dimension_the_time_is_followed(tmp_path):
+def test_without_an_unlimited_dimension_time_is_followed(tmp_path):
     files = [simple(), simple(3)]
     for file in files:
         file.dims["time"] = 3
     MERGING.equal(write_all(tmp_path, *files))
 
 
-def test_without_a_record_dimension_one_is_asked_for(tmp_path):
-    files = [simple(), simple(3)]
-    for file in files:
-        file.dims["time"] = 3
-        file.variables["time"].attributes["units"] = "m"
-    MERGING.refused(write_all(tmp_path, *files), names=["--dim", "time"])
+def test_without_any_time_a_dimension_is_asked_for(tmp_path):
+    files = [File({"x": 2, "y": 3}, {"v": Variable(("x", "y"), np.full((2, 3), number))}) for number in range(2)]
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, names=["--dim", "x", "y"])
+    MERGING.equal(inputs, "--dim", "y", dim="y")
 
 
 def test_of_two_unlimited_dimensions_one_is_asked_for(tmp_path):
@@ -142,6 +141,19 @@ def test_a_grid_of_another_length_is_refused(tmp_path):
     MERGING.refused(write_all(tmp_path, *files), names=["x", "2", "3"])
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("i8", "f8"), ("f8", "i8"), ("i4", "f4"), ("i4", "u4"), ("i2", "i4"), ("i4", "i8"), ("f4", "f8"), ("f8", "f4"),
+        ("i4", ">i4"),
+    ],
+)
+@pytest.mark.parametrize("packing", [{}, {"scale_factor": np.float32(0.5)}])
+def test_another_type_is_converted_or_refused(tmp_path, first, second, packing):
+    outcome = MERGING.equal_or_refused(write_all(tmp_path, simple(type=first, **packing), simple(3, type=second, **packing)))
+    assert not isinstance(outcome, Refusal) or "/tas" in outcome
+
+
 @pytest.mark.parametrize("stored", [0, 1, 2])
 @pytest.mark.parametrize("fill", [{}, {"_FillValue": np.float32(-1)}])
 def test_short_variables_are_padded(tmp_path, stored, fill):
@@ -183,6 +195,14 @@ def test_groups(tmp_path):
         inner = {"wind": Variable(("time", "x"), np.full((3, 2), number)), "level": Variable(("x",), [1.0, 2.0])}
         deep = {"gust": Variable(("level2", "time"), np.full((2, 3), number)), "note": Variable((), 7)}
         file.groups["surface"] = File({"level2": 2}, inner, {"source": "model"}, {"deep": File({}, deep)})
+    MERGING.equal(write_all(tmp_path, *files))
+
+
+def test_texts_without_the_record_dimension_beside_groups(tmp_path):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.variables["names"] = Variable(("x",), ["a", ""], type=str)
+        file.groups["inner"] = File({}, {"gust": Variable(("time", "x"), np.ones((3, 2)))})
     MERGING.equal(write_all(tmp_path, *files))
 
 

@@ -7,7 +7,7 @@ import pytest
 from cf_files import simple, write
 from hypothesis import given
 from hypothesis import strategies as st
-from merging import Merging, NoConcatenation, case_folder, examples
+from merging import Merging, case_folder, examples
 
 
 def write_rows(folder, names):
@@ -72,7 +72,9 @@ def test_folders_patterns_and_lists(tmp_path, raddle, shape):
     judge_names(output, paths, names if shape == "list" else natural)
 
 
-@pytest.mark.parametrize(("option", "order"), [("given", ["b1.h5", "b10.h5", "b2.h5"]), ("natural", ["b1.h5", "b2.h5", "b10.h5"])])
+@pytest.mark.parametrize(
+    ("option", "order"), [("given", ["b1.h5", "b10.h5", "b2.h5"]), ("natural", ["b1.h5", "b2.h5", "b10.h5"])]
+)
 def test_the_order_can_be_asked_for(tmp_path, option, order):
     paths = write_rows(tmp_path, ["b1.h5", "b10.h5", "b2.h5"])
     MERGING.equal(paths, "--order", option, output=tmp_path / "out.h5", order=order)

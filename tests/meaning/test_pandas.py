@@ -145,7 +145,7 @@ def cases(draw):
     return frames, {"data_columns": data_columns}, special == "plain"
 
 
-@examples(40)
+@examples(20)
 @given(cases())
 def test_random_files(case):
     frames, options, must_merge = case

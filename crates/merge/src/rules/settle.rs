@@ -10,7 +10,7 @@ use super::number::NumberType;
 use super::{Placement, Rule, Values, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
 use crate::facts::Facts;
-use crate::join::{Difference, DifferenceKind};
+use crate::join::{Difference, DifferenceKind, describe};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
 use std::collections::HashMap;
@@ -87,6 +87,7 @@ pub(crate) fn settle(
     for one in declared {
         settling.widen(one);
         settling.entry(one);
+        settling.require_one_type(one);
         settling.pad_records(one, &lengths);
         settling.take_records(one, taken);
     }
@@ -116,6 +117,23 @@ impl Settling<'_> {
             Role::Column(column) => Some(column),
             _ => None,
         }
+    }
+
+    /// Refuses inputs whose values are of another type than the output's and are not converted.
+    fn require_one_type(&mut self, declared: &Declared) {
+        let Some(column) = self.column_of(declared) else { return };
+        let scanned = &self.schema.columns[column as usize];
+        let differs = |(input, fact): &(u32, &ColumnFact)| {
+            let is_same = scanned.conversion_of(*input).is_none_or(|one| one.map == ElementMap::Same);
+            let template = scanned.templates.get(fact.template as usize);
+            is_same && template.is_some_and(|template| template.datatype != scanned.model().datatype)
+        };
+        let differing: Vec<u32> = (0..).zip(scanned.facts.iter()).filter(differs).map(|(input, _)| input).collect();
+        let Some(first) = differing.first() else { return };
+        let template = scanned.facts[*first as usize].template as usize;
+        let (expected, found) =
+            (describe(&scanned.model().datatype.class), describe(&scanned.templates[template].datatype.class));
+        self.refuse(declared.entry, Mismatch::new(expected, found), differing);
     }
 
     /// Records of each input, by the path of their coordinate: as many as the longest dataset along it has.
