@@ -7,7 +7,9 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
-use crate::rules::{ConvertBuffers, ConvertError, InputConversion, Trim, convert_piece, source_box};
+use crate::rules::{
+    ConvertBuffers, ConvertError, ElementMap, InputConversion, Trim, convert_piece, source_box, with_suffix,
+};
 use crate::schema::{ABSENT, AddressKind, ColumnFact, Role, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
@@ -25,6 +27,8 @@ use std::sync::Arc;
 
 /// Bytes of file-local elements that are read at once: bounds the memory of variable-length data by descriptor size.
 const CANONICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
+/// A text of no length in canonical bytes: its length.
+const EMPTY_TEXT_LEN_BYTES: usize = 8;
 /// Cached metadata while one object header is read.
 const HEADER_VIEW_LIMIT_BYTES: u64 = 256 << 10;
 
@@ -214,7 +218,9 @@ impl<'p> ColumnReader<'p> {
             }
             source.count[axis] = available;
         }
-        let outcome = match scanned.conversion_of(input) {
+        // Texts are converted when they are found by their addresses.
+        let conversion = scanned.conversion_of(input).filter(|_| !scanned.is_file_local());
+        let outcome = match conversion {
             None => self.read_found(column, input, &source, target),
             Some(conversion) => self.read_converted(column, input, conversion, &source, target),
         };
@@ -425,6 +431,15 @@ impl<'p> ColumnReader<'p> {
         let mut out_row = 0;
         for (input, fact) in scanned.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
             let input = input as u32;
+            if fact.template == ABSENT && scanned.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank) {
+                let mut row = 0;
+                while row < fact.rows {
+                    let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
+                    visit(out_row, rows, &vec![0; (rows * row_elements) as usize * EMPTY_TEXT_LEN_BYTES])?;
+                    (row, out_row) = (row + rows, out_row + rows);
+                }
+                continue;
+            }
             if fact.template == ABSENT {
                 return Err(MergeError::Object {
                     object: display_path(plan.schema.column_path(column)),
@@ -454,8 +469,24 @@ impl<'p> ColumnReader<'p> {
         Ok(())
     }
 
-    /// Canonical bytes of rows of an input's part of a column.
+    /// Canonical bytes of rows of an input's part of a column, as they are in the output.
     pub fn canonical_rows(&mut self, column: u32, input: u32, row: u64, rows: u64, dims: &[u64]) -> Result<Vec<u8>> {
+        let canonical = self.canonical_rows_of_input(column, input, row, rows, dims)?;
+        let scanned = &self.plan.schema.columns[column as usize];
+        Ok(match scanned.conversion_of(input).map(|conversion| &conversion.map) {
+            Some(ElementMap::Suffix(suffix)) => with_suffix(&scanned.model().datatype.class, &canonical, suffix),
+            _ => canonical,
+        })
+    }
+
+    fn canonical_rows_of_input(
+        &mut self,
+        column: u32,
+        input: u32,
+        row: u64,
+        rows: u64,
+        dims: &[u64],
+    ) -> Result<Vec<u8>> {
         let plan = self.plan;
         self.find(column, input)?;
         let path = plan.schema.column_path(column);

@@ -22,6 +22,7 @@ use crate::render::{differences, keys, preview as preview_text, quantity, report
 use crate::team::Team;
 use crate::watching::Watching;
 use raddle_codec::KnownFilter;
+use raddle_merge::conventions::Choice;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::{Compress, MergeOptions};
@@ -315,6 +316,11 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
         let because = if plan.skipped.len() == 1 { "it cannot" } else { "they cannot" };
         watching.warn(&format!("{count} left out because {because} be read"));
         watching.say(&differences::bad_inputs(&plan.skipped));
+    }
+    if plan.convention == Some(Choice::Anndata) {
+        watching.say(
+            "note: no /_raddle group, which anndata cannot read: compare the output with its inputs by verify --against",
+        );
     }
     if !plan.warnings.is_empty() {
         let count = quantity::counted(plan.warnings.len() as u64, "difference");

@@ -46,6 +46,22 @@ pub struct ConventionArgs {
     #[arg(long, value_enum, default_value_t = Overlap::Refuse)]
     pub overlap: Overlap,
 
+    /// AnnData: the axis along which files follow one another
+    #[arg(long, value_enum, default_value_t = Axis::Obs)]
+    pub axis: Axis,
+
+    /// AnnData: keep pairs of observations (obsp), block by block
+    #[arg(long)]
+    pub pairwise: bool,
+
+    /// AnnData: which elements that do not belong to observations are carried (columns of var, varm, varp, uns)
+    #[arg(long, value_enum, default_value_t = MergePolicy::Same)]
+    pub merge: MergePolicy,
+
+    /// AnnData: make names of observations unique by SEPARATOR and the number of their input, from 0
+    #[arg(long, value_name = "SEPARATOR")]
+    pub index_unique: Option<String>,
+
     /// Largest difference between values that are carried once, as of grids that were computed again
     #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.0)]
     pub tolerance: f64,
@@ -88,6 +104,18 @@ impl ConventionArgs {
             },
             tolerance: self.tolerance,
             require_equal: self.require_equal.clone(),
+            axis: match self.axis {
+                Axis::Obs => conventions::Axis::Obs,
+                Axis::Var => conventions::Axis::Var,
+            },
+            pairwise: self.pairwise,
+            merge: match self.merge {
+                MergePolicy::Same => conventions::MergePolicy::Same,
+                MergePolicy::Unique => conventions::MergePolicy::Unique,
+                MergePolicy::First => conventions::MergePolicy::First,
+                MergePolicy::Only => conventions::MergePolicy::Only,
+            },
+            index_unique: self.index_unique.clone(),
             ..ConventionOptions::default()
         })
     }
@@ -98,6 +126,8 @@ impl ConventionArgs {
 pub enum ConventionName {
     /// CF and netCDF-4
     Cf,
+    /// AnnData (.h5ad)
+    Anndata,
     /// NeXus
     Nexus,
     /// NWB and other files of HDMF
@@ -112,6 +142,7 @@ impl ConventionName {
     fn choice(self) -> Choice {
         match self {
             Self::Cf => Choice::Cf,
+            Self::Anndata => Choice::Anndata,
             Self::Nexus => Choice::Nexus,
             Self::Nwb => Choice::Nwb,
             Self::Pandas => Choice::Pandas,
@@ -147,4 +178,26 @@ pub enum Overlap {
     First,
     /// Take the record of the later input
     Last,
+}
+
+/// The axis of AnnData along which files follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Axis {
+    /// Observations
+    Obs,
+    /// Variables
+    Var,
+}
+
+/// Which elements that do not belong to the axis of concatenation are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MergePolicy {
+    /// Those that are the same in all inputs
+    Same,
+    /// Those that have one value wherever they are
+    Unique,
+    /// The first one of each name
+    First,
+    /// Those that only one input has
+    Only,
 }

@@ -30,7 +30,7 @@ fn a_list_on_standard_input_keeps_its_order() {
     };
     assert_eq!(inputs(&["plan", "-", "--json"], "b.h5\n# a comment\n\na.h5\n"), ["b.h5", "a.h5"]);
     assert_eq!(inputs(&["plan", "-0", "-", "--json"], "b.h5\0a.h5\0"), ["b.h5", "a.h5"]);
-    assert_eq!(inputs(&["plan", "b.h5", "a.h5", "--json"], ""), ["a.h5", "b.h5"]);
+    assert_eq!(inputs(&["plan", "b.h5", "a.h5", "--json"], ""), ["b.h5", "a.h5"]);
     assert_eq!(inputs(&["plan", "b.h5", "a.h5", "--json", "--order", "given"], ""), ["b.h5", "a.h5"]);
     std::fs::write(folder.path().join("list"), "b.h5\na.h5\n").unwrap();
     assert_eq!(inputs(&["plan", "@list", "--json"], ""), ["b.h5", "a.h5"]);

@@ -5,6 +5,7 @@
 //! a shape in an attribute. Not for applying rules ([`crate::rules`]). Invariant: recognition looks only at what the scan
 //! has read anyway, so that a file of no convention costs a few comparisons.
 
+pub(crate) mod anndata;
 pub mod cf;
 pub mod nexus;
 pub mod nwb;
@@ -88,7 +89,7 @@ impl Recognised {
 }
 
 /// All conventions, the most specific first: an NWB file also looks like plain HDF5 with dimension scales.
-const ALL: [&dyn Convention; 4] = [&nwb::Nwb, &nexus::Nexus, &pandas::Pandas, &cf::Cf];
+const ALL: [&dyn Convention; 5] = [&anndata::Anndata, &nwb::Nwb, &nexus::Nexus, &pandas::Pandas, &cf::Cf];
 
 /// The convention that `choice` names.
 pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {

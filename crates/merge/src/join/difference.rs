@@ -44,6 +44,8 @@ pub enum DifferenceKind {
     Convention,
     /// An index says where the rows of its own file are; it is left out.
     Index,
+    /// Under the convention of the inputs, the output does not have it.
+    LeftOut,
 }
 
 impl DifferenceKind {
@@ -68,6 +70,7 @@ impl DifferenceKind {
             Self::Meaning => "another meaning",
             Self::Convention => "convention",
             Self::Index => "an index of rows",
+            Self::LeftOut => "left out",
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{MergePlan, PlannedInput, Planner};
 use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
-use crate::conventions::{self, Completion};
+use crate::conventions::{self, Choice, Completion, anndata};
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
@@ -119,6 +119,8 @@ pub(crate) fn plan_from(
 pub(crate) struct FoundInputs {
     started: Instant,
     joiner: Joiner,
+    /// Inputs that are not joined path by path.
+    anndata: anndata::Files,
     planned: Vec<PlannedInput>,
     /// Numbers of the planned inputs in the list as given, which skipped ones are missing from.
     places: Vec<u32>,
@@ -135,6 +137,7 @@ impl FoundInputs {
         Self {
             started: Instant::now(),
             joiner: Joiner::new(options.join, expected),
+            anndata: anndata::Files::default(),
             planned: Vec::with_capacity(expected),
             places: Vec::with_capacity(expected),
             skipped: Vec::new(),
@@ -150,7 +153,13 @@ impl FoundInputs {
         self.places.push(place as u32);
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
-        if self.link != Link::External {
+        if self.link == Link::External {
+            return;
+        }
+        if recognised.choice == Some(Choice::Anndata) {
+            self.joiner.add(&paths, Vec::new(), &recognised);
+            self.anndata.add(paths, entries);
+        } else {
             self.joiner.add(&paths, entries, &recognised);
         }
     }
@@ -173,7 +182,9 @@ pub(crate) fn plan_found(
 
 /// Plans what is read from the inputs: all but the columns that are made.
 fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    let FoundInputs { started, joiner, planned, places, skipped, chunk_count: input_chunk_count, taken, .. } = found;
+    let FoundInputs {
+        started, joiner, anndata, planned, places, skipped, chunk_count: input_chunk_count, taken, ..
+    } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
@@ -185,6 +196,13 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
         _ => joiner.finish(),
     };
+    if joined.convention == Some(Choice::Anndata) && joined.differences.is_empty() && !anndata.is_empty() {
+        let because = std::mem::take(&mut joined.because);
+        joined = Joined { because, ..anndata::join(&anndata, options.join.join, &options.conventions) };
+        if let Beginning::Grows(_) = &beginning {
+            joined.differences.push(anndata::refuse_append());
+        }
+    }
     user::check_matched(&options.conventions.rules, &joined.schema)?;
     let is_new = !matches!(beginning, Beginning::Grows(_));
     let unsettled = settle(&mut joined, options, planned.len() as u32, &taken, is_new);
@@ -259,7 +277,11 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         convention: joined.convention,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
-        options: options.clone(),
+        // A group that is not of AnnData makes its readers fail.
+        options: MergeOptions {
+            provenance: options.provenance && joined.convention != Some(Choice::Anndata),
+            ..options.clone()
+        },
     };
     links::check_sources(&plan, watch)?;
     Ok(plan)

@@ -3,8 +3,10 @@
 //! Made by [`settle`](super::settle), applied by [`ColumnReader`](crate::values::ColumnReader). Invariant: a conversion
 //! gives the value that the convention's readers would see as equal, or an error that names the value.
 
+use super::attribute::string;
 use super::number::NumberType;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
+use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -83,6 +85,10 @@ pub enum ElementMap {
     },
     /// Non-negative values are looked up; negative ones stay.
     Lookup(Arc<[i64]>),
+    /// Texts are followed by this one.
+    Suffix(Arc<str>),
+    /// Texts of no length, of an input that has none.
+    Blank,
 }
 
 /// Rows of an input that the output does not take.
@@ -217,6 +223,7 @@ fn convert_block(
             }
             ElementMap::Linear { .. } => return inexact(&integers[0], "is an integer, which other units would round"),
             ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } => {}
+            ElementMap::Suffix(_) | ElementMap::Blank => return inexact(&"a number", "is not a text"),
         }
         if target.is_integer() {
             return match target.encode_integers(integers, out) {
@@ -330,6 +337,18 @@ fn scale_exactly(value: f64, multiplier: i64, divisor: i64, offset: i128) -> Opt
     // Rounded where more than 53 bits are significant.
     let significant = quotient.unsigned_abs().checked_shr(quotient.trailing_zeros().min(127)).unwrap_or(0);
     (significant < 1 << 53).then_some(result)
+}
+
+/// Texts in canonical bytes, each followed by `suffix`.
+pub(crate) fn with_suffix(class: &TypeClass, canonical: &[u8], suffix: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(canonical.len() * 2);
+    for element in CanonicalElements::new(class, canonical).flatten() {
+        let text = string(class, element).unwrap_or_default();
+        out.extend_from_slice(&((text.len() + suffix.len()) as u64).to_le_bytes());
+        out.extend_from_slice(text);
+        out.extend_from_slice(suffix.as_bytes());
+    }
+    out
 }
 
 /// Converts a box of an input's values to the output's and copies it to `target`.

@@ -21,7 +21,7 @@ mod units;
 pub mod user;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
-pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box};
+pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
 pub use number::NumberType;
 
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,8 @@ pub enum Values {
     },
     /// Numbers that stand for others by a scale and an offset in attributes, as CF packs them.
     Packed,
+    /// What decides on the structure of the output, so that it is kept until all inputs are known.
+    Kept,
 }
 
 /// Which positions a dataset holds.
@@ -203,13 +205,12 @@ impl Rule {
 
     /// Whether all values have to be read while the inputs are scanned.
     pub(crate) fn needs_values(&self) -> bool {
-        matches!(self.placement, Placement::Once | Placement::OnceOrLeftOut)
-            || matches!(self.values, Values::Categories { .. })
+        matches!(self.placement, Placement::Once | Placement::OnceOrLeftOut) || self.keeps_values()
     }
 
     /// Whether the values of each input are kept until the rules are settled.
     pub(crate) fn keeps_values(&self) -> bool {
-        matches!(self.values, Values::Categories { .. })
+        matches!(self.values, Values::Categories { .. } | Values::Kept)
     }
 
     /// The rule in a few words, for plans and provenance.
@@ -224,7 +225,7 @@ impl Rule {
             Placement::LeftOut => "left out".to_owned(),
         };
         let values = match &self.values {
-            Values::Plain => String::new(),
+            Values::Plain | Values::Kept => String::new(),
             Values::Positions { target, .. } => format!("positions of {}", display_path(target)),
             Values::LabelNumbers { labels } => format!("numbers of {}", display_path(labels)),
             Values::Unique => "all different".to_owned(),

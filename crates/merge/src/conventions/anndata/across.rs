@@ -1,0 +1,138 @@
+//! Elements that do not belong to the axis of concatenation, carried by the policy that the user chose.
+//!
+//! Source: `merge_nested` of `anndata._core.merge`. Invariant: a dict that ends up empty is left out.
+
+use super::output::Output;
+use super::tree::{Node, Outcome};
+use super::value::{self, Axes};
+use crate::conventions::MergePolicy;
+use crate::schema::child_path;
+
+/// What becomes of elements of one name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Policy<'a> {
+    /// Which are carried.
+    pub merge: MergePolicy,
+    /// Axes that are matched by names.
+    pub axes: Option<Axes<'a>>,
+}
+
+/// An element that is carried, and those inside where it is a dict.
+pub(super) struct Carried<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Value(value::Value<'a>),
+    Dict(Node<'a>, Vec<Carried<'a>>),
+}
+
+impl Carried<'_> {
+    /// Writes it inside the group at `parent`.
+    pub fn write(&self, parent: &[u8], out: &mut Output) -> Outcome<()> {
+        let path = child_path(parent, self.name);
+        match &self.what {
+            What::Value(value) => value.write(path, out),
+            What::Dict(node, inside) => {
+                out.group(path.clone(), *node, node.attributes().clone());
+                inside.iter().try_for_each(|one| one.write(&path, out))
+            }
+        }
+    }
+}
+
+/// Which of the elements `inside` (of each input that has any, by input) are carried; what is not is noted.
+pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mut Output) -> Vec<Carried<'a>> {
+    // Of all that have it in the order of the last; of any in the order of appearance.
+    let mut names: Vec<&[u8]> = Vec::new();
+    let is_in = |group: &[Node<'a>], name: &[u8]| group.iter().any(|node| node.name() == name);
+    if policy.merge == MergePolicy::Same {
+        let last = groups.last().map_or(&[][..], Vec::as_slice);
+        names = last.iter().map(|node| node.name()).collect();
+    } else {
+        for node in groups.iter().flatten() {
+            if !names.contains(&node.name()) {
+                names.push(node.name());
+            }
+        }
+    }
+    let mut all = Vec::new();
+    let mut everywhere = names.clone();
+    everywhere.extend(groups.iter().flatten().map(|node| node.name()));
+    for name in everywhere {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let found: Vec<Node<'a>> =
+            groups.iter().filter_map(|group| group.iter().find(|node| node.name() == name)).copied().collect();
+        let is_everywhere = groups.iter().all(|group| is_in(group, name));
+        if let Some(Some(what)) = out.take(one(&found, is_everywhere, policy)).map(|what| {
+            if what.is_none() {
+                note(&found, is_everywhere, policy, groups.len() as u32, out);
+            }
+            what
+        }) {
+            match what {
+                Choice::Value(value) => all.push(Carried { name, what: What::Value(value) }),
+                Choice::Dicts(node) => {
+                    let inside: Vec<Vec<Node<'a>>> = found.iter().map(|node| node.children().collect()).collect();
+                    let inside = carried(&inside, policy, out);
+                    if !inside.is_empty() {
+                        all.push(Carried { name, what: What::Dict(node, inside) });
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+enum Choice<'a> {
+    Value(value::Value<'a>),
+    Dicts(Node<'a>),
+}
+
+fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> Outcome<Option<Choice<'a>>> {
+    let Some(&first) = found.first() else { return Ok(None) };
+    if policy.merge == MergePolicy::Same && !is_everywhere {
+        return Ok(None);
+    }
+    if found.iter().all(|node| node.encoding() == "dict") {
+        first.expect(&[("dict", "0.1.0")])?;
+        return Ok(Some(Choice::Dicts(first)));
+    }
+    let read = |node: Node<'a>| value::read(node, policy.axes);
+    match policy.merge {
+        MergePolicy::First => Ok(Some(Choice::Value(read(first)?))),
+        MergePolicy::Only if found.len() > 1 => Ok(None),
+        MergePolicy::Only => Ok(Some(Choice::Value(read(first)?))),
+        MergePolicy::Same | MergePolicy::Unique => {
+            let known = read(first)?;
+            for other in &found[1..] {
+                if !read(*other)?.equals(&known)? {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(Choice::Value(known)))
+        }
+    }
+}
+
+fn note(found: &[Node<'_>], is_everywhere: bool, policy: Policy<'_>, inputs: u32, out: &mut Output) {
+    let Some(first) = found.first() else { return };
+    let why = match (policy.merge, is_everywhere) {
+        (MergePolicy::Same, false) => "not in all inputs, left out",
+        (MergePolicy::Only, _) => "in more than one input, left out",
+        _ => "other values, left out",
+    };
+    let expected = match policy.merge {
+        MergePolicy::Only => "in one input",
+        _ => "equal where it is",
+    };
+    let _ = inputs;
+    out.leave_out(first.path(), expected, why, found.iter().map(|node| node.input).collect());
+}

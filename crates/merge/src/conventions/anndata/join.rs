@@ -1,0 +1,379 @@
+//! The output of AnnData files: which elements it has and what becomes of each.
+//!
+//! Source: `anndata.concat`. Invariant: every object of every input is in the output, listed as left out, or refused.
+
+use super::across::{Policy, carried};
+use super::along::{self, Along, joined_names, with_columns};
+use super::compressed::{self, Columns};
+use super::names::{self, Alignment};
+use super::output::Output;
+use super::tree::{Files, Node, Outcome, refuse};
+use super::value::{Axes, frame_columns, index_name};
+use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
+use crate::join::{Join, Joined};
+use crate::schema::child_path;
+use std::sync::Arc;
+
+/// Objects of the root.
+const ROOT: [&[u8]; 10] = [b"X", b"layers", b"obs", b"var", b"obsm", b"varm", b"obsp", b"varp", b"uns", b"raw"];
+
+/// Joins the inputs under `join`.
+pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions) -> Joined {
+    let mut out = Output::default();
+    let roots = files.roots();
+    let outcome = put_together(&roots, join, options, &mut out);
+    out.take(outcome);
+    let mut joined = out.finish();
+    joined.convention = Some(Choice::Anndata);
+    joined
+}
+
+fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out: &mut Output) -> Outcome<()> {
+    let Some(&first) = roots.first() else { return Ok(()) };
+    if options.axis == Axis::Var {
+        return refuse(
+            b"/",
+            "observations one after another",
+            "--axis var, which cannot be done yet; use anndata.concat(axis=\"var\")",
+            Vec::new(),
+        );
+    }
+    for root in roots {
+        root.expect(&[("anndata", "0.1.0")])?;
+        if let Some(stray) = root.children().find(|child| !ROOT.contains(&child.name())) {
+            return stray.refuse("elements of AnnData", "another object; leave it out with --exclude");
+        }
+        if let Some(link) = root.children().find(|child| !child.is_group() && child.column().is_none()) {
+            return link.refuse("a group or dataset", "another kind of object");
+        }
+    }
+    out.group(b"/".to_vec(), first, Arc::clone(first.attributes()));
+    let obs = all(roots, b"obs")?;
+    let rows: Vec<u64> = obs.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
+    let along = Along { join, rows: &rows, index_unique: options.index_unique.as_deref() };
+    let vars = all(roots, b"var")?;
+    let (alignment, names) = alignment(&vars, join)?;
+
+    let outcome = along::frame(b"/obs".to_vec(), &obs, along, out);
+    out.take(outcome);
+    var_frame(b"/var".to_vec(), &vars, &alignment, &names, Some(options.merge), out)?;
+    let outcome = matrix_of_all(b"/X", &children(roots, b"X"), &alignment, along, out);
+    out.take(outcome);
+    mapping(roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
+    mapping(roots, b"obsm", along, out, |path, nodes, out| multidimensional(path, nodes, along, out))?;
+    pairwise(roots, along, options, out)?;
+    for (name, count) in [(b"varm".as_slice(), 1), (b"varp", 2)] {
+        policy_group(roots, name, options.merge, Some(Axes { alignment: &alignment, count }), out)?;
+    }
+    policy_group(roots, b"uns", options.merge, None, out)?;
+    raw(roots, along, out)
+}
+
+/// The child of this name of each root.
+fn children<'a>(roots: &[Node<'a>], name: &[u8]) -> Vec<Option<Node<'a>>> {
+    roots.iter().map(|root| root.child(name)).collect()
+}
+
+/// The child of this name, which all must have.
+fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> Outcome<Vec<Node<'a>>> {
+    let path = |root: &Node<'_>| child_path(root.path(), name);
+    roots
+        .iter()
+        .map(|root| {
+            root.child(name).map_or_else(|| refuse(&path(root), "a data frame", "nothing", vec![root.input]), Ok)
+        })
+        .collect()
+}
+
+/// The index of a data frame, and its length.
+fn index(node: Node<'_>) -> Outcome<(Node<'_>, u64)> {
+    node.expect(&[("dataframe", "0.2.0")])?;
+    let index = node.dataset(index_name(node)?.as_bytes())?;
+    index.expect(&[("string-array", "0.2.0")])?;
+    match index.dims().as_deref() {
+        Some(&[rows]) => Ok((index, rows)),
+        _ => index.refuse("names along one axis", "more axes"),
+    }
+}
+
+/// How the names of `frames` are matched, and those of the output.
+fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>)> {
+    let own: Vec<Vec<String>> = frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<Outcome<_>>()?;
+    for (frame, names) in frames.iter().zip(&own) {
+        if let Some(name) = names::repeated(names) {
+            return frame.refuse(
+                "each name once, so that names can be matched",
+                format!("{name:?} more than once; make them unique with adata.var_names_make_unique()"),
+            );
+        }
+    }
+    let names = names::join(&own, join);
+    if join == Join::Exact {
+        for (frame, other) in frames.iter().zip(&own) {
+            let known: std::collections::HashSet<&String> = own[0].iter().collect();
+            let added = other.iter().find(|name| !known.contains(name));
+            let others: std::collections::HashSet<&String> = other.iter().collect();
+            let gone = own[0].iter().find(|name| !others.contains(name));
+            if added.is_some() || gone.is_some() {
+                let word = |name: Option<&String>| name.map_or("fewer names".to_owned(), |name| format!("{name:?}"));
+                return frame.refuse(
+                    format!("the same names; {} is missing", word(gone)),
+                    format!(
+                        "{} in addition; --join inner takes the names that all inputs have, --join outer those of any",
+                        added.map_or("nothing".to_owned(), |name| format!("{name:?}"))
+                    ),
+                );
+            }
+        }
+    }
+    Ok((Alignment::by_names(&names, &own), names))
+}
+
+/// Adds the data frame of the other axis: its names, and the columns that `merge` carries.
+fn var_frame(
+    path: Vec<u8>,
+    frames: &[Node<'_>],
+    alignment: &Alignment,
+    names: &[String],
+    merge: Option<MergePolicy>,
+    out: &mut Output,
+) -> Outcome<()> {
+    let first = frames[0];
+    let index_of_first = index(first)?.0;
+    let mut columns = Vec::new();
+    if let Some(merge) = merge {
+        let mut groups = Vec::new();
+        for frame in frames {
+            let name = index(*frame)?.0.name();
+            let own = frame_columns(*frame)?;
+            let stray = frame
+                .children()
+                .find(|child| child.name() != name && !own.iter().any(|known| known.as_bytes() == child.name()));
+            if let Some(stray) = stray {
+                return stray.refuse("columns that column-order names", "another object; leave it out with --exclude");
+            }
+            groups.push(
+                own.iter()
+                    .map(|name| match frame.child(name.as_bytes()) {
+                        Some(child) => Ok(child),
+                        None => frame.refuse(format!("a column {name:?}"), "no such column"),
+                    })
+                    .collect::<Outcome<Vec<_>>>()?,
+            );
+        }
+        columns = carried(&groups, Policy { merge, axes: Some(Axes { alignment, count: 1 }) }, out);
+    }
+    let order: Vec<String> = columns.iter().map(|one| String::from_utf8_lossy(one.name).into_owned()).collect();
+    let attributes = with_columns(first, &order)?;
+    out.group(path.clone(), first, attributes);
+    let Some((model, _)) = index_of_first.column() else { return first.refuse("an index", "none") };
+    let mut value = Vec::new();
+    for name in names {
+        value.extend_from_slice(&(name.len() as u64).to_le_bytes());
+        value.extend_from_slice(name.as_bytes());
+    }
+    let dataset = super::output::constant_like(model, &model.datatype.class, vec![names.len() as u64]);
+    out.constant(child_path(&path, index_of_first.name()), index_of_first, dataset, value);
+    for column in columns {
+        column.write(&path, out)?;
+    }
+    Ok(())
+}
+
+/// Adds a matrix that all inputs have, or none.
+fn matrix_of_all(
+    path: &[u8],
+    found: &[Option<Node<'_>>],
+    alignment: &Alignment,
+    along: Along<'_>,
+    out: &mut Output,
+) -> Outcome<()> {
+    // anndata writes a missing matrix as an element of its own.
+    let present: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
+    if present.is_empty() {
+        return Ok(());
+    }
+    if present.len() < found.len() {
+        let lacking = (0..).zip(found).filter(|(_, node)| node.is_none_or(|node| node.encoding() == "null"));
+        let lacking = lacking.map(|(input, _)| input).collect();
+        return refuse(path, "a matrix in all inputs", "nothing; leave it out with --exclude", lacking);
+    }
+    matrix(path.to_vec(), &present, alignment, along, out)
+}
+
+fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along<'_>, out: &mut Output) -> Outcome<()> {
+    let kind = nodes[0].encoding();
+    if let Some(other) = nodes.iter().find(|node| node.encoding() != kind) {
+        return other.refuse(kind, format!("{}; convert one of them", other.encoding()));
+    }
+    match kind.as_str() {
+        "array" => along::dense(path, nodes, Some(alignment), along, out),
+        _ => compressed::rows(path, nodes, Columns::Aligned(alignment), along, out),
+    }
+}
+
+/// Adds an element of `obsm`, whose columns are matched by their numbers or, in a data frame, their names.
+fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+    let kind = nodes[0].encoding();
+    if kind == "dataframe" {
+        return along::frame(path, nodes, along, out);
+    }
+    let mut widths = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let width = match node.encoding().as_str() {
+            "array" => node.dims().and_then(|dims| dims.get(1).copied()),
+            _ => crate::rules::attribute::named(node.attributes(), "shape")
+                .and_then(crate::rules::attribute::numbers)
+                .and_then(|shape| shape.get(1).map(|&size| size as u64)),
+        };
+        let Some(width) = width else {
+            return node
+                .refuse("a matrix or a data frame", format!("{}; leave it out with --exclude", node.encoding()));
+        };
+        widths.push(width);
+    }
+    let width = match along.join {
+        Join::Outer => widths.iter().max(),
+        _ => widths.iter().min(),
+    };
+    let width = width.copied().unwrap_or(0);
+    if along.join == Join::Exact
+        && let Some(at) = widths.iter().position(|other| *other != widths[0])
+    {
+        return nodes[at].refuse(
+            format!("{} columns", widths[0]),
+            format!("{} columns; --join inner takes the first that all inputs have, --join outer fills", widths[at]),
+        );
+    }
+    matrix(path, nodes, &Alignment::numbered(width, widths), along, out)
+}
+
+/// Adds the elements of a group of arrays of observations.
+fn mapping<'a>(
+    roots: &[Node<'a>],
+    name: &[u8],
+    along: Along<'_>,
+    out: &mut Output,
+    mut add: impl FnMut(Vec<u8>, &[Node<'a>], &mut Output) -> Outcome<()>,
+) -> Outcome<()> {
+    let groups = children(roots, name);
+    let Some(first) = groups.iter().flatten().next().copied() else { return Ok(()) };
+    let path = child_path(b"/", name);
+    for group in groups.iter().flatten() {
+        group.expect(&[("dict", "0.1.0")])?;
+    }
+    let own: Vec<Vec<String>> = groups
+        .iter()
+        .map(|group| group.iter().flat_map(|group| group.children()).map(|child| text(child.name())).collect())
+        .collect();
+    let keys = joined_names(&path, &own, along.join, out)?;
+    out.group(path.clone(), first, Arc::clone(first.attributes()));
+    for key in keys {
+        let found: Vec<Option<Node<'_>>> =
+            groups.iter().map(|group| group.and_then(|group| group.child(key.as_bytes()))).collect();
+        let at = child_path(&path, key.as_bytes());
+        let nodes: Vec<Node<'a>> = found.iter().flatten().copied().collect();
+        let outcome = if nodes.len() < found.len() {
+            let lacking = (0..).zip(&found).filter(|(_, node)| node.is_none()).map(|(input, _)| input).collect();
+            refuse(&at, "in all inputs", "nothing, which cannot be filled; --join inner leaves it out", lacking)
+        } else {
+            add(at, &nodes, out)
+        };
+        out.take(outcome);
+    }
+    Ok(())
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// Adds pairs of observations, if the user wants them; else they are left out.
+fn pairwise(roots: &[Node<'_>], along: Along<'_>, options: &ConventionOptions, out: &mut Output) -> Outcome<()> {
+    if options.pairwise {
+        return mapping(roots, b"obsp", along, out, |path, nodes, out| {
+            match nodes.iter().find(|node| node.encoding() == "array") {
+                Some(dense) => dense.refuse(
+                    "a sparse matrix, which pairs of other inputs are not stored in",
+                    "an array; convert it with scipy.sparse.csr_matrix",
+                ),
+                None => compressed::rows(path, nodes, Columns::Observations, along, out),
+            }
+        });
+    }
+    let groups = children(roots, b"obsp");
+    let Some(first) = groups.iter().flatten().next() else { return Ok(()) };
+    out.group(b"/obsp".to_vec(), *first, Arc::clone(first.attributes()));
+    let mut names: Vec<(&[u8], Vec<u32>)> = Vec::new();
+    for child in groups.iter().flatten().flat_map(|group| group.children()) {
+        match names.iter_mut().find(|(name, _)| *name == child.name()) {
+            Some((_, inputs)) => inputs.push(child.input),
+            None => names.push((child.name(), vec![child.input])),
+        }
+    }
+    for (name, inputs) in names {
+        let found = "pairs of observations of one input, left out; --pairwise keeps them";
+        out.leave_out(&child_path(b"/obsp", name), "pairs of all observations", found, inputs);
+    }
+    Ok(())
+}
+
+/// Adds a group whose elements are carried by a policy.
+fn policy_group(
+    roots: &[Node<'_>],
+    name: &[u8],
+    merge: MergePolicy,
+    axes: Option<Axes<'_>>,
+    out: &mut Output,
+) -> Outcome<()> {
+    let groups = children(roots, name);
+    let Some(first) = groups.iter().flatten().next().copied() else { return Ok(()) };
+    for group in groups.iter().flatten() {
+        group.expect(&[("dict", "0.1.0")])?;
+    }
+    let inside: Vec<Vec<Node<'_>>> =
+        groups.iter().map(|group| group.iter().flat_map(|group| group.children()).collect()).collect();
+    let path = child_path(b"/", name);
+    out.group(path.clone(), first, Arc::clone(first.attributes()));
+    for one in carried(&inside, Policy { merge, axes }, out) {
+        let outcome = one.write(&path, out);
+        out.take(outcome);
+    }
+    Ok(())
+}
+
+/// Adds what observations were before they were selected, with names of its own.
+fn raw(roots: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+    let found = children(roots, b"raw");
+    let raws: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
+    let Some(&first) = raws.first() else { return Ok(()) };
+    if raws.len() < roots.len() {
+        let inputs: Vec<u32> = raws.iter().map(|node| node.input).collect();
+        if along.join == Join::Exact {
+            let lacking = (0..roots.len() as u32).filter(|input| !inputs.contains(input)).collect();
+            return refuse(b"/raw", "in all inputs", "nothing; --join inner leaves it out", lacking);
+        }
+        out.leave_out(b"/raw", "in all inputs", "only in some, left out", inputs);
+        return Ok(());
+    }
+    for raw in &raws {
+        raw.expect(&[("raw", "0.1.0")])?;
+        if let Some(stray) = raw.children().find(|child| ![b"X".as_slice(), b"var", b"varm"].contains(&child.name())) {
+            return stray.refuse("X, var and varm", "another object; leave it out with --exclude");
+        }
+    }
+    let vars: Vec<Node<'_>> = raws
+        .iter()
+        .map(|raw| raw.child(b"var").map_or_else(|| raw.refuse("a data frame var", "nothing"), Ok))
+        .collect::<Outcome<_>>()?;
+    let (alignment, names) = alignment(&vars, along.join)?;
+    out.group(b"/raw".to_vec(), first, Arc::clone(first.attributes()));
+    var_frame(b"/raw/var".to_vec(), &vars, &alignment, &names, None, out)?;
+    if let Some(varm) = first.child(b"varm") {
+        out.group(b"/raw/varm".to_vec(), varm, Arc::clone(varm.attributes()));
+    }
+    let inputs = raws.iter().map(|raw| raw.input).collect();
+    out.leave_out(b"/raw/var", "names", "columns of names, left out as anndata does", inputs);
+    let found: Vec<Option<Node<'_>>> = raws.iter().map(|raw| raw.child(b"X")).collect();
+    matrix_of_all(b"/raw/X", &found, &alignment, along, out)
+}

@@ -1,0 +1,107 @@
+//! AnnData (`.h5ad`): observations one after another, as `anndata.concat` puts them together.
+//!
+//! Judged by `anndata.concat`, read back by anndata. What becomes of an element depends on all inputs (genes that they have in
+//! common, categories, keys), so inputs are not joined path by path: [`Files`] keeps them as trees, and [`join`] makes the
+//! schema of the output from them. Sources: the on-disk format of anndata 0.12 and `anndata.concat`
+//! (docs/internals/conventions.md). Invariant: an element whose encoding is not handled is refused, never copied.
+
+mod across;
+mod along;
+mod compressed;
+mod join;
+mod names;
+mod output;
+mod tree;
+mod value;
+
+pub(crate) use join::join;
+pub(crate) use tree::Files;
+
+use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
+use crate::join::{Difference, DifferenceKind};
+use crate::rules::{Rule, Values};
+use crate::schema::display_path;
+
+/// AnnData.
+pub struct Anndata;
+
+/// Largest dataset whose values are kept while planning.
+const KEPT_LIMIT_BYTES: u64 = 48 << 20;
+/// Axes of the file whose elements are concatenated, so that their values are not needed to plan.
+const ALONG: [&[u8]; 5] = [b"/X", b"/layers", b"/obsm", b"/obsp", b"/raw/X"];
+
+impl Convention for Anndata {
+    fn choice(&self) -> Choice {
+        Choice::Anndata
+    }
+
+    fn recognise(&self, file: &FileView<'_>) -> Option<String> {
+        if file.root_text("encoding-type").is_some_and(|encoding| encoding == "anndata") {
+            return Some("attribute encoding-type is \"anndata\"".to_owned());
+        }
+        old_mark(file).map(|mark| format!("{mark}, as anndata before 0.8 wrote it"))
+    }
+
+    fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
+        if file.root_text("encoding-type").is_none_or(|encoding| encoding != "anndata") {
+            let mark = old_mark(file).unwrap_or_else(|| "no encoding-type".to_owned());
+            let reason = format!(
+                "{mark}: a file of anndata before 0.8, whose elements have no encoding; write it again with \
+                 anndata.read_h5ad(FILE).write_h5ad(FILE)"
+            );
+            return Err(Refusal { object: "/".to_owned(), reason });
+        }
+        let mut rules = Vec::new();
+        for at in 1..file.len() {
+            let (Some(dims), Some(class)) = (file.dims(at), file.class(at)) else { continue };
+            let path = file.path_of(at);
+            let is_within =
+                |root: &&[u8]| path == *root || path.strip_prefix(*root).is_some_and(|rest| rest[0] == b'/');
+            let is_pointer = path.ends_with(b"/indptr");
+            let is_categories = path.ends_with(b"/categories");
+            // The rows of tables of observations: only their categories decide something.
+            let is_along = ALONG.iter().any(is_within) || is_within(&b"/obs".as_slice());
+            if is_along && !is_categories && !is_pointer {
+                continue;
+            }
+            let len_bytes = dims.iter().fold(class.len_bytes(), |product, &dim| product.saturating_mul(dim));
+            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_of_columns(file, at)) {
+                rules.push((at, Rule { values: Values::Kept, ..Rule::default() }));
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Why observations are not appended to a file.
+pub(crate) fn refuse_append() -> Difference {
+    Difference {
+        path: "/".to_owned(),
+        kind: DifferenceKind::Convention,
+        expected: "a file to which rows can be appended".to_owned(),
+        found: "AnnData, whose shapes and categories change; merge all inputs into a new file".to_owned(),
+        inputs: Vec::new(),
+    }
+}
+
+/// Whether the row pointers of entry number `at` are column pointers, or belong to an element that is compared as a whole.
+fn is_of_columns(file: &FileView<'_>, at: usize) -> bool {
+    let path = file.path_of(at);
+    let is_along = ALONG.iter().any(|root| path.starts_with(root));
+    let group = file.find(crate::join::parent_path(path));
+    !is_along || group.is_some_and(|group| file.text(group, "encoding-type").is_some_and(|kind| kind == "csc_matrix"))
+}
+
+/// A mark of files older than encodings, in words.
+fn old_mark(file: &FileView<'_>) -> Option<String> {
+    let is_marked = |name: &'static str| (1..file.len()).find(|&at| file.has(at, name)).map(|at| (at, name));
+    if let Some((at, name)) = is_marked("h5sparse_format") {
+        return Some(format!("{} has an attribute {name}", display_path(file.path_of(at))));
+    }
+    let is_table = |path: &[u8]| {
+        let at = file.find(path)?;
+        matches!(file.class(at)?, raddle_hdf5::model::TypeClass::Compound { .. }).then_some(())
+    };
+    (is_table(b"/obs").is_some() && is_table(b"/var").is_some() && file.find(b"/X").is_some())
+        .then(|| "/obs and /var are compound datasets".to_owned())
+}

@@ -1,0 +1,179 @@
+//! Names by which the elements of an axis are matched, and categories: their union or intersection, in pandas' order.
+//!
+//! Sources: `pandas.Index.union` and `intersection`, `natsort.natsorted`. Invariant: an order that cannot be reproduced is
+//! an error.
+
+use crate::join::Join;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How the elements of an axis of each input become those of the output.
+#[derive(Debug, Clone)]
+pub(super) struct Alignment {
+    /// Elements in the output.
+    pub len: u64,
+    /// Of each input the place there of each element of the output; `None` where nothing changes.
+    pub of_inputs: Vec<Option<Arc<[Option<u32>]>>>,
+    /// Elements in each input.
+    pub lens: Vec<u64>,
+}
+
+impl Alignment {
+    /// An axis of numbered elements, of which `len` are taken.
+    pub fn numbered(len: u64, lens: Vec<u64>) -> Self {
+        let places = |own: &u64| {
+            (*own != len).then(|| (0..len).map(|at| (at < *own).then_some(at as u32)).collect::<Arc<[Option<u32>]>>())
+        };
+        Self { len, of_inputs: lens.iter().map(places).collect(), lens }
+    }
+
+    /// The axis on which inputs have the names `own` and the output has `names`.
+    pub fn by_names(names: &[String], own: &[Vec<String>]) -> Self {
+        let places = |own: &Vec<String>| {
+            if own == names {
+                return None;
+            }
+            let at: HashMap<&str, u32> = own.iter().map(String::as_str).zip(0..).collect();
+            Some(names.iter().map(|name| at.get(name.as_str()).copied()).collect::<Arc<[Option<u32>]>>())
+        };
+        let lens = own.iter().map(|own| own.len() as u64).collect();
+        Self { len: names.len() as u64, of_inputs: own.iter().map(places).collect(), lens }
+    }
+
+    /// Whether an input lacks an element of the output.
+    pub fn lacks(&self, input: usize) -> bool {
+        self.of_inputs[input].as_ref().is_some_and(|places| places.contains(&None))
+    }
+
+    /// Of each element of an input its place in the output, `None` where it is dropped.
+    pub fn places(&self, input: usize) -> Vec<Option<u32>> {
+        let Some(from) = &self.of_inputs[input] else { return (0..self.len as u32).map(Some).collect() };
+        let mut places = vec![None; self.lens[input] as usize];
+        for (to, from) in (0..).zip(from.iter()) {
+            if let Some(from) = from {
+                places[*from as usize] = Some(to);
+            }
+        }
+        places
+    }
+}
+
+/// The name that is in `names` more than once, if one is.
+pub(super) fn repeated(names: &[String]) -> Option<&str> {
+    let mut known = HashSet::with_capacity(names.len());
+    names.iter().map(String::as_str).find(|name| !known.insert(*name))
+}
+
+/// Names of the output, where inputs have the names `own`, none of them twice.
+pub(super) fn join(own: &[Vec<String>], join: Join) -> Vec<String> {
+    let Some((first, others)) = own.split_first() else { return Vec::new() };
+    if join == Join::Outer {
+        return others.iter().fold(first.clone(), |known, next| union(known, next));
+    }
+    let sets: Vec<HashSet<&str>> = others.iter().map(|names| names.iter().map(String::as_str).collect()).collect();
+    first.iter().filter(|name| sets.iter().all(|set| set.contains(name.as_str()))).cloned().collect()
+}
+
+/// `known.union(next)`: sorted unless both are equal or one is empty.
+fn union(known: Vec<String>, next: &[String]) -> Vec<String> {
+    if next.is_empty() || known == next {
+        return known;
+    }
+    if known.is_empty() {
+        return next.to_vec();
+    }
+    let mut all: Vec<String> = known.into_iter().chain(next.iter().cloned()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Sorts texts as `natsorted` does: digits by their number, everything else by code points. `None` where a text is not of
+/// ASCII, whose digits and composed letters natsort treats in its own way.
+pub(super) fn sort_naturally(mut texts: Vec<String>) -> Option<Vec<String>> {
+    if texts.iter().any(|text| !text.is_ascii()) {
+        return None;
+    }
+    texts.sort_unstable();
+    texts.sort_by(|left, right| natural(left, right));
+    Some(texts)
+}
+
+fn natural(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (Tokens(left.as_bytes()), Tokens(right.as_bytes()));
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some((text, digits)), Some((other_text, other_digits))) => {
+                let order = text.cmp(other_text).then_with(|| compare_numbers(digits, other_digits));
+                if order != Ordering::Equal {
+                    return order;
+                }
+            }
+        }
+    }
+}
+
+/// A text as pairs of what is not a number, which may be empty, and the digits behind it, none at the end of the text.
+struct Tokens<'a>(&'a [u8]);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = (&'a [u8], Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let digits_at = self.0.iter().position(u8::is_ascii_digit).unwrap_or(self.0.len());
+        let (text, rest) = self.0.split_at(digits_at);
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        let (digits, rest) = rest.split_at(end);
+        self.0 = rest;
+        Some((text, (!digits.is_empty()).then_some(digits)))
+    }
+}
+
+/// Numbers of any length; a text that ends comes before one that goes on.
+fn compare_numbers(left: Option<&[u8]>, right: Option<&[u8]>) -> Ordering {
+    let significant = |digits: &'_ [u8]| digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len());
+    match (left, right) {
+        (Some(left), Some(right)) => {
+            let (left, right) = (&left[significant(left)..], &right[significant(right)..]);
+            left.len().cmp(&right.len()).then_with(|| left.cmp(right))
+        }
+        (left, right) => left.is_some().cmp(&right.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn texts_are_sorted_as_natsort_sorts_them() {
+        let sorted = |names: &[&str]| sort_naturally(own(names)).unwrap();
+        assert_eq!(sorted(&["b", "a10", "a2", "z"]), ["a2", "a10", "b", "z"]);
+        assert_eq!(sorted(&["a", "", "1", "10", "9x"]), ["", "1", "9x", "10", "a"]);
+        assert_eq!(sorted(&["a1b", "a1", "a", "a01"]), ["a", "a01", "a1", "a1b"]);
+        assert_eq!(sort_naturally(own(&["é"])), None);
+    }
+
+    #[test]
+    fn names_are_joined_in_the_order_of_pandas() {
+        let inputs = [own(&["c", "a", "b"]), own(&["d", "b", "c"])];
+        assert_eq!(join(&inputs, Join::Inner), ["c", "b"]);
+        assert_eq!(join(&inputs, Join::Outer), ["a", "b", "c", "d"]);
+        assert_eq!(join(&[own(&["c", "a"]), own(&["c", "a"]), own(&[])], Join::Outer), ["c", "a"]);
+        let alignment = Alignment::by_names(&own(&["a", "b", "c", "d"]), &inputs);
+        assert_eq!(alignment.of_inputs[0].as_deref(), Some(&[Some(1), Some(2), Some(0), None][..]));
+        assert!(alignment.lacks(0));
+        assert_eq!(alignment.places(1), [Some(3), Some(1), Some(2)]);
+    }
+}

@@ -1,0 +1,195 @@
+//! The output as it is put together: objects in the order of their creation, datasets with a piece of each input.
+//!
+//! Not for deciding what the output has. Invariant: parents come before what is inside them.
+
+use super::tree::{Node, Outcome, refuse};
+use crate::facts::Facts;
+use crate::join::{Difference, DifferenceKind, Joined};
+use crate::rules::settle::Declared;
+use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Rule};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, display_path};
+use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
+use std::sync::Arc;
+
+/// What was put together so far.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    joined: Joined,
+    columns: Vec<Column>,
+}
+
+/// What an input contributes to a dataset.
+#[derive(Debug, Clone)]
+pub(super) struct Piece<'a> {
+    /// The dataset; `None` where the input has none.
+    pub node: Option<Node<'a>>,
+    /// Rows of fill value, where it has none.
+    pub absent_rows: u64,
+    /// What happens to its values.
+    pub conversion: InputConversion,
+}
+
+impl<'a> Piece<'a> {
+    /// All rows of a dataset, as they are.
+    pub fn of(node: Node<'a>) -> Self {
+        Self { node: Some(node), absent_rows: 0, conversion: InputConversion::default() }
+    }
+}
+
+/// How a dataset differs from its first piece.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Form {
+    /// Number type, where it is another.
+    pub number: Option<NumberType>,
+    /// Value of elements that an input lacks.
+    pub fill: Option<Vec<u8>>,
+    /// An axis of another size.
+    pub resized: Option<(usize, u64)>,
+    /// A rule that is settled or checked later.
+    pub rule: Option<Rule>,
+}
+
+impl Output {
+    /// Adds a group like `node`.
+    pub fn group(&mut self, path: Vec<u8>, node: Node<'_>, attributes: Arc<[AttributeValue]>) {
+        let role = match &node.entry().role {
+            crate::scan::ScannedRole::Other(role @ Role::Group { .. }) => role.clone(),
+            _ => Role::Group { link_order: Default::default() },
+        };
+        self.add(path, node, role, attributes);
+    }
+
+    /// Adds a dataset of known values like `node`.
+    pub fn constant(&mut self, path: Vec<u8>, node: Node<'_>, dataset: Dataset, value: Vec<u8>) {
+        let role = Role::Constant { dataset: Box::new(dataset), committed: None, value };
+        self.add(path, node, role, Arc::clone(node.attributes()));
+    }
+
+    /// Adds a dataset of one piece after another, like the first.
+    pub fn rows(&mut self, path: Vec<u8>, pieces: Vec<Piece<'_>>, form: Form) -> Outcome<()> {
+        let Some(first) = pieces.iter().find_map(|piece| piece.node) else {
+            return refuse(&path, "a dataset", "none", Vec::new());
+        };
+        let (mut templates, mut facts): (Vec<Arc<Dataset>>, Vec<ColumnFact>) = (Vec::new(), Vec::new());
+        for piece in &pieces {
+            let Some(node) = piece.node else {
+                facts.push(ColumnFact::absent(piece.absent_rows));
+                continue;
+            };
+            let Some((template, fact)) = node.column() else {
+                return node.refuse("a dataset", "another kind of object");
+            };
+            if template.layout.is_through_library() && path != node.path() {
+                return node.refuse("values in the file itself", "values in another file, under another path");
+            }
+            let at = templates.iter().position(|known| Arc::ptr_eq(known, template) || known == template);
+            let at = at.unwrap_or_else(|| {
+                templates.push(Arc::clone(template));
+                templates.len() - 1
+            });
+            facts.push(ColumnFact { template: at as u32, ..fact });
+        }
+        let model = Arc::clone(&templates[0]);
+        let mut column = Column::new(model, None, facts.into_iter().collect::<Facts>());
+        column.templates = templates;
+        let is_filled = form.fill.is_some();
+        if form.number.is_some() || is_filled || form.resized.is_some() {
+            column.set_output(changed(column.model(), &form));
+        }
+        if pieces.iter().any(|piece| !piece.conversion.is_identity()) {
+            let of_inputs = pieces.into_iter().map(|piece| piece.conversion).collect();
+            column.conversion = Some(Arc::new(Conversion { of_inputs }));
+        }
+        if column.is_file_local() && !is_filled {
+            let lacking = |(_, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0;
+            let lacking: Vec<u32> = (0..).zip(column.facts.iter()).filter(lacking).map(|(input, _)| input).collect();
+            if !lacking.is_empty() {
+                return refuse(&path, "texts", "none, and rows of text cannot be filled", lacking);
+            }
+        }
+        column.entry = self.joined.schema.entries.len() as u32;
+        if let Some(rule) = form.rule {
+            let (first, values) = (Arc::clone(first.attributes()), Vec::new());
+            self.joined.declared.push(Declared { entry: column.entry, rule, first, attributes: Vec::new(), values });
+        }
+        let role = Role::Column(self.columns.len() as u32);
+        self.columns.push(column);
+        self.add(path, first, role, Arc::clone(first.attributes()));
+        Ok(())
+    }
+
+    fn add(&mut self, path: Vec<u8>, node: Node<'_>, role: Role, attributes: Arc<[AttributeValue]>) {
+        let entry = node.entry();
+        self.joined.schema.entries.push(Entry {
+            path,
+            utf8: entry.utf8,
+            role,
+            attributes,
+            attribute_order: entry.attribute_order,
+            comment: entry.comment.clone(),
+        });
+    }
+
+    /// Keeps an error, if the outcome is one.
+    pub fn take<T>(&mut self, outcome: Outcome<T>) -> Option<T> {
+        outcome.map_err(|difference| self.joined.differences.push(*difference)).ok()
+    }
+
+    /// Notes what is left out.
+    pub fn leave_out(&mut self, path: &[u8], expected: &str, found: impl Into<String>, inputs: Vec<u32>) {
+        let (path, kind) = (display_path(path), DifferenceKind::LeftOut);
+        self.joined.warnings.push(Difference {
+            path,
+            kind,
+            expected: expected.to_owned(),
+            found: found.into(),
+            inputs,
+        });
+    }
+
+    /// What was put together.
+    pub fn finish(mut self) -> Joined {
+        self.joined.schema.columns = self.columns;
+        self.joined
+    }
+}
+
+fn changed(model: &Dataset, form: &Form) -> Dataset {
+    let mut output = model.clone();
+    if let Some(number) = form.number {
+        output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
+        output.fill.value = None;
+    }
+    if let Some(fill) = form.fill.as_ref().filter(|_| !model.datatype.class.is_file_local()) {
+        output.fill.value = Some(InlineData::Stored(fill.clone()));
+        (output.fill.user_defined, output.fill.undefined) = (true, false);
+    }
+    if let (Some((axis, size)), Dataspace::Simple { dims, max_dims }) = (form.resized, &mut output.dataspace) {
+        dims[axis] = size;
+        max_dims[axis] = if max_dims[axis] == u64::MAX { u64::MAX } else { size };
+    }
+    output
+}
+
+/// A dataset of these sizes and type with known values, like `model`.
+pub(super) fn constant_like(model: &Dataset, class: &TypeClass, dims: Vec<u64>) -> Dataset {
+    let mut dataset = model.clone();
+    if *dataset.datatype.class != *class {
+        dataset.datatype = Datatype { class: Arc::new(class.clone()), committed: None };
+        dataset.fill.value = None;
+    }
+    dataset.dataspace = Dataspace::Simple { max_dims: dims.clone(), dims };
+    dataset.layout = Layout::Contiguous { address: None, len_bytes: 0 };
+    dataset.filters = Vec::new();
+    dataset
+}
+
+/// How elements of one number type are stored as another.
+pub(super) fn cast(from: Option<NumberType>, to: Option<NumberType>) -> ElementMap {
+    if to.is_none() || from == to { ElementMap::Same } else { ElementMap::Cast }
+}
+
+/// Elements of an axis from their places in an input.
+pub(super) fn gather(axis: usize, from: &Option<Arc<[Option<u32>]>>, len: u64) -> Option<Gather> {
+    from.as_ref().map(|from| Gather { axis, from: Arc::clone(from), len })
+}

@@ -1,0 +1,220 @@
+//! The inputs as trees of elements, each with its encoding.
+//!
+//! Nothing is read here: the scan kept the values that decide something. Invariant: equal values of several inputs are held
+//! once.
+
+use crate::join::{Difference, DifferenceKind};
+use crate::paths::Paths;
+use crate::rules::NumberType;
+use crate::rules::attribute;
+use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
+use raddle_hdf5::model::{Dataset, TypeClass};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What an element could not be put together for.
+pub(super) type Outcome<T> = Result<T, Box<Difference>>;
+
+/// All inputs.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    files: Vec<File>,
+    /// Values by digest.
+    values: HashMap<u64, Arc<[u8]>>,
+}
+
+#[derive(Debug)]
+struct File {
+    paths: Paths,
+    entries: Vec<ScannedEntry>,
+    by_path: HashMap<Vec<u8>, usize>,
+    /// Of each entry those directly inside.
+    children: Vec<Vec<usize>>,
+}
+
+impl Files {
+    /// Adds the next input.
+    pub(crate) fn add(&mut self, paths: Paths, mut entries: Vec<ScannedEntry>) {
+        let by_path: HashMap<Vec<u8>, usize> = paths.iter().enumerate().map(|(at, path)| (path.to_vec(), at)).collect();
+        let mut children = vec![Vec::new(); entries.len()];
+        for (at, path) in paths.iter().enumerate().skip(1) {
+            if let Some(&parent) = by_path.get(crate::join::parent_path(path)) {
+                children[parent].push(at);
+            }
+        }
+        for entry in &mut entries {
+            let ScannedRole::Column { kept: Some(digest), values: Some(values), .. } = &mut entry.role else {
+                continue;
+            };
+            let known = self.values.entry(*digest).or_insert_with(|| Arc::clone(values));
+            if known == values {
+                *values = Arc::clone(known);
+            }
+        }
+        self.files.push(File { paths, entries, by_path, children });
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The root groups, in input order.
+    pub(super) fn roots(&self) -> Vec<Node<'_>> {
+        (0..).zip(&self.files).map(|(input, file)| Node { input, at: 0, file }).collect()
+    }
+}
+
+/// An object of an input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node<'a> {
+    /// Number of the input.
+    pub input: u32,
+    at: usize,
+    file: &'a File,
+}
+
+impl<'a> Node<'a> {
+    /// Its path.
+    pub fn path(self) -> &'a [u8] {
+        self.file.paths.get(self.at)
+    }
+
+    /// The last component of its path.
+    pub fn name(self) -> &'a [u8] {
+        self.path().rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    }
+
+    /// What the scan found.
+    pub fn entry(self) -> &'a ScannedEntry {
+        &self.file.entries[self.at]
+    }
+
+    /// The object of this name inside.
+    pub fn child(self, name: &[u8]) -> Option<Self> {
+        let at = *self.file.by_path.get(&crate::schema::child_path(self.path(), name))?;
+        Some(Self { at, ..self })
+    }
+
+    /// All objects directly inside.
+    pub fn children(self) -> impl Iterator<Item = Self> + use<'a> {
+        self.file.children[self.at].iter().map(move |&at| Self { at, ..self })
+    }
+
+    /// Attributes.
+    pub fn attributes(self) -> &'a Arc<[AttributeValue]> {
+        &self.entry().attributes
+    }
+
+    /// The text of an attribute.
+    pub fn text(self, name: &str) -> Option<String> {
+        attribute::text(self.attributes(), name)
+    }
+
+    /// How the element is stored.
+    pub fn encoding(self) -> String {
+        self.text("encoding-type").unwrap_or_else(|| "no encoding-type".to_owned())
+    }
+
+    /// Whether it is a group.
+    pub fn is_group(self) -> bool {
+        matches!(self.entry().role, ScannedRole::Other(Role::Group { .. }))
+    }
+
+    /// What a dataset with rows is like, and where it is.
+    pub fn column(self) -> Option<(&'a Arc<Dataset>, ColumnFact)> {
+        match &self.entry().role {
+            ScannedRole::Column { template, fact, committed: None, .. } => Some((template, *fact)),
+            _ => None,
+        }
+    }
+
+    /// Its values, where they were kept.
+    pub fn values(self) -> Option<&'a Arc<[u8]>> {
+        match &self.entry().role {
+            ScannedRole::Column { values, .. } => values.as_ref(),
+            ScannedRole::Other(_) => None,
+        }
+    }
+
+    /// A scalar or null dataset.
+    pub fn constant(self) -> Option<(&'a Dataset, &'a [u8])> {
+        match &self.entry().role {
+            ScannedRole::Other(Role::Constant { dataset, committed: None, value }) => Some((dataset, value)),
+            _ => None,
+        }
+    }
+
+    /// Sizes of a dataset with rows.
+    pub fn dims(self) -> Option<Vec<u64>> {
+        let (template, fact) = self.column()?;
+        let mut dims = template.dataspace.dims().to_vec();
+        dims[0] = fact.rows;
+        Some(dims)
+    }
+
+    /// Type of a dataset with rows.
+    pub fn class(self) -> Option<&'a TypeClass> {
+        Some(&self.column()?.0.datatype.class)
+    }
+
+    /// The number type of a dataset with rows, if it has one.
+    pub fn number(self) -> Option<NumberType> {
+        NumberType::of(self.class()?)
+    }
+
+    /// An error of this element.
+    pub fn refuse<T>(self, expected: impl Into<String>, found: impl Into<String>) -> Outcome<T> {
+        refuse(self.path(), expected, found, vec![self.input])
+    }
+
+    /// Checks that the element has an encoding of one of these kinds, in the version that is known.
+    pub fn expect(self, kinds: &[(&str, &str)]) -> Outcome<()> {
+        let (kind, version) = (self.encoding(), self.text("encoding-version").unwrap_or_default());
+        if kinds.contains(&(kind.as_str(), version.as_str())) {
+            return Ok(());
+        }
+        let known: Vec<String> = kinds.iter().map(|(kind, version)| format!("{kind} {version}")).collect();
+        self.refuse(
+            known.join(", "),
+            format!("{kind} {version}, which cannot be put together; leave it out with --exclude"),
+        )
+    }
+
+    /// The dataset of this name inside.
+    pub fn dataset(self, name: &[u8]) -> Outcome<Self> {
+        match self.child(name).filter(|child| child.column().is_some()) {
+            Some(child) => Ok(child),
+            None => self.refuse(format!("a dataset {}", display_path(name)), "no such dataset"),
+        }
+    }
+
+    /// The values of a dataset, which were kept unless there are too many.
+    pub fn kept(self) -> Outcome<&'a Arc<[u8]>> {
+        match self.values() {
+            Some(values) => Ok(values),
+            None => self.refuse("values that can be compared", "too many; leave them out with --exclude"),
+        }
+    }
+
+    /// All texts of a dataset.
+    pub fn texts(self) -> Outcome<Vec<String>> {
+        let texts = self.class().zip(Some(self.kept()?));
+        match texts.and_then(|(class, values)| attribute::texts_of(class, values)) {
+            Some(texts) => Ok(texts),
+            None => self.refuse("texts", "values of another type"),
+        }
+    }
+}
+
+/// An error of the elements at `path`.
+pub(super) fn refuse<T>(
+    path: &[u8],
+    expected: impl Into<String>,
+    found: impl Into<String>,
+    inputs: Vec<u32>,
+) -> Outcome<T> {
+    let (path, kind) = (display_path(path), DifferenceKind::Meaning);
+    Err(Box::new(Difference { path, kind, expected: expected.into(), found: found.into(), inputs }))
+}

@@ -1,0 +1,464 @@
+//! Elements that belong to the other axis or to none, with their values: compared as anndata compares them, and written once.
+//!
+//! Sources: `equal`, `Reindexer` and `merge_nested` of `anndata._core.merge`. Invariant: what is equal here is equal to
+//! anndata's readers; where that cannot be decided, it is an error.
+
+use super::names::Alignment;
+use super::output::{Output, constant_like};
+use super::tree::{Node, Outcome};
+use crate::rules::NumberType;
+use crate::rules::attribute::{named, string, texts};
+use crate::schema::{AttributeValue, child_path};
+use raddle_hdf5::logical::{CanonicalElements, append_null};
+use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
+use std::sync::Arc;
+
+/// An element of one input, its elements in the order of the output.
+#[derive(Debug, Clone)]
+pub(super) struct Value<'a> {
+    /// Where it is in the input.
+    pub node: Node<'a>,
+    /// Its attributes.
+    pub attributes: Arc<[AttributeValue]>,
+    /// What it is.
+    pub content: Content<'a>,
+}
+
+/// What an element is.
+#[derive(Debug, Clone)]
+pub(super) enum Content<'a> {
+    /// A scalar, or nothing.
+    Scalar(&'a Dataset, &'a [u8]),
+    /// An array.
+    Array(Array<'a>),
+    /// Several parts, by their names.
+    Parts(Vec<(&'a [u8], Value<'a>)>),
+}
+
+/// An array with its values.
+#[derive(Debug, Clone)]
+pub(super) struct Array<'a> {
+    model: &'a Dataset,
+    class: TypeClass,
+    dims: Vec<u64>,
+    /// Canonical bytes.
+    values: Vec<u8>,
+    /// Rows that the input lacks, of a type that has no value for that.
+    lacking: Vec<u64>,
+}
+
+/// The axes of an element that are matched by names: where their elements come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axes<'a> {
+    /// How the elements of the axis are matched.
+    pub alignment: &'a Alignment,
+    /// How many of the first axes are.
+    pub count: usize,
+}
+
+/// Kinds of elements and the versions that are known.
+const ARRAYS: [(&str, &str); 3] = [("array", "0.2.0"), ("string-array", "0.2.0"), ("rec-array", "0.2.0")];
+const SCALARS: [(&str, &str); 3] = [("string", "0.2.0"), ("numeric-scalar", "0.2.0"), ("null", "0.1.0")];
+const NULLABLE: [(&str, &str); 3] =
+    [("nullable-integer", "0.1.0"), ("nullable-boolean", "0.1.0"), ("nullable-string-array", "0.1.0")];
+const TABLES: [(&str, &str); 2] = [("categorical", "0.2.0"), ("dataframe", "0.2.0")];
+const SPARSE: [(&str, &str); 2] = [("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")];
+
+/// Reads an element of an input; `axes` are those that are matched by names.
+pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> Outcome<Value<'a>> {
+    let kind = node.encoding();
+    let is = |kinds: &[(&str, &str)]| kinds.iter().any(|(known, _)| *known == kind);
+    let attributes = Arc::clone(node.attributes());
+    let content = if is(&SCALARS) {
+        node.expect(&SCALARS)?;
+        let Some((dataset, value)) = node.constant() else { return node.refuse("a scalar", "another kind of object") };
+        Content::Scalar(dataset, value)
+    } else if is(&ARRAYS) {
+        node.expect(&ARRAYS)?;
+        Content::Array(array(node, axes, &Missing::Nan)?)
+    } else if is(&NULLABLE) {
+        node.expect(&NULLABLE)?;
+        let values = array(node.dataset(b"values")?, axes, &Missing::Anything)?;
+        let mask = array(node.dataset(b"mask")?, axes, &Missing::True)?;
+        Content::Parts(vec![part(node, b"values", values)?, part(node, b"mask", mask)?])
+    } else if kind == "categorical" {
+        node.expect(&TABLES)?;
+        let codes = array(node.dataset(b"codes")?, axes, &Missing::MinusOne)?;
+        let categories = array(node.dataset(b"categories")?, None, &Missing::Nan)?;
+        Content::Parts(vec![part(node, b"codes", codes)?, part(node, b"categories", categories)?])
+    } else if kind == "dataframe" {
+        node.expect(&TABLES)?;
+        let inside =
+            frame_columns(node)?.into_iter().map(|name| name.into_bytes()).chain([index_name(node)?.into_bytes()]);
+        let mut parts = Vec::new();
+        for name in inside {
+            let Some(child) = node.child(&name) else { return node.refuse("its columns", "fewer") };
+            parts.push((child.name(), read(child, axes.map(|axes| Axes { count: 1, ..axes }))?));
+        }
+        Content::Parts(parts)
+    } else if is(&SPARSE) {
+        node.expect(&SPARSE)?;
+        let is_moved = axes.is_some_and(|axes| axes.alignment.of_inputs[node.input as usize].is_some());
+        if is_moved {
+            return node
+                .refuse("the same names in the same order", "a sparse matrix of others; leave it out with --exclude");
+        }
+        let parts = [b"data".as_slice(), b"indices", b"indptr"].map(|name| {
+            let values = array(node.dataset(name)?, None, &Missing::Nan)?;
+            part(node, name, values)
+        });
+        Content::Parts(parts.into_iter().collect::<Outcome<_>>()?)
+    } else if kind == "dict" {
+        let mut parts = Vec::new();
+        for child in node.children() {
+            parts.push((child.name(), read(child, axes)?));
+        }
+        Content::Parts(parts)
+    } else {
+        return node.refuse("an element that can be compared", format!("{kind}; leave it out with --exclude"));
+    };
+    Ok(Value { node, attributes, content })
+}
+
+fn part<'a>(node: Node<'a>, name: &[u8], array: Array<'a>) -> Outcome<(&'a [u8], Value<'a>)> {
+    let node = node.dataset(name)?;
+    Ok((node.name(), Value { node, attributes: Arc::clone(node.attributes()), content: Content::Array(array) }))
+}
+
+/// Names of the columns of a data frame, in order.
+pub(super) fn frame_columns(node: Node<'_>) -> Outcome<Vec<String>> {
+    let Some(order) = named(node.attributes(), "column-order") else {
+        return node.refuse("an attribute column-order", "none");
+    };
+    // An empty list is stored as numbers.
+    if order.dataspace.element_count() == Some(0) {
+        return Ok(Vec::new());
+    }
+    match texts(order) {
+        Some(texts) => Ok(texts),
+        None => node.refuse("an attribute column-order of texts", "another type"),
+    }
+}
+
+/// Name of the dataset that holds the index of a data frame.
+pub(super) fn index_name(node: Node<'_>) -> Outcome<String> {
+    match node.text("_index") {
+        Some(name) => Ok(name),
+        None => node.refuse("an attribute _index", "none"),
+    }
+}
+
+/// What rows that an input lacks become.
+enum Missing {
+    /// Not a number; integers become floats.
+    Nan,
+    /// A code without category.
+    MinusOne,
+    /// True.
+    True,
+    /// What nobody reads.
+    Anything,
+}
+
+fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> Outcome<Array<'a>> {
+    let Some((model, _)) = node.column() else { return node.refuse("an array", "another kind of object") };
+    let (mut dims, mut class) = (node.dims().unwrap_or_default(), (*model.datatype.class).clone());
+    let mut values = node.kept()?.to_vec();
+    let mut lacking = Vec::new();
+    if let Some(Axes { alignment, count }) = axes {
+        let input = node.input as usize;
+        if dims.len() < count || dims[..count].iter().any(|&dim| dim != alignment.lens[input]) {
+            let sizes = format!("{dims:?}");
+            return node.refuse(format!("{} elements", alignment.lens[input]), sizes);
+        }
+        if let Some(from) = &alignment.of_inputs[input] {
+            if from.contains(&None)
+                && let Missing::Nan = missing
+            {
+                (class, values) = with_nan(node, class, values)?;
+            }
+            let null = match (missing, NumberType::of(&class)) {
+                (Missing::Nan, Some(number @ NumberType::Float { .. })) => {
+                    let mut nan = Vec::new();
+                    number.encode_floats(&[f64::NAN], &mut nan);
+                    nan
+                }
+                (Missing::MinusOne, _) => vec![0xff; class.len_bytes() as usize],
+                (Missing::True, _) => true_value(&class),
+                _ => {
+                    let mut null = Vec::new();
+                    append_null(&class, &mut null);
+                    null
+                }
+            };
+            if matches!(missing, Missing::Nan) && NumberType::of(&class).is_none() {
+                lacking = (0..).zip(from.iter()).filter(|(_, place)| place.is_none()).map(|(at, _)| at).collect();
+            }
+            for axis in 0..count {
+                values = gathered(&class, &values, &dims, axis, from, &null);
+                dims[axis] = alignment.len;
+            }
+        }
+    }
+    Ok(Array { model, class, dims, values, lacking })
+}
+
+/// Values of a type that holds NaN.
+fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> Outcome<(TypeClass, Vec<u8>)> {
+    let Some(number @ NumberType::Integer { .. }) = NumberType::of(&class) else { return Ok((class, values)) };
+    let (mut integers, mut floats, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    let is_whole = number.decode_floats(&values, &mut integers, &mut floats);
+    if !is_whole || integers.iter().any(|value| value.unsigned_abs() > 1 << 53) {
+        return node.refuse("integers that 64-bit floats hold, for names that an input lacks", "larger ones");
+    }
+    let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+    double.encode_floats(&floats, &mut out);
+    Ok((double.class(), out))
+}
+
+/// The value that readers take for true.
+fn true_value(class: &TypeClass) -> Vec<u8> {
+    match class {
+        TypeClass::Enum { symbols, .. } => symbols
+            .iter()
+            .find(|symbol| symbol.0 == b"TRUE")
+            .map_or_else(|| vec![1; class.len_bytes() as usize], |symbol| symbol.1.clone()),
+        _ => vec![1],
+    }
+}
+
+/// Slabs of an axis taken from other places.
+fn gathered(class: &TypeClass, values: &[u8], dims: &[u64], axis: usize, from: &[Option<u32>], null: &[u8]) -> Vec<u8> {
+    let elements: Vec<&[u8]> = CanonicalElements::new(class, values).flatten().collect();
+    let run = dims[axis + 1..].iter().product::<u64>() as usize;
+    let slabs = dims[..axis].iter().product::<u64>() as usize;
+    let mut out = Vec::with_capacity(values.len());
+    for slab in 0..slabs {
+        for place in from {
+            match place {
+                Some(at) => {
+                    let start = (slab * dims[axis] as usize + *at as usize) * run;
+                    elements[start..start + run].iter().for_each(|element| out.extend_from_slice(element));
+                }
+                None => (0..run).for_each(|_| out.extend_from_slice(null)),
+            }
+        }
+    }
+    out
+}
+
+impl Value<'_> {
+    fn part(&self, name: &[u8]) -> Option<&Array<'_>> {
+        let Content::Parts(parts) = &self.content else { return None };
+        parts.iter().find(|(known, _)| *known == name).and_then(|(_, value)| match &value.content {
+            Content::Array(array) => Some(array),
+            _ => None,
+        })
+    }
+
+    /// Whether anndata takes two elements for equal.
+    pub fn equals(&self, other: &Self) -> Outcome<bool> {
+        let (kind, other_kind) = (self.node.encoding(), other.node.encoding());
+        Ok(match (&self.content, &other.content) {
+            (Content::Scalar(left, a), Content::Scalar(right, b)) => scalars_equal(self.node, (left, a), (right, b))?,
+            (Content::Array(left), Content::Array(right)) => kind == other_kind && left.equals(right),
+            (Content::Parts(left), Content::Parts(right)) => {
+                if kind != other_kind {
+                    return match kind == "dict" || other_kind == "dict" {
+                        true => self.node.refuse(kind, format!("{other_kind}; leave it out with --exclude")),
+                        false => Ok(false),
+                    };
+                }
+                match kind.as_str() {
+                    "csr_matrix" | "csc_matrix" => self.is_same_matrix(other)?,
+                    "categorical" => {
+                        let ordered = |value: &Self| named(&value.attributes, "ordered").map(|one| one.value.clone());
+                        ordered(self) == ordered(other) && parts_equal(left, right)?
+                    }
+                    _ if NULLABLE.iter().any(|(known, _)| *known == kind) => {
+                        let pair = |name: &[u8]| self.part(name).zip(other.part(name));
+                        let (Some(masks), Some(values)) = (pair(b"mask"), pair(b"values")) else { return Ok(false) };
+                        masks.0.equals(masks.1) && values.0.equals_where(values.1, |at| !masks.0.is_true(at))
+                    }
+                    "dict" => return self.node.refuse("an element", "a dict; leave it out with --exclude"),
+                    _ => parts_equal(left, right)?,
+                }
+            }
+            // numpy compares a scalar and an array by their shapes.
+            _ => false,
+        })
+    }
+
+    /// Equal as stored, else by their elements where both are small.
+    fn is_same_matrix(&self, other: &Self) -> Outcome<bool> {
+        let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::rules::attribute::numbers);
+        if shape(self) != shape(other) {
+            return Ok(false);
+        }
+        let is_same = |name: &[u8]| {
+            self.part(name)
+                .zip(other.part(name))
+                .is_some_and(|(left, right)| left.class == right.class && left.equals(right))
+        };
+        if is_same(b"data") && is_same(b"indices") && is_same(b"indptr") {
+            return Ok(true);
+        }
+        match (self.cells(), other.cells()) {
+            (Some(left), Some(right)) => Ok(left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(&right)
+                    .all(|((at, a), (other_at, b))| at == other_at && (a == b || a.is_nan() && b.is_nan()))),
+            _ => self.node.refuse("a sparse matrix of numbers", "another type; leave it out with --exclude"),
+        }
+    }
+
+    /// Elements of a sparse matrix that are not zero, by row and column; `None` where some are there twice.
+    fn cells(&self) -> Option<std::collections::BTreeMap<(u64, u64), f64>> {
+        let integers = |name: &[u8]| {
+            let array = self.part(name)?;
+            let mut integers = Vec::new();
+            NumberType::of(&array.class)?.decode_integers(&array.values, &mut integers).then_some(integers)
+        };
+        let (indices, bounds) = (integers(b"indices")?, integers(b"indptr")?);
+        let data = self.part(b"data")?;
+        let (mut scratch, mut numbers) = (Vec::new(), Vec::new());
+        match NumberType::of(&data.class) {
+            Some(number) => drop(number.decode_floats(&data.values, &mut scratch, &mut numbers)),
+            None if data.class.len_bytes() == 1 => numbers = data.values.iter().map(|&byte| f64::from(byte)).collect(),
+            None => return None,
+        }
+        let is_by_column = self.node.encoding() == "csc_matrix";
+        let mut cells = std::collections::BTreeMap::new();
+        for (major, pair) in (0_u64..).zip(bounds.windows(2)) {
+            for at in pair[0]..pair[1] {
+                let (minor, number) = (*indices.get(at as usize)? as u64, *numbers.get(at as usize)?);
+                let at = if is_by_column { (minor, major) } else { (major, minor) };
+                if cells.insert(at, number).is_some() {
+                    return None;
+                }
+            }
+        }
+        cells.retain(|_, number| *number != 0.0);
+        Some(cells)
+    }
+
+    /// Writes the element at `path`.
+    pub fn write(&self, path: Vec<u8>, out: &mut Output) -> Outcome<()> {
+        match &self.content {
+            Content::Scalar(dataset, value) => {
+                out.constant(path, self.node, (*dataset).clone(), value.to_vec());
+            }
+            Content::Array(array) => {
+                if !array.lacking.is_empty() {
+                    return self.node.refuse(
+                        "a value for every name",
+                        "none for some, which would be missing texts or truth values; leave it out with --exclude",
+                    );
+                }
+                let dataset = constant_like(array.model, &array.class, array.dims.clone());
+                out.constant(path, self.node, dataset, array.values.clone());
+            }
+            Content::Parts(parts) => {
+                out.group(path.clone(), self.node, Arc::clone(&self.attributes));
+                for (name, value) in parts {
+                    value.write(child_path(&path, name), out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parts_equal(left: &[(&[u8], Value<'_>)], right: &[(&[u8], Value<'_>)]) -> Outcome<bool> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    for ((name, value), (other_name, other)) in left.iter().zip(right) {
+        if name != other_name || !value.equals(other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Array<'_> {
+    fn is_true(&self, at: usize) -> bool {
+        let len = self.class.len_bytes() as usize;
+        self.values[at * len..(at + 1) * len] == true_value(&self.class)
+    }
+
+    /// Whether types, sizes and values are equal, NaN being equal to NaN.
+    fn equals(&self, other: &Self) -> bool {
+        self.equals_where(other, |_| true)
+    }
+
+    fn equals_where(&self, other: &Self, is_compared: impl Fn(usize) -> bool) -> bool {
+        if self.class != other.class || self.dims != other.dims || self.lacking != other.lacking {
+            return false;
+        }
+        let elements = |array: &'_ Self| CanonicalElements::new(&self.class, &array.values).count();
+        if elements(self) != elements(other) {
+            return false;
+        }
+        let pairs =
+            CanonicalElements::new(&self.class, &self.values).zip(CanonicalElements::new(&self.class, &other.values));
+        let number = NumberType::of(&self.class).filter(|number| !number.is_integer());
+        let is_same = |(left, right): (Option<&[u8]>, Option<&[u8]>)| {
+            left == right
+                || matches!((left.and_then(|bytes| string(&self.class, bytes)), right.and_then(|bytes| string(&self.class, bytes))),
+                    (Some(left), Some(right)) if left == right)
+                || number.zip(left.zip(right)).is_some_and(|(number, (left, right))| {
+                    let (mut scratch, mut values) = (Vec::new(), Vec::new());
+                    number.decode_floats(&[left, right].concat(), &mut scratch, &mut values);
+                    values[0] == values[1] || values[0].is_nan() && values[1].is_nan()
+                })
+        };
+        pairs.enumerate().all(|(at, pair)| !is_compared(at) || is_same(pair))
+    }
+}
+
+/// Whether numpy takes two scalars for equal: numbers by their values, whatever their types.
+fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> Outcome<bool> {
+    let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
+    if is_null(left) || is_null(right) {
+        return Ok(is_null(left) && is_null(right));
+    }
+    let (classes, is_same_class) = ((&*left.datatype.class, &*right.datatype.class), left.datatype == right.datatype);
+    match (string(classes.0, a), string(classes.1, b)) {
+        (Some(left), Some(right)) => return Ok(left == right),
+        (None, None) => {}
+        _ => return Ok(false),
+    }
+    match (scalar_number(classes.0, a), scalar_number(classes.1, b)) {
+        (Some(left), Some(right)) => Ok(left == right),
+        // A number of another kind, equal only to itself.
+        _ if is_same_class && a == b => Ok(true),
+        _ => node.refuse("scalars that can be compared", "numbers of other kinds; leave them out with --exclude"),
+    }
+}
+
+/// A number: exact where 64-bit integers and floats can be compared exactly.
+#[derive(Debug, PartialEq)]
+enum Scalar {
+    Integer(i64),
+    Float(f64),
+}
+
+fn scalar_number(class: &TypeClass, bytes: &[u8]) -> Option<Scalar> {
+    let class = match class {
+        TypeClass::Enum { base, .. } => base,
+        class => class,
+    };
+    let number = NumberType::of(class)?;
+    let (mut integers, mut floats) = (Vec::new(), Vec::new());
+    if number.is_integer() {
+        number.decode_integers(bytes, &mut integers).then_some(())?;
+        return integers.first().map(|&integer| Scalar::Integer(integer));
+    }
+    number.decode_floats(bytes, &mut integers, &mut floats);
+    floats.first().map(|&float| match float.fract() == 0.0 && float.abs() < 9.0e18 {
+        true => Scalar::Integer(float as i64),
+        false => Scalar::Float(float),
+    })
+}
