@@ -4,10 +4,12 @@
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
+use raddle_core::report::InputDifference;
 use raddle_core::stripes::StripeSource;
 use raddle_merge::alignment::Alignment;
+use raddle_merge::execute::bridged;
 use raddle_merge::join::{Difference, describe, parent_path};
-use raddle_merge::plan::{MergePlan, Route, Storage};
+use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
 use raddle_merge::prediction::Prediction;
 use raddle_merge::schema::{Role, display_path};
 use serde::Serialize;
@@ -36,6 +38,9 @@ pub struct Summary {
     /// The output.
     pub output: Output,
     /// Differences between inputs that the join bridges.
+    pub differences: Vec<InputDifference>,
+    /// The same by the numbers of inputs.
+    #[serde(skip)]
     pub bridged: Vec<Difference>,
     /// What executing the plan will cost; absent where nothing was made on trial.
     pub predicted: Option<Prediction>,
@@ -52,6 +57,17 @@ pub struct Input {
     pub path: String,
     /// Length.
     pub len_bytes: u64,
+}
+
+impl Input {
+    /// The inputs of `plan`.
+    pub fn of(plan: &MergePlan) -> Vec<Self> {
+        let of = |input: &PlannedInput| Self {
+            path: input.path.to_string_lossy().into_owned(),
+            len_bytes: input.identity.len_bytes,
+        };
+        plan.inputs.iter().map(of).collect()
+    }
 }
 
 /// An input that is left out.
@@ -144,8 +160,6 @@ impl Summary {
     /// The summary of `plan`.
     pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let inputs = plan.inputs.iter();
-        let inputs = inputs.map(|input| Input { path: text(&input.path), len_bytes: input.identity.len_bytes });
         let skipped = plan.skipped.iter();
         let skipped = skipped.map(|bad| Skipped { path: text(&bad.path), reason: bad.error.to_string() });
         let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
@@ -160,9 +174,10 @@ impl Summary {
             datasets: datasets(plan),
             constants: constants.map(|entry| display_path(&entry.path)).collect(),
         };
-        let (inputs, skipped) = (inputs.collect(), skipped.collect());
+        let (inputs, skipped) = (Input::of(plan), skipped.collect());
         let (scan_s, elapsed_s) = (plan.scan_s, plan.elapsed_s);
-        Self { inputs, skipped, output, bridged: plan.warnings.clone(), predicted, scan_s, elapsed_s }
+        let (differences, bridged) = (bridged(plan), plan.warnings.clone());
+        Self { inputs, skipped, output, differences, bridged, predicted, scan_s, elapsed_s }
     }
 
     /// The summary as lines.
@@ -406,6 +421,7 @@ mod tests {
                 datasets,
                 constants: Vec::new(),
             },
+            differences: Vec::new(),
             bridged: Vec::new(),
             predicted: None,
             scan_s: 0.0,
