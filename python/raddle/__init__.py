@@ -22,7 +22,7 @@ from raddle import _core
 from raddle._core import __version__
 
 if TYPE_CHECKING:
-    from raddle import events, gpu, idx
+    from raddle import errors, events, gpu, idx
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
@@ -55,6 +55,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "append",
+    "errors",
     "events",
     "gpu",
     "idx",
@@ -84,7 +85,7 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("events", "gpu", "idx"):
+    if name in ("errors", "events", "gpu", "idx"):
         return import_module(f"raddle.{name}")
     place = _PLACES.get(name)
     if place is None:
@@ -95,7 +96,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def _declare_reader() -> None:

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from raddle._reports import size
-from raddle.errors import UsageError
+from raddle.errors import UsageError, _differences_warning
 
 Stage = tuple[str, int, int, int | None, bool]
 Progress = Callable[[list[Stage], list[tuple[str, str]]], object]
 Shown = bool | Literal["auto"] | Callable[[str, int, int | None], object]
 
 
-def observer(shown: Shown, warn: Callable[[str], object]) -> tuple[Progress, Callable[[], None]]:
+def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
     """What the compiled part calls, and what ends it."""
     display: _Display
     if callable(shown):
@@ -37,6 +37,8 @@ def observer(shown: Shown, warn: Callable[[str], object]) -> tuple[Progress, Cal
         for severity, text in messages:
             if severity == "warning":
                 warn(text)
+            elif severity == "differences":
+                warn(_differences_warning(text))
         running = [stage for stage in stages if not stage[4]] or stages[-1:]
         if running:
             # The one that is furthest in the order of a run and knows its length.

@@ -83,8 +83,8 @@ class Plan(_Report):
     """Inputs that cannot be read and are left out: ``path``, ``reason``."""
     output: Fields
     """The output: ``datasets`` (``path``, ``datatype``, ``dims``, ``chunk_shape``, ...), ``chunks``, ..."""
-    bridged: list[Fields]
-    """Differences between inputs that the join bridges."""
+    differences: list[Fields]
+    """Differences between inputs that the join bridges: ``path``, ``kind``, ``expected``, ``found``, ``inputs``."""
     predicted: Fields
     """Sizes, time and memory to be expected."""
     scan_s: float
@@ -111,6 +111,8 @@ class MergeReport(_Report):
     output: str
     inputs: int
     skipped: list[Fields]
+    differences: list[Fields]
+    """Differences between inputs that were bridged: ``path``, ``kind``, ``expected``, ``found``, ``inputs``."""
     input_len_bytes: int
     output_len_bytes: int
     metadata_len_bytes: int
@@ -128,6 +130,7 @@ class MergeReport(_Report):
             ("output", f"{self.output} ({size(self.output_len_bytes)})"),
             ("inputs", f"{self.inputs:,} ({size(self.input_len_bytes)})"),
             ("left out", f"{len(self.skipped):,}"),
+            ("differences", f"{len(self.differences):,}"),
             ("datasets", f"{self.datasets:,} ({self.empty_datasets:,} empty)"),
             ("uncompressed", size(self.logical_len_bytes)),
             ("time", f"{self.elapsed_s:.2f} s"),
@@ -143,6 +146,8 @@ class AppendReport(_Report):
     output: str
     inputs: int
     skipped: list[Fields]
+    differences: list[Fields]
+    """Differences from the file that were bridged; the file is the first of the inputs."""
     input_len_bytes: int
     old_len_bytes: int
     output_len_bytes: int

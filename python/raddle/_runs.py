@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -40,7 +41,7 @@ def plan(
     Raises
     ------
     raddle.errors.InputError
-        If inputs cannot be read or do not fit together; ``details`` is the table of differences.
+        If inputs cannot be read or do not fit together; ``differences`` says how, ``details`` is their table.
     """
     common = {"join": join, "for": layout, "compress": compress, "jobs": jobs, "memory": memory}
     return Plan(_run(_core.plan, _paths(inputs), common, options, progress))
@@ -97,6 +98,12 @@ def merge(
     -------
     MergeReport
         What was done. With a preview, ``report.preview`` tells of it.
+
+    Warns
+    -----
+    raddle.errors.DifferencesWarning
+        If inputs differ in what the options bridge (attributes, by default), before anything is written; one warning that
+        lists all. ``report.differences`` has them as well.
 
     Raises
     ------
@@ -292,6 +299,17 @@ def _command_line(paths: list[str], options: dict[str, Any]) -> list[str]:
     return [*line, "--", *paths]
 
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _level_of_caller() -> int:
+    """The ``stacklevel`` with which the caller of this function names the code that called the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 # What belongs to the command's own output, not to a call.
 _NOT_FOR_CALLS = {"json", "dry_run", "quiet", "verbose", "progress", "log_json", "report", "list", "null", "datasets"}
 
@@ -307,8 +325,8 @@ def _run(
     if unfit:
         raise UsageError(f"{', '.join(sorted(unfit))}: an option of the command that a call does not have")
 
-    def warn(text: str) -> None:
-        warnings.warn(text, stacklevel=4)
+    def warn(text: str | Warning) -> None:
+        warnings.warn(text, stacklevel=_level_of_caller())
 
     told, close = observer(progress, warn)
     try:

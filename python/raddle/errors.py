@@ -6,10 +6,23 @@ OSError`` or ``except KeyError`` catches it. Each carries
 * ``kind``: a short word for programs, for example ``"damaged"``; a promise, unlike the message;
 * ``exit_code``: what the ``raddle`` command ends with for this error (``raddle merge --help`` lists the meanings);
 * ``details``: lines below the message, such as the table of differences between inputs, or None;
-* ``hint``: what to do, or None.
+* ``hint``: what to do, or None;
+* ``differences``: how inputs differ, where that is what is wrong: ``path``, ``kind``, ``expected``, ``found``, ``inputs``,
+  as in reports.
+
+Warnings are `RaddleWarning`s. ``warnings.simplefilter("error", raddle.errors.DifferencesWarning)`` refuses inputs that differ
+in anything: nothing is written then.
 """
 
 from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from raddle._reports import Fields
 
 __all__ = [
     "RaddleError",
@@ -27,6 +40,8 @@ __all__ = [
     "LockedError",
     "InterruptedRunError",
     "RankFailedError",
+    "RaddleWarning",
+    "DifferencesWarning",
 ]
 
 
@@ -37,6 +52,7 @@ class RaddleError(Exception):
     exit_code: int = 1
     details: str | None = None
     hint: str | None = None
+    differences: Sequence[Fields] = ()
     _message: str | None = None
 
     def __str__(self) -> str:
@@ -148,6 +164,46 @@ class RankFailedError(RaddleError):
     kind = "rank_failed"
 
 
+class RaddleWarning(UserWarning):
+    """Base of the warnings of raddle that carry more than text."""
+
+
+class DifferencesWarning(RaddleWarning):
+    """Inputs differ, and the run goes on with what its options say of that: ``differences`` has all of them."""
+
+    def __init__(self, message: str, differences: Sequence[Fields] = ()) -> None:
+        super().__init__(message, differences)
+        self.differences = differences
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+_SHOWN_DIFFERENCES = 20
+"""Differences that the text of a warning lists."""
+
+
+def _differences(text: str) -> list[Fields]:
+    from raddle._reports import Fields
+
+    return [Fields(difference) for difference in json.loads(text)]
+
+
+def _differences_warning(text: str) -> DifferencesWarning:
+    """The warning about differences that the compiled part tells of, as JSON."""
+    differences = _differences(text)
+    count = f"{len(differences):,} difference{'' if len(differences) == 1 else 's'}"
+    lines = [f"{count} between the inputs, bridged as the options say:"]
+    for difference in differences[:_SHOWN_DIFFERENCES]:
+        inputs = difference.inputs
+        more = f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""
+        found = f"{difference.found} instead of {difference.expected}"
+        lines.append(f"  {difference.path}: {difference.kind}: {found} in {', '.join(inputs[:3])}{more}")
+    if len(differences) > _SHOWN_DIFFERENCES:
+        lines.append(f"  and {len(differences) - _SHOWN_DIFFERENCES:,} more")
+    return DifferencesWarning("\n".join(lines), differences)
+
+
 _CLASSES: dict[str, type[RaddleError]] = {
     "internal": InternalError,
     "usage": UsageError,
@@ -174,12 +230,14 @@ def _make(
     details: str | None,
     hint: str | None,
     errno: int | None,
+    differences: str = "[]",
 ) -> RaddleError:
     """The exception for an error of the compiled part."""
     fallback = InputNotFoundError if errno == _ENOENT else InputError
     error = _CLASSES.get(kind, fallback)(message)
     error.kind, error.exit_code, error.details, error.hint = kind, exit_code, details, hint
     error._message = message
+    error.differences = _differences(differences)
     if errno is not None and isinstance(error, OSError):
         error.errno = errno
         error.strerror = message

@@ -86,6 +86,13 @@ def test_a_virtual_dataset_is_merged(environment, virtual, tmp_path):
         assert np.array_equal(file["v"][:20], np.arange(100).reshape(20, 5))
 
 
+def test_names_are_those_that_are_meant(environment):
+    code = "import raddle; print(dir(raddle)); print(raddle.errors.RaddleError is raddle.RaddleError)"
+    names, same = python(environment, "-c", code).stdout.splitlines()
+    shown = [name for name in ast.literal_eval(names) if not name.startswith("__")]
+    assert shown == sorted(name for name in __import__("raddle").__all__ if name != "__version__") and same == "True"
+
+
 def test_types_are_sound(environment):
     pytest.importorskip("mypy", reason="mypy is not installed")
     checked = python(environment, "-m", "mypy", "--strict", "python/raddle", cwd=ROOT)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def test_a_merge_with_a_preview(tmp_path):
         assert np.array_equal(raddle.idx.read(array.file), merged["cube"][::16, ::8, ::4])
     with pytest.raises(errors.UsageError):
         raddle.merge(paths, tmp_path / "part.h5", preview=True, part="1/2", progress=False)
-    with pytest.warns(UserWarning, match="a quarter of --memory"):
+    with pytest.warns(UserWarning, match="a quarter of memory"):
         raddle.merge(paths, tmp_path / "look.h5", preview=tmp_path / "look", memory="48MiB", progress=False)
     assert (tmp_path / "look/cube.idx").exists()
 
@@ -131,6 +132,80 @@ def test_inputs_that_do_not_fit_are_told_in_a_table(runs, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert raddle.merge(runs, tmp_path / "all.h5", join="inner", progress=False).datasets == 2
+
+
+def write_differing(runs):
+    """Files that differ in an attribute."""
+    for number, path in enumerate(runs):
+        with h5py.File(path, "a") as file:
+            file["rec"].attrs["run"] = number
+
+
+DIFFERENCES = [
+    {"path": "/rec", "kind": "attributes", "expected": "run = 0", "found": f"run = {number}"} for number in (1, 2)
+]
+
+
+def test_differences_are_warned_of_and_reported(runs, tmp_path):
+    write_differing(runs)
+    expected = [{**told, "inputs": [str(path)]} for told, path in zip(DIFFERENCES, runs[1:], strict=True)]
+    with pytest.warns(errors.DifferencesWarning) as warned:
+        report = raddle.merge(runs, tmp_path / "all.h5", progress=False)
+    (warning,) = warned
+    assert warning.filename == __file__, "it is the caller's line"
+    assert "2 differences between the inputs" in str(warning.message)
+    assert "/rec: attributes: run = 1 instead of run = 0 in " in str(warning.message)
+    for differences in (report.differences, warning.message.differences, raddle.plan(runs, progress=False).differences):
+        assert [difference.to_dict() for difference in differences] == expected
+    copied = pickle.loads(pickle.dumps(warning.message))
+    assert str(copied) == str(warning.message) and copied.differences == warning.message.differences
+    raddle.merge(runs[0], tmp_path / "grows.h5", extendible=True, progress=False)
+    with pytest.warns(errors.DifferencesWarning):
+        appended = raddle.append(tmp_path / "grows.h5", runs[1:], progress=False)
+    assert [difference.kind for difference in appended.differences] == ["attributes", "attributes"]
+
+
+def test_nothing_is_written_where_a_warning_is_an_error(runs, tmp_path):
+    write_differing(runs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.RaddleWarning)
+        with pytest.raises(errors.DifferencesWarning):
+            raddle.merge(runs, tmp_path / "all.h5", progress=False)
+    assert not (tmp_path / "all.h5").exists()
+
+
+def test_a_refusal_has_the_differences(runs, tmp_path):
+    write_differing(runs)
+    with pytest.raises(errors.InputError) as refused:
+        raddle.merge(runs, tmp_path / "all.h5", attributes="error", progress=False)
+    found = [difference.to_dict() for difference in refused.value.differences]
+    assert found == [{**told, "inputs": [str(path)]} for told, path in zip(DIFFERENCES, runs[1:], strict=True)]
+
+
+def test_errors_name_keywords(runs, tmp_path):
+    write_differing(runs)
+    with h5py.File(runs[2], "a") as file:
+        file["scalar"] = 1
+    with pytest.raises(errors.InputError) as refused:
+        raddle.merge(runs, tmp_path / "all.h5", attributes="error", progress=False)
+    hint = refused.value.hint
+    assert 'join="inner"' in hint and 'attributes="first"' in hint and "--" not in hint
+    output = tmp_path / "out.h5"
+    raddle.merge(runs[0], output, progress=False)
+    with pytest.raises(errors.OutputError) as exists:
+        raddle.merge(runs[0], output, progress=False)
+    assert "force=True" in str(exists.value) and "--" not in str(exists.value)
+    for options, told in [
+        ({"no_such_option": 3}, "there is no option no_such_option"),
+        ({"scalar": "first"}, "perhaps scalars is meant"),
+        ({"scalars": "all"}, "invalid value 'all' for 'scalars' [possible values: equal, first, stack]"),
+        ({"layout": "none"}, "for 'layout'"),
+        ({"compress": "zip"}, "for 'compress'"),
+        ({"union": True, "keys": ["evt"]}, "'keys' cannot be used with"),
+    ]:
+        with pytest.raises(errors.UsageError) as wrong:
+            raddle.merge(runs, tmp_path / "new.h5", progress=False, **options)
+        assert told in str(wrong.value) and "--" not in str(wrong.value) and "Usage" not in str(wrong.value)
 
 
 def test_an_output_that_exists_is_kept(runs, tmp_path):

@@ -1,4 +1,5 @@
-//! Why a command stopped, in the form in which it is told: what, where, what to do, and the exit code.
+//! Why a command stopped, in the form in which it is told: what, where, what to do, and the exit code; to people as lines, to
+//! programs as JSON.
 //!
 //! Errors of the crates below are turned into this here and nowhere else.
 
@@ -7,12 +8,15 @@ use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
+use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_idx::compression::BlockFault;
 use raddle_idx::{ErrorKind as IdxErrorKind, IdxError, TimeFault};
-use raddle_merge::error::MergeError;
+use raddle_merge::error::{BadInput, MergeError};
+use raddle_merge::execute::SkippedInput;
 use raddle_tune::TuneError;
+use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +34,27 @@ pub struct Failure {
     hint: Option<String>,
     /// What the hint was made of, where it names options.
     advice: Option<Advice>,
+    /// How the inputs differ, where that is what is wrong.
+    differences: Vec<InputDifference>,
+    /// Inputs that cannot be read.
+    bad_inputs: Vec<SkippedInput>,
+}
+
+/// A failure for programs. The fields are a promise: some may be added, none renamed.
+#[derive(Debug, Serialize)]
+pub struct ToldFailure<'a> {
+    /// What kind of failure it is, in a word.
+    pub kind: &'static str,
+    /// The exit code.
+    pub exit_code: u8,
+    /// What is wrong, in a line.
+    pub message: &'a str,
+    /// What to do, if that is known.
+    pub hint: Option<&'a str>,
+    /// How the inputs differ.
+    pub differences: &'a [InputDifference],
+    /// Inputs that cannot be read, and why.
+    pub bad_inputs: &'a [SkippedInput],
 }
 
 /// Longest message shown, in characters: an error may quote a name of 64 KiB.
@@ -43,7 +68,17 @@ impl Failure {
             what.truncate(end);
             what.push('…');
         }
-        Self { exit, is_echo: false, errno: None, what, details: None, hint: None, advice: None }
+        Self {
+            exit,
+            is_echo: false,
+            errno: None,
+            what,
+            details: None,
+            hint: None,
+            advice: None,
+            differences: Vec::new(),
+            bad_inputs: Vec::new(),
+        }
     }
 
     /// The command line makes no sense.
@@ -68,6 +103,48 @@ impl Failure {
     /// The message alone.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// The kind in a word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self.exit {
+            _ if self.is_echo => "rank_failed",
+            Exit::InputRefused if self.errno.is_some() => "io",
+            Exit::Usage => "usage",
+            Exit::InputRefused | Exit::InputsSkipped => "input_refused",
+            Exit::Output => "output",
+            Exit::Limit => "limit",
+            Exit::Locked => "locked",
+            Exit::Mismatch => "mismatch",
+            Exit::Interrupted | Exit::Announced | Exit::Terminated => "interrupted",
+            Exit::Done | Exit::Internal => "internal",
+        }
+    }
+
+    /// The failure for programs.
+    pub fn told(&self) -> ToldFailure<'_> {
+        ToldFailure {
+            kind: self.kind(),
+            exit_code: self.exit.code(),
+            message: &self.what,
+            hint: self.hint.as_deref(),
+            differences: &self.differences,
+            bad_inputs: &self.bad_inputs,
+        }
+    }
+
+    /// The failure as what `--json` prints in place of a result; empty for a failure that needs no words.
+    pub fn json(&self) -> String {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            error: ToldFailure<'a>,
+        }
+        if self.what.is_empty() { String::new() } else { crate::render::json(&Told { error: self.told() }) }
+    }
+
+    /// How the inputs differ, where that is what is wrong.
+    pub fn differences(&self) -> &[InputDifference] {
+        &self.differences
     }
 
     /// Tells it on standard error; its exit code.
@@ -160,7 +237,10 @@ impl Failure {
                     }
                     bad => Self::new(failure.exit, &what).details(differences::bad_inputs(bad)),
                 };
-                failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error))).caused_by(errno)
+                let mut failure = failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error)));
+                let shown = |bad: &BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
+                failure.bad_inputs = bad.iter().map(shown).collect();
+                failure.caused_by(errno)
             }
             MergeError::SortKeys { missing } => {
                 let count = quantity::count(missing.len() as u64);
@@ -171,9 +251,12 @@ impl Failure {
             }
             MergeError::Differences { differences } => {
                 let count = quantity::counted(differences.len() as u64, "difference");
-                Self::new(failure.exit, &format!("the inputs do not fit together: {count}; nothing was written"))
+                let what = format!("the inputs do not fit together: {count}; nothing was written");
+                let mut failure = Self::new(failure.exit, &what)
                     .details(differences::table(differences, inputs))
-                    .advise(Advice::on_differences(differences))
+                    .advise(Advice::on_differences(differences));
+                failure.differences = differences.iter().map(|difference| difference.of_inputs(inputs)).collect();
+                failure
             }
             MergeError::Repeated { repeated, .. } => {
                 let count = quantity::count(repeated.len() as u64);
@@ -350,7 +433,7 @@ impl Failure {
         let failure = Self::new(exit_of_hdf5(error, None), &error.to_string()).caused_by(errno_of(error));
         match error {
             Hdf5Error::InObject { source, .. } if matches!(**source, Hdf5Error::ForeignFile { .. }) => {
-                failure.hint("copy the values with raddle merge --follow-foreign-files and read the copy")
+                failure.hint("copy the values with `raddle merge --follow-foreign-files` and read the copy")
             }
             Hdf5Error::NotHdf5 { format: Some(format), .. } => failure.hint(format.remedy()),
             _ => failure,

@@ -12,6 +12,7 @@ pub mod command;
 pub mod demo;
 pub mod exit;
 pub mod failure;
+pub mod keywords;
 pub mod machine;
 pub mod options;
 pub mod preview;

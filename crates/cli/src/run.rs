@@ -6,7 +6,7 @@ use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::signals::AbortIsMemory;
-use crate::team::{Team, tell_once};
+use crate::team::{self, Team, tell_once};
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use raddle_tune::worker::{self, WORKER_ARGUMENT};
@@ -29,7 +29,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }));
     guard(|| match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => carry_out(parsed.command, arguments.get(1..).unwrap_or_default()),
-        Err(error) => tell_usage(&error),
+        Err(error) => tell_usage(&error, arguments.get(1..).unwrap_or_default()),
     })
     .unwrap_or(Exit::Internal)
 }
@@ -42,13 +42,17 @@ fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// The exit code of a command, which the ranks that were started for it share; `words` are those that it was parsed from.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
+    let answers_json = answers_json(words);
     match Team::gather(&command) {
         Ok(team) => {
             let result = guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&Offers::of(words))));
-            team.end(result)
+            team.end(result, answers_json)
         }
         Err(failure) => {
-            tell_once(|| anstream::eprint!("{}", failure.render()));
+            tell_once(|| {
+                team::answer(answers_json, &failure.json());
+                anstream::eprint!("{}", failure.render());
+            });
             failure.exit
         }
     }
@@ -88,10 +92,20 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
     }
 }
 
+/// Whether the command is to answer with JSON.
+fn answers_json(words: &[OsString]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
 /// Help, version or a usage error.
-fn tell_usage(error: &clap::Error) -> Exit {
-    // Nothing can be said if standard output and error are gone; the exit code still tells.
-    tell_once(|| error.print().unwrap_or_default());
+fn tell_usage(error: &clap::Error, words: &[OsString]) -> Exit {
+    tell_once(|| {
+        let text = error.to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        team::answer(error.use_stderr() && answers_json(words), &Failure::usage(message).json());
+        // Nothing can be said if standard output and error are gone; the exit code still tells.
+        error.print().unwrap_or_default();
+    });
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 
@@ -111,7 +125,7 @@ mod tests {
     fn a_panic_is_an_internal_error() {
         assert_eq!(guard(|| Exit::Done), Some(Exit::Done));
         let result = guard(|| -> Result<Exit, Failure> { panic!("a defect") });
-        assert_eq!(Team::alone().end(result).code(), 1);
+        assert_eq!(Team::alone().end(result, false).code(), 1);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_mpi::launcher::{self, Launched};
 use raddle_mpi::{MpiError, World};
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,6 +55,8 @@ struct LastWords {
     /// Whether it only repeats the failure of another.
     is_echo: bool,
     text: String,
+    /// The same for programs.
+    json: String,
 }
 
 impl Team {
@@ -152,13 +155,19 @@ impl Team {
     }
 
     /// Collective. The one exit code of all ranks; `None` is a panic that was told already. The failure that is the
-    /// cause of all others is told.
-    pub fn end(self, result: Option<Result<Exit, Failure>>) -> Exit {
+    /// cause of all others is told; as JSON on standard output as well where the command was to answer so.
+    pub fn end(self, result: Option<Result<Exit, Failure>>, answers_json: bool) -> Exit {
         let Some(world) = self.world else {
             return match result {
                 Some(Ok(exit)) => exit,
-                Some(Err(failure)) => failure.tell(),
-                None => Exit::Internal,
+                Some(Err(failure)) => {
+                    answer(answers_json, &failure.json());
+                    failure.tell()
+                }
+                None => {
+                    answer(answers_json, &panicked().json());
+                    Exit::Internal
+                }
             };
         };
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
@@ -168,6 +177,7 @@ impl Team {
         let told: Vec<LastWords> = told.iter().map(|bytes| LastWords::from_bytes(bytes)).collect();
         let (cause_rank, cause) = cause(&told).unwrap_or((rank, &own));
         if rank == 0 {
+            answer(answers_json, &cause.json);
             anstream::eprint!("{}", cause.text_of(cause_rank));
         }
         world.close();
@@ -185,12 +195,12 @@ fn cause(told: &[LastWords]) -> Option<(usize, &LastWords)> {
 
 impl LastWords {
     fn of(result: &Option<Result<Exit, Failure>>) -> Self {
-        let (exit, is_echo, text) = match result {
-            Some(Ok(exit)) => (*exit, false, String::new()),
-            Some(Err(failure)) => (failure.exit, failure.is_echo, failure.render()),
-            None => (Exit::Internal, false, String::new()),
+        let (exit, is_echo, text, json) = match result {
+            Some(Ok(exit)) => (*exit, false, String::new(), String::new()),
+            Some(Err(failure)) => (failure.exit, failure.is_echo, failure.render(), failure.json()),
+            None => (Exit::Internal, false, String::new(), panicked().json()),
         };
-        Self { exit_code: exit.code(), is_echo, text }
+        Self { exit_code: exit.code(), is_echo, text, json }
     }
 
     /// The text as rank 0 tells it.
@@ -199,18 +209,34 @@ impl LastWords {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        [&[self.exit_code, u8::from(self.is_echo)], self.text.as_bytes()].concat()
+        let text_len_bytes = (self.text.len() as u64).to_le_bytes();
+        let head = [self.exit_code, u8::from(self.is_echo)];
+        [&head, &text_len_bytes[..], self.text.as_bytes(), self.json.as_bytes()].concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match bytes {
-            [exit_code, is_echo, text @ ..] => {
-                let text = String::from_utf8_lossy(text).into_owned();
-                Self { exit_code: *exit_code, is_echo: *is_echo != 0, text }
+            [exit_code, is_echo, a, b, c, d, e, f, g, h, both @ ..] => {
+                let text_len_bytes = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+                let (text, json) = both.split_at((text_len_bytes as usize).min(both.len()));
+                Self { exit_code: *exit_code, is_echo: *is_echo != 0, text: words(text), json: words(json) }
             }
-            _ => Self { exit_code: Exit::Internal.code(), is_echo: true, text: String::new() },
+            _ => Self { exit_code: Exit::Internal.code(), is_echo: true, text: String::new(), json: String::new() },
         }
     }
+}
+
+/// Prints a failure where the command was to answer with JSON. A reader of it that went away changes nothing.
+pub fn answer(answers_json: bool, json: &str) {
+    if answers_json {
+        let _ = std::io::stdout().write_all(json.as_bytes());
+    }
+}
+
+/// What a panic is told as, after its own words.
+fn panicked() -> Failure {
+    Failure::new(Exit::Internal, "internal error; what happened is on standard error")
 }
 
 /// A failure of another rank, or of the ranks' talk.
@@ -251,7 +277,7 @@ mod tests {
     use super::*;
 
     fn words(exit: Exit, is_echo: bool) -> LastWords {
-        LastWords { exit_code: exit.code(), is_echo, text: "error: no".to_owned() }
+        LastWords { exit_code: exit.code(), is_echo, text: "error: no".to_owned(), json: "{}".to_owned() }
     }
 
     #[test]
@@ -275,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_alone_ends_with_its_own_code() {
-        assert_eq!(Team::alone().end(Some(Ok(Exit::InputsSkipped))), Exit::InputsSkipped);
-        assert_eq!(Team::alone().end(None), Exit::Internal);
+        assert_eq!(Team::alone().end(Some(Ok(Exit::InputsSkipped)), false), Exit::InputsSkipped);
+        assert_eq!(Team::alone().end(None, true), Exit::Internal);
         let paths = vec![PathBuf::from("a"), PathBuf::from("b")];
         assert_eq!(Team::alone().paths_of_first(|| Ok(paths.clone())).unwrap(), paths);
     }

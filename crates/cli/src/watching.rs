@@ -8,6 +8,7 @@ use crate::signals::{self, Received};
 use crate::team::Team;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Severity};
+use raddle_core::report::InputDifference;
 use raddle_merge::options::Watch;
 use std::path::Path;
 
@@ -15,6 +16,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Watching {
     progress: Progress,
+    /// Where the outcome goes; nowhere on ranks that do not lead.
+    telling: Option<TellingArgs>,
     cancel: CancelToken,
     received: Received,
 }
@@ -42,7 +45,7 @@ impl Watching {
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Failure> {
         arguments.check(files)?;
-        Self::with(Progress::start(arguments, command)?)
+        Self::with(Progress::start(arguments, command)?, Some(arguments.clone()))
     }
 
     /// Collective. The same for a command that ranks carry out; the first rank shows progress and writes the log.
@@ -68,17 +71,20 @@ impl Watching {
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Failure> {
-        let own =
-            if team.leads() { Self::start_telling(arguments, command, files) } else { Self::with(Progress::silent()) };
+        let own = if team.leads() {
+            Self::start_telling(arguments, command, files)
+        } else {
+            Self::with(Progress::silent(), None)
+        };
         team.agree("start", own)
     }
 
-    fn with(progress: Progress) -> Result<Self, Failure> {
+    fn with(progress: Progress, telling: Option<TellingArgs>) -> Result<Self, Failure> {
         let cancel = CancelToken::new();
         let stop = cancel.clone();
         let received = signals::watch(move || stop.cancel())
             .map_err(|cause| Failure::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
-        Ok(Self { progress, cancel, received })
+        Ok(Self { progress, telling, cancel, received })
     }
 
     /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
@@ -92,6 +98,11 @@ impl Watching {
             }
             failure
         });
+        if let Err(failure) = &outcome {
+            self.progress.failed(failure);
+            // What stopped the work says more than that it could not be written down.
+            let _ = self.telling.as_ref().map_or(Ok(()), |telling| telling.write_failure(failure));
+        }
         let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         let logged = self.progress.finish(exit.code());
         // The failure of the work says more than that of the log.
@@ -101,6 +112,13 @@ impl Watching {
     /// Shows a warning (not with `--quiet`).
     pub fn warn(&self, text: &str) {
         self.progress.event(&Event::Message { severity: Severity::Warning, text: text.to_owned() });
+    }
+
+    /// Logs differences between inputs, if there are any.
+    pub fn note_differences(&self, differences: Vec<InputDifference>) {
+        if !differences.is_empty() {
+            self.progress.event(&Event::Differences { differences });
+        }
     }
 
     /// Shows lines whose names are escaped already (not with `--quiet`).

@@ -1,6 +1,7 @@
 //! Progress events: what a run tells while it runs. How it looks on a terminal is the observer's affair.
 
 use crate::cancel::CancelToken;
+use crate::report::InputDifference;
 use serde::{Deserialize, Serialize};
 
 /// A stage of a run.
@@ -130,6 +131,11 @@ pub enum Event {
         tiles: u64,
         /// Their stored bytes.
         stored_len_bytes: u64,
+    },
+    /// Inputs differ, and the run goes on with what its options say of that.
+    Differences {
+        /// The differences.
+        differences: Vec<InputDifference>,
     },
     /// Something to tell.
     Message {

@@ -10,6 +10,21 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
+/// How inputs of a run differ, in the one form in which reports, logs and errors show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputDifference {
+    /// Path of the object, escaped for display.
+    pub path: String,
+    /// Kind of the difference, in snake case: `missing`, `datatype`, `value`, `attributes` and so on.
+    pub kind: String,
+    /// What the output follows, in words.
+    pub expected: String,
+    /// What the inputs below have, in words.
+    pub found: String,
+    /// Paths of the inputs, in their order.
+    pub inputs: Vec<String>,
+}
+
 /// What one stage took on one rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {

@@ -26,7 +26,7 @@ use raddle_core::engine::{
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
-use raddle_core::report::{MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
+use raddle_core::report::{InputDifference, MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::OutputOptions;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -37,6 +37,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedInput {
     /// Path as given.
+    #[serde(serialize_with = "crate::path_text::of")]
     pub path: PathBuf,
     /// Why, in words.
     pub reason: String,
@@ -46,11 +47,14 @@ pub struct SkippedInput {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MergeReport {
     /// Output path.
+    #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
     /// Number of inputs.
     pub inputs: u64,
     /// Inputs left out because they cannot be read (`--skip-bad`), and why.
     pub skipped: Vec<SkippedInput>,
+    /// Differences between the inputs that the options bridge.
+    pub differences: Vec<InputDifference>,
     /// Bytes of all input files.
     pub input_len_bytes: u64,
     /// Bytes of the output file.
@@ -93,6 +97,12 @@ pub struct MergeReport {
 pub(crate) fn skipped(plan: &MergePlan) -> Vec<SkippedInput> {
     let of = |bad: &crate::error::BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
     plan.skipped.iter().map(of).collect()
+}
+
+/// Differences between inputs that a plan bridges.
+pub fn bridged(plan: &MergePlan) -> Vec<InputDifference> {
+    let inputs: Vec<&Path> = plan.inputs.iter().map(|input| input.path.as_path()).collect();
+    plan.warnings.iter().map(|difference| difference.of_inputs(&inputs)).collect()
 }
 
 /// Gives the file at `temporary` the permissions of `output`, which it replaces.
@@ -289,6 +299,7 @@ fn make(
         output: plan.options.output.clone(),
         inputs: plan.inputs.len() as u64,
         skipped: skipped(plan),
+        differences: bridged(plan),
         input_len_bytes: plan.input_len_bytes(),
         output_len_bytes: file_len_bytes,
         metadata_len_bytes: file_len_bytes.saturating_sub(engine.stored_len_bytes + engine.unused_len_bytes),

@@ -27,6 +27,7 @@ mod number;
 pub mod options;
 pub mod order;
 pub mod parts;
+mod path_text;
 mod paths;
 pub mod plan;
 pub mod prediction;

@@ -37,6 +37,7 @@ pub struct Mismatch {
     /// First differing row of the output, for values.
     pub row: Option<u64>,
     /// Input that holds this row.
+    #[serde(serialize_with = "crate::path_text::of_some")]
     pub input: Option<PathBuf>,
 }
 

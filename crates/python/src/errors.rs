@@ -3,6 +3,9 @@
 use pyo3::prelude::*;
 use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
+use raddle_cli::keywords::as_keywords;
+use raddle_cli::render::json;
+use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::paths::MOST_LINKS;
@@ -16,14 +19,18 @@ struct Parts<'a> {
     hint: Option<&'a str>,
     /// Number of the operating system's error.
     errno: Option<i32>,
+    /// How inputs differ.
+    differences: &'a [InputDifference],
 }
 
 fn make(py: Python<'_>, parts: Parts<'_>) -> PyErr {
-    let Parts { kind, exit_code, message, details, hint, errno } = parts;
+    let Parts { kind, exit_code, message, details, hint, errno, differences } = parts;
+    let (message, hint) = (as_keywords(message), hint.map(as_keywords));
+    let differences = json(&differences);
     let made = py
         .import("raddle.errors")
         .and_then(|module| module.getattr("_make"))
-        .and_then(|make| make.call1((kind, exit_code, message, details, hint, errno)));
+        .and_then(|make| make.call1((kind, exit_code, message, details, hint, errno, differences)));
     match made {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
@@ -43,37 +50,37 @@ pub fn internal(py: Python<'_>, what: &str) -> PyErr {
             details: None,
             hint,
             errno: None,
+            differences: &[],
         },
     )
 }
 
 /// A call that makes no sense.
 pub fn usage(py: Python<'_>, message: &str) -> PyErr {
-    make(py, Parts { kind: "usage", exit_code: Exit::Usage.code(), message, details: None, hint: None, errno: None })
+    make(
+        py,
+        Parts {
+            kind: "usage",
+            exit_code: Exit::Usage.code(),
+            message,
+            details: None,
+            hint: None,
+            errno: None,
+            differences: &[],
+        },
+    )
 }
 
 /// A path over more links than are followed.
 pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
     let message = format!("{path:?}: too many links: they lead in a circle, or there are more than {MOST_LINKS}");
     let (kind, exit_code) = ("too_many_links", Exit::InputRefused.code());
-    make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None })
+    make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None, differences: &[] })
 }
 
 /// A run that failed.
 pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
-    let kind = match failure.exit {
-        _ if failure.is_echo => "rank_failed",
-        Exit::InputRefused if failure.errno.is_some() => "io",
-        Exit::Usage => "usage",
-        Exit::InputRefused | Exit::InputsSkipped => "input_refused",
-        Exit::Output => "output",
-        Exit::Limit => "limit",
-        Exit::Locked => "locked",
-        Exit::Mismatch => "mismatch",
-        Exit::Interrupted | Exit::Announced | Exit::Terminated => "interrupted",
-        _ => "internal",
-    };
-    of_kind(py, kind, failure)
+    of_kind(py, failure.kind(), failure)
 }
 
 /// A file that could not be read.
@@ -90,7 +97,8 @@ fn of_kind(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
     let (details, hint) = failure.explanation();
     let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
     let (exit_code, message, errno) = (failure.exit.code(), failure.message(), failure.errno);
-    make(py, Parts { kind, exit_code, message, details, hint, errno })
+    let differences = failure.differences();
+    make(py, Parts { kind, exit_code, message, details, hint, errno, differences })
 }
 
 fn kind_of_hdf5(error: &Hdf5Error) -> &'static str {

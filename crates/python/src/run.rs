@@ -5,12 +5,13 @@
 
 use crate::attached::detached;
 use crate::errors;
-use clap::Parser;
+use crate::line;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use raddle_cli::arguments::{Arguments, Command};
 use raddle_cli::command::inspect::write_references;
 use raddle_cli::failure::Failure;
+use raddle_cli::keywords::as_keywords;
 use raddle_cli::preview::{self, Accompanied, MergePreview};
 use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
@@ -22,15 +23,18 @@ use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use raddle_merge::Companion;
+use raddle_merge::execute::bridged;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::parts::merge_part;
+use raddle_merge::plan::MergePlan;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 use raddle_merge::schema::display_path;
 use std::ffi::OsString;
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often signals are looked at and progress is passed on.
@@ -70,6 +74,7 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
         options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
+        note_differences(&plan, watch);
         if let Some(part) = arguments.part {
             return merge_part(plan, part, watch).map_err(failed).map(|done| json(&done));
         }
@@ -96,8 +101,17 @@ pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
         let held = raddle_merge::append::hold(&arguments.file).map_err(failed)?;
         let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;
         options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
+        note_differences(&plan, watch);
         raddle_merge::append::append(&plan, &held, watch).map_err(failed).map(|done| json(&done))
     })
+}
+
+/// Tells of the differences that `plan` bridges, if there are any.
+fn note_differences(plan: &MergePlan, watch: &Watch<'_>) {
+    let differences = bridged(plan);
+    if !differences.is_empty() {
+        watch.observer.event(&Event::Differences { differences });
+    }
 }
 
 /// Verifies; `arguments` are those of `raddle verify`.
@@ -189,8 +203,8 @@ pub fn default_threads() -> usize {
 }
 
 fn parse(py: Python<'_>, command: &str, arguments: Vec<OsString>) -> PyResult<Command> {
-    let line = [OsString::from("raddle"), command.into()].into_iter().chain(arguments);
-    let parsed = Arguments::try_parse_from(line).map_err(|error| errors::usage(py, error.to_string().trim()))?;
+    let line: Vec<OsString> = iter::once(command.into()).chain(arguments).collect();
+    let parsed = line::parse::<Arguments>(&line).map_err(|failure| errors::of_failure(py, &failure))?;
     Ok(parsed.command)
 }
 
@@ -213,25 +227,68 @@ struct Tally {
 struct Happened {
     /// Stages, as often as they have begun.
     stages: Vec<Tally>,
-    /// Severity and text of messages since the last look.
+    /// Severity and text of messages since the last look; of differences between inputs, JSON.
     messages: Vec<(&'static str, String)>,
+    /// How often it was looked at.
+    looks: u64,
 }
 
 /// Sums up events from any thread until they are looked at.
 #[derive(Debug, Default)]
-struct Board(Mutex<Happened>);
+struct Board {
+    happened: Mutex<Happened>,
+    looked: Condvar,
+}
+
+/// Longest wait for a look at what a caller may want to stop a run for.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Board {
+    fn lock(&self) -> MutexGuard<'_, Happened> {
+        self.happened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn look(&self) -> Happened {
-        let mut happened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages) }
+        let mut happened = self.lock();
+        Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages), looks: 0 }
+    }
+
+    /// What was seen has had its effect.
+    fn end_look(&self) {
+        self.lock().looks += 1;
+        self.looked.notify_all();
+    }
+
+    /// Waits until what happened so far has been looked at.
+    fn wait_for_look(&self) {
+        let happened = self.lock();
+        // One may be under way that does not see it.
+        let enough = happened.looks + 2;
+        let _ = self.looked.wait_timeout_while(happened, LONGEST_WAIT, |happened| happened.looks < enough);
+    }
+}
+
+/// The board as a run sees it, and what wakes who looks at it.
+struct Telling<'b> {
+    board: &'b Board,
+    wake: Sender<()>,
+}
+
+impl Observer for Telling<'_> {
+    fn event(&self, event: &Event) {
+        self.board.event(event);
+        if let Event::Differences { .. } = event {
+            // Before anything is written: the caller may have made errors of warnings.
+            let _ = self.wake.send(()).and_then(|()| self.wake.send(()));
+            self.board.wait_for_look();
+        }
     }
 }
 
 impl Observer for Board {
     fn event(&self, event: &Event) {
-        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Happened { stages, messages } = &mut *guard;
+        let mut guard = self.lock();
+        let Happened { stages, messages, .. } = &mut *guard;
         match event {
             Event::StageStarted { stage, total_bytes } => {
                 stages.push(Tally { name: stage.name(), total_bytes: *total_bytes, ..Tally::default() });
@@ -252,8 +309,9 @@ impl Observer for Board {
             }
             Event::Message { severity, text } => {
                 let severity = if *severity == Severity::Warning { "warning" } else { "note" };
-                messages.push((severity, text.clone()));
+                messages.push((severity, as_keywords(text)));
             }
+            Event::Differences { differences } => messages.push(("differences", json(differences))),
             // Events of kinds that are newer than this are of no use here.
             _ => {}
         }
@@ -270,14 +328,12 @@ pub fn watched<T: Send>(
     let mut raised: Option<PyErr> = None;
     let outcome = detached(py, || {
         std::thread::scope(|scope| {
-            let (alive, ended) = channel::<()>();
+            let (wake, woken) = channel::<()>();
             let (board, cancel) = (&board, &cancel);
-            let worker = scope.spawn(move || {
-                let _alive = alive;
-                work(&Watch { observer: board, cancel })
-            });
+            // The sender goes with the worker.
+            let worker = scope.spawn(move || work(&Watch { observer: &Telling { board, wake }, cancel }));
             loop {
-                let over = ended.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
+                let over = woken.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
                 let seen = Python::attach(|py| {
                     py.check_signals()?;
                     progress.as_ref().map_or(Ok(()), |progress| tell(py, progress, board))
@@ -286,6 +342,7 @@ pub fn watched<T: Send>(
                     cancel.cancel();
                     raised.get_or_insert(error);
                 }
+                board.end_look();
                 if over {
                     break;
                 }
@@ -302,7 +359,7 @@ pub fn watched<T: Send>(
 
 /// Passes on what happened since the last time.
 fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &Board) -> PyResult<()> {
-    let Happened { stages, messages } = board.look();
+    let Happened { stages, messages, .. } = board.look();
     let stages: Vec<_> = stages
         .into_iter()
         .map(|tally| (tally.name, tally.bytes, tally.items, tally.total_bytes, tally.finished))

@@ -33,6 +33,14 @@ pub enum ReportError {
         /// The command.
         command: String,
     },
+    /// It tells only why a run failed.
+    #[error("{}: reports a run that failed: {message}", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        message: String,
+    },
     /// It is JSON without any stage of a run.
     #[error("{}: no report of a run: it tells of no stages", path.display())]
     NoStages {

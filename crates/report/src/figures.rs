@@ -1,5 +1,6 @@
 //! The figures of a run and of the file that it wrote.
 
+use crate::page::part;
 use crate::phases;
 use crate::quantity;
 use crate::run::{Bucket, Dataset, File, Run};
@@ -22,8 +23,9 @@ pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
 
 /// A figure on a page, under its title.
 pub(crate) fn element(figure: &Figure) -> String {
-    let (title, caption) = (html(&figure.title), html(&figure.caption));
-    format!("<h3>{title}</h3>\n<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n", figure.inline())
+    let caption = html(&figure.caption);
+    let drawn = format!("<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n", figure.inline());
+    part(&figure.title, &drawn)
 }
 
 /// Stage names in the order of their first appearance in a run.
@@ -107,7 +109,7 @@ pub fn stages(run: &Run) -> Option<Figure> {
 pub fn sizes(file: &File) -> Option<Figure> {
     const HEIGHT: f64 = 400.0;
     let mut groups: BTreeMap<&str, Vec<&Dataset>> = BTreeMap::new();
-    for dataset in file.datasets.iter().filter(|dataset| dataset.stored_len_bytes > 0) {
+    for dataset in file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0) {
         let group = dataset.path.rsplit_once('/').map_or("", |(group, _)| group);
         groups.entry(if group.is_empty() { "/" } else { group }).or_default().push(dataset);
     }
@@ -140,7 +142,12 @@ pub fn sizes(file: &File) -> Option<Figure> {
     const OTHERS: &str = "#c4c4c4";
     let data: u64 = groups.iter().map(|(_, datasets)| stored(datasets)).sum();
     add(0, 0, data.min(whole), DATA, "data");
-    add(0, data.min(whole), whole - data.min(whole), OTHERS, "metadata and gaps");
+    let own = file.provenance_len_bytes().min(whole - data.min(whole));
+    if own > 0 {
+        add(0, data.min(whole), own, OTHERS, "provenance (/_raddle)");
+    }
+    let others = data.min(whole) + own;
+    add(0, others, whole - others, OTHERS, "metadata and gaps");
     let mut from = 0;
     for (place, (name, datasets)) in groups.iter().enumerate() {
         let len_bytes = stored(datasets);
@@ -212,7 +219,7 @@ pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> O
 
 /// How many times smaller the largest datasets are stored than they are.
 pub fn ratios(file: &File) -> Option<Figure> {
-    let mut largest: Vec<&Dataset> = file.datasets.iter().filter(|dataset| dataset.stored_len_bytes > 0).collect();
+    let mut largest: Vec<&Dataset> = file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
     largest.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
     let count = largest.len();
     largest.truncate(MOST_BARS);
@@ -315,5 +322,12 @@ mod tests {
         );
         let text = ratios(&file).unwrap().inline();
         assert!(text.contains("2.00x · 100 B"));
+        // What raddle records of a merge is not among the user's.
+        let mut recorded = file.clone();
+        recorded.datasets.push(dataset("/_raddle/inputs/path", 500));
+        let (text, told) = (ratios(&recorded).unwrap().inline(), sizes(&recorded).unwrap().inline());
+        assert!(!text.contains("_raddle") && !told.contains("inputs"), "{text}\n{told}");
+        assert!(told.contains("provenance (/_raddle): 500 B (10 %)"), "{told}");
+        assert!(told.contains("metadata and gaps: 500 B (10 %)"), "{told}");
     }
 }

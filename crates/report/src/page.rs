@@ -1,13 +1,16 @@
 //! The page: one file, no script, no network, light and dark, for phones and paper.
 
+use crate::compared;
 use crate::comparisons;
 use crate::figures;
 use crate::measured::Measurement;
+use crate::particulars;
 use crate::phases;
 use crate::quantity;
 use crate::run::{File, Run, Stage};
 use crate::svg::{Figure, html};
 use crate::verdicts;
+use crate::verified::Verification;
 use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("page.css");
@@ -28,6 +31,8 @@ pub enum Subject {
     Run(Box<ShownRun>),
     /// What bench or tune measured.
     Measurement(Box<Measurement>),
+    /// What verify found.
+    Verification(Box<Verification>),
 }
 
 /// A run and the file that it wrote.
@@ -44,13 +49,14 @@ pub struct ShownRun {
 impl Subject {
     /// Its subcommand, for example `merge`.
     fn command(&self) -> Option<&str> {
-        self.invocation().get(1).map(String::as_str)
+        command(self.invocation())
     }
 
     fn invocation(&self) -> &[String] {
         match self {
             Self::Run(shown) => &shown.run.invocation,
             Self::Measurement(done) => &done.invocation,
+            Self::Verification(done) => &done.invocation,
         }
     }
 
@@ -58,6 +64,7 @@ impl Subject {
         match self {
             Self::Run(shown) => shown.run.program.as_deref(),
             Self::Measurement(done) => done.program.as_deref(),
+            Self::Verification(done) => done.program.as_deref(),
         }
     }
 
@@ -66,6 +73,7 @@ impl Subject {
         match self {
             Self::Run(shown) => figures::all(&shown.run, shown.file.as_ref()),
             Self::Measurement(done) => comparisons::all(done),
+            Self::Verification(_) => Vec::new(),
         }
     }
 }
@@ -78,10 +86,11 @@ pub fn page(all: &[Shown]) -> String {
     };
     let runs = all.iter().filter_map(|shown| match &shown.subject {
         Subject::Run(of) => Some((shown.name.as_str(), &of.run)),
-        Subject::Measurement(_) => None,
+        _ => None,
     });
-    let compared = phases::compared(runs);
-    let sections: String = all.iter().map(|shown| section(shown, all.len() > 1)).collect();
+    let runs: Vec<(&str, &Run)> = runs.collect();
+    let compared = compared::runs(&runs) + &phases::compared(runs.into_iter());
+    let sections: String = all.iter().map(|shown| section(shown, all)).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -92,18 +101,20 @@ pub fn page(all: &[Shown]) -> String {
     )
 }
 
-fn section(shown: &Shown, has_others: bool) -> String {
+fn section(shown: &Shown, all: &[Shown]) -> String {
     let subject = &shown.subject;
     let mut text = String::new();
-    if has_others {
+    if all.len() > 1 {
         text.push_str(&format!("<h2>{}</h2>\n", html(&shown.name)));
     }
     text.push_str(&match subject {
-        Subject::Run(shown) => of_run(shown),
+        Subject::Run(shown) => of_run(shown, all),
         Subject::Measurement(done) => verdicts::section(done),
+        Subject::Verification(done) => done.section(),
     });
     if !subject.invocation().is_empty() {
-        text.push_str(&format!("<h3>To repeat it</h3>\n<pre>{}</pre>\n", html(&command_line(subject.invocation()))));
+        let repeated = format!("<pre>{}</pre>\n", html(&command_line(subject.invocation())));
+        text.push_str(&part("To repeat it", &repeated));
     }
     if let Some(program) = subject.program() {
         text.push_str(&format!("<p class=\"soft\">{}</p>\n", html(program)));
@@ -111,13 +122,34 @@ fn section(shown: &Shown, has_others: bool) -> String {
     text
 }
 
-fn of_run(shown: &ShownRun) -> String {
+/// What `verify` found last of the file that a run wrote, among `all` that is shown.
+fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> {
+    let output = run.output.as_ref()?.to_string_lossy();
+    let found = all.iter().filter_map(|shown| match &shown.subject {
+        // What was found before the run is of another file.
+        Subject::Verification(done) if done.file == output && done.finished_unix_s >= run.finished_unix_s => {
+            Some(&**done)
+        }
+        _ => None,
+    });
+    found.max_by(|a, b| a.finished_unix_s.unwrap_or(0.0).total_cmp(&b.finished_unix_s.unwrap_or(0.0)))
+}
+
+fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
     let run = &shown.run;
     let mut text = String::new();
     if let Some(output) = &run.output {
         text.push_str(&format!("<p>{}</p>\n", html(&output.to_string_lossy())));
     }
-    text.push_str(&facts_of_run(run));
+    let verification = verification_of(run, all);
+    text.push_str(&facts_of_run(run, verification));
+    if run.digest.is_some() && verification.is_none() {
+        text.push_str(
+            "<p class=\"soft\">Not verified on this page: give the report of <code>raddle verify</code> as well.</p>\n",
+        );
+    }
+    text.extend(verification.map(Verification::differences));
+    text.push_str(&particulars::of(run));
     for figure in figures::all(run, shown.file.as_ref()) {
         text.push_str(&figures::element(&figure));
         if figure.name == "stages" {
@@ -133,11 +165,15 @@ fn of_run(shown: &ShownRun) -> String {
 }
 
 /// The numbers that are looked for first.
-fn facts_of_run(run: &Run) -> String {
+fn facts_of_run(run: &Run, verification: Option<&Verification>) -> String {
     let size = |len_bytes: Option<u64>| len_bytes.map(quantity::size);
     let rate =
         run.input_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
     facts(&[
+        ("date", run.finished_unix_s.map(quantity::date)),
+        ("host", run.host.clone()),
+        ("verified", verification.map(Verification::outcome)),
+        ("digest", run.digest.clone()),
         ("time", run.elapsed_s.map(quantity::seconds)),
         ("inputs", run.inputs.map(quantity::count)),
         ("input", size(run.input_len_bytes)),
@@ -164,14 +200,36 @@ pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
     format!("<dl>{items}</dl>\n")
 }
 
+/// The command of a command line, for example `merge`.
+pub(crate) fn command(invocation: &[String]) -> Option<&str> {
+    invocation.get(1).map(String::as_str)
+}
+
+/// A part of the page under its title, which print keeps together with what follows.
+pub(crate) fn part(title: &str, content: &str) -> String {
+    format!("<section>\n<h3>{}</h3>\n{content}</section>\n", html(title))
+}
+
+/// A table of numbers.
 pub(crate) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
+    table_of("numbers", titles, rows)
+}
+
+/// A table of texts.
+pub(crate) fn text_table(titles: &[&str], rows: &[Vec<String>]) -> String {
+    table_of("texts", titles, rows)
+}
+
+fn table_of(class: &str, titles: &[&str], rows: &[Vec<String>]) -> String {
     let head: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
     let row = |cells: &Vec<String>| {
         let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect();
         format!("<tr>{cells}</tr>\n")
     };
     let body: String = rows.iter().map(row).collect();
-    format!("<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n")
+    format!(
+        "<div class=\"wide\"><table class=\"{class}\">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+    )
 }
 
 /// The stages of all ranks, in numbers.
@@ -235,7 +293,7 @@ fn predictions(run: &Run) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("<h3>Foretold and found</h3>\n{}", table(&["", "foretold", "found", "ratio"], &rows))
+    part("Predicted and found", &table(&["", "predicted", "found", "ratio"], &rows))
 }
 
 /// The words of a command line, quoted for a shell where they need it.
@@ -270,7 +328,7 @@ mod tests {
         for part in [
             "<svg",
             "Time by stage",
-            "Foretold and found",
+            "Predicted and found",
             "raddle merge &#39;a b.h5&#39; &#39;&lt;x&gt;&#39;",
             "o&lt;&amp;&gt;.h5",
         ] {
@@ -326,8 +384,63 @@ mod tests {
     }
 
     #[test]
+    fn a_run_shows_where_and_when_it_was_of_what_and_whether_it_was_verified() {
+        let text = RUN.replacen(
+            "{",
+            r#"{"host": "<node7>", "finished_unix_s": 1735689599, "warnings": ["a <warning>"], "digest": "00ff",
+            "differences": [{"path": "/x", "kind": "link_target", "expected": "1", "found": "<2>", "inputs": ["d/b.h5"]}],
+            "skipped": [{"path": "bad.h5", "reason": "cut off"}], "input_files": [{"path": "d/a.h5", "len_bytes": 1024}],"#,
+            1,
+        );
+        let run = shown(&text);
+        let alone = page(std::slice::from_ref(&run));
+        for part in [
+            "<dt>date</dt><dd>2024-12-31 23:59 UTC</dd>",
+            "<dt>host</dt><dd>&lt;node7&gt;</dd>",
+            "<dt>digest</dt><dd>00ff</dd>",
+            "Not verified on this page",
+            "<li>a &lt;warning&gt;</li>",
+            "<td>/x</td><td>link target</td><td>1</td><td>&lt;2&gt;</td><td>b.h5</td>",
+            "<td>bad.h5</td><td>cut off</td>",
+            "<td>d/a.h5</td><td>1.00 KiB</td>",
+        ] {
+            assert!(alone.contains(part), "{part}\n{alone}");
+        }
+        let verification = |mismatches: &str, finished_unix_s: u64| {
+            let text = format!(
+                r#"{{"invocation": ["raddle", "verify"], "file": "o<&>.h5", "against": 3, "datasets": 2,
+                "compared_len_bytes": 2048, "finished_unix_s": {finished_unix_s}, "mismatches": [{mismatches}]}}"#
+            );
+            assert!(crate::verified::is_verification(text.as_bytes()));
+            let done = Verification::parse(Path::new("v.json"), text.as_bytes()).unwrap();
+            Shown { name: "v.json".to_owned(), subject: Subject::Verification(Box::new(done)) }
+        };
+        let both = page(&[run.clone(), verification("", 1_735_689_600)]);
+        assert_eq!(both.matches("<dt>verified</dt><dd>equal to 3 inputs</dd>").count(), 2, "{both}");
+        assert!(!both.contains("Not verified"));
+        let mismatch = r#"{"path": "/y", "what": "other values", "row": 7, "input": "b.h5"}"#;
+        let both = page(&[run.clone(), verification(mismatch, 1_735_689_600)]);
+        assert!(both.contains("1 difference from 3 inputs") && both.contains("<td>/y</td>"), "{both}");
+        // Older than the file.
+        assert!(page(&[run, verification("", 1)]).contains("Not verified"));
+    }
+
+    /// A heading at the end of a printed page belongs to what is on the next: style keeps sections whole where they fit.
+    #[test]
+    fn headings_are_printed_with_what_follows() {
+        let page = page(&[shown(RUN), shown(RUN)]);
+        assert!(
+            STYLE.contains("h2, h3, summary { break-after: avoid; }")
+                && STYLE.contains("section { break-inside: avoid; }")
+        );
+        assert_eq!(page.matches("<h3>").count(), page.matches("<section>\n<h3>").count());
+        assert!(page.matches("<h3>").count() >= 7);
+    }
+
+    #[test]
     fn several_runs_have_names() {
         let page = page(&[shown(RUN), shown(RUN)]);
+        assert!(page.find("Runs compared").unwrap() < page.find("<h2>run.json</h2>").unwrap());
         assert_eq!(page.matches("<h2>run.json</h2>").count(), 2);
         assert!(page.contains("<title>2 raddle runs</title>"));
     }

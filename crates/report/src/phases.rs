@@ -6,7 +6,7 @@
 //! nothing of phases gives nothing here.
 
 use crate::figures::histogram;
-use crate::page::table;
+use crate::page::{part, table};
 use crate::quantity;
 use crate::run::{Bucket, Messages, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
@@ -94,8 +94,7 @@ pub fn phase_table(run: &Run) -> String {
     }
     let held: Vec<f64> = run.rank_memory.iter().map(|of| of.peak_rss_bytes.unwrap_or(0) as f64).collect();
     row("memory", &held, &size);
-    let title = format!("Phases of ranks ({} phases)", crate::svg::html(phases));
-    format!("<h3>{title}</h3>\n{}", table(&["per rank", "least", "mean", "most"], &rows))
+    part(&format!("Phases of ranks ({phases} phases)"), &table(&["per rank", "least", "mean", "most"], &rows))
 }
 
 /// Runs of idx beside each other, if there are several.
@@ -133,7 +132,7 @@ pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
         .chain(["messages", "mean length", "memory, at most"])
         .collect();
     let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
-    format!("<h2>Phases compared</h2>\n<p>Stages: mean of the ranks.</p>\n{}", table(&titles, &rows))
+    part("Phases compared", &format!("<p>Stages: mean of the ranks.</p>\n{}", table(&titles, &rows)))
 }
 
 #[cfg(test)]

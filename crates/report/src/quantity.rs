@@ -107,6 +107,21 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A time in seconds since 1970 as date and time of day: `2026-05-03 12:34 UTC`.
+pub fn date(unix_s: f64) -> String {
+    let seconds = unix_s.max(0.0) as u64;
+    let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
+    // Days of 400 years, which repeat, counted from 1 March of the year 0: a leap day is the last of its year.
+    const DAYS_TO_1970: u64 = 719_468;
+    let (era, day) = ((days + DAYS_TO_1970) / 146_097, (days + DAYS_TO_1970) % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02} {:02}:{:02} UTC", 400 * era + year + later, minutes / 60, minutes % 60)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +142,16 @@ mod tests {
     fn counts_are_grouped_and_nouns_inflected() {
         assert_eq!([count(7), count(1000), count(190_000_000)], ["7", "1,000", "190,000,000"]);
         assert_eq!([counted(1, "file"), counted(0, "file"), counted(2, "entry")], ["1 file", "0 files", "2 entries"]);
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let dates = [0.0, 951_782_399.0, 951_782_400.0, 951_868_800.0, 1_735_689_599.9, 4_102_444_800.0].map(date);
+        let known = ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "2000-03-01 00:00"];
+        let later = ["2024-12-31 23:59", "2100-01-01 00:00"];
+        for (date, known) in dates.iter().zip(known.iter().chain(&later)) {
+            assert_eq!(*date, format!("{known} UTC"));
+        }
     }
 
     #[test]

@@ -14,6 +14,18 @@ pub struct Run {
     pub program: Option<String>,
     /// The command line.
     pub invocation: Vec<String>,
+    /// Name of the machine.
+    pub host: Option<String>,
+    /// When it ended, in seconds since 1970.
+    pub finished_unix_s: Option<f64>,
+    /// What was warned of.
+    pub warnings: Vec<String>,
+    /// How inputs differ.
+    pub differences: Vec<Difference>,
+    /// The inputs.
+    pub input_files: Vec<InputFile>,
+    /// Inputs that were left out.
+    pub skipped: Vec<SkippedFile>,
     /// The file that was written.
     pub output: Option<PathBuf>,
     /// Number of inputs.
@@ -59,16 +71,62 @@ pub struct Run {
     pub steps: Vec<Run>,
 }
 
+/// How inputs differ.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Difference {
+    /// Path of the object.
+    pub path: String,
+    /// Kind.
+    pub kind: String,
+    /// What the output follows.
+    pub expected: String,
+    /// What the inputs below have.
+    pub found: String,
+    /// The inputs.
+    pub inputs: Vec<String>,
+}
+
+/// An input.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct InputFile {
+    /// Its path as it was given.
+    pub path: String,
+    /// Its length.
+    pub len_bytes: u64,
+}
+
+/// An input that was left out.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct SkippedFile {
+    /// Its path as it was given.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
 /// Commands whose reports are those of runs; reports of `bench` and `tune` are [`Measurement`](crate::measured::Measurement)s.
 pub const DRAWN: [&str; 6] = ["merge", "rechunk", "append", "keys add", "keys spill-index", "idx write"];
 
+/// What a report says first: who wrote it, and whether that failed.
+#[derive(Deserialize)]
+struct Origin {
+    #[serde(default)]
+    invocation: Vec<String>,
+    error: Option<Failed>,
+}
+
+/// Why a run failed.
+#[derive(Deserialize)]
+struct Failed {
+    message: String,
+}
+
 /// The command of raddle that wrote a report, if it tells.
-fn command_of(text: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Origin {
-        invocation: Vec<String>,
-    }
-    let Origin { invocation } = serde_json::from_slice(text).ok()?;
+pub(crate) fn command_of(text: &[u8]) -> Option<String> {
+    let Origin { invocation, .. } = serde_json::from_slice(text).ok()?;
     let mut words = invocation.into_iter().skip(1).take_while(|word| !word.starts_with('-'));
     let command = words.next()?;
     match command.as_str() {
@@ -230,12 +288,31 @@ pub struct Dataset {
     pub stored_len_bytes: u64,
 }
 
+/// The group in which raddle keeps what it records of a merge.
+const PROVENANCE: &str = "/_raddle/";
+
+impl File {
+    /// The datasets of the user's.
+    pub fn user_datasets(&self) -> impl Iterator<Item = &Dataset> {
+        self.datasets.iter().filter(|dataset| !dataset.path.starts_with(PROVENANCE))
+    }
+
+    /// Stored bytes of what raddle recorded.
+    pub fn provenance_len_bytes(&self) -> u64 {
+        let own = self.datasets.iter().filter(|dataset| dataset.path.starts_with(PROVENANCE));
+        own.fold(0, |sum, dataset| sum.saturating_add(dataset.stored_len_bytes))
+    }
+}
+
 impl Run {
     /// The report that `text` is; `path` is for messages.
     ///
     /// # Errors
     /// If it is none.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+        if let Ok(Origin { error: Some(Failed { message }), .. }) = serde_json::from_slice(text) {
+            return Err(ReportError::Failed { path: path.to_path_buf(), message });
+        }
         let refused = |else_error: ReportError| match command_of(text) {
             Some(command) => ReportError::OtherCommand { path: path.to_path_buf(), command },
             None => else_error,
@@ -297,6 +374,8 @@ mod tests {
         assert_eq!(refused("{}"), "run.json: no report of a run: it tells of no stages");
         let other = r#"{"invocation": ["raddle", "keys", "sort", "a.h5"], "inputs": ["a.h5"]}"#;
         assert_eq!(refused(other), "run.json: is a report of raddle keys sort, of which there is nothing to draw");
+        let failed = r#"{"invocation": ["raddle", "merge"], "error": {"message": "the inputs differ", "kind": "x"}}"#;
+        assert_eq!(refused(failed), "run.json: reports a run that failed: the inputs differ");
         let run = r#"{"stages": [{"stage": "scan", "wall_s": 1}], "something": "newer"}"#;
         assert_eq!(Run::parse(Path::new("run.json"), run.as_bytes()).unwrap().all_stages().count(), 1);
         let step = r#"{"elapsed_s": 2, "phases": "three", "stages": [{"stage": "restructure", "wall_s": 1}],

@@ -3,7 +3,7 @@
 use crate::comparisons::{self, words};
 use crate::figures::element;
 use crate::measured::{Experiment, Fault, Finding, Findings, Measurement};
-use crate::page::{facts, table};
+use crate::page::{facts, part, table};
 use crate::quantity;
 use crate::svg::html;
 
@@ -51,7 +51,7 @@ fn of_experiment(experiment: &Experiment) -> String {
     }
     text.push_str(&verdicts(sweep));
     if let Some(proof) = &experiment.proof {
-        text.push_str(&format!("<h3>The winner once more, on other values</h3>\n{}", verdicts(proof)));
+        text.push_str(&part("The winner once more, on other values", &verdicts(proof)));
     }
     text
 }

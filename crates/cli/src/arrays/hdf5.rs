@@ -104,7 +104,7 @@ fn of_values(error: &Hdf5Error) -> Failure {
     let failure = Failure::of_input(error);
     match error {
         Hdf5Error::ForeignFile { .. } => failure.hint(
-            "copy the values with raddle merge --follow-foreign-files and write from the copy, or name the dataset that it \
+            "copy the values with `raddle merge --follow-foreign-files` and write from the copy, or name the dataset that it \
              refers to",
         ),
         Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are looked for"),

@@ -6,13 +6,13 @@ use crate::failure::Failure;
 use crate::options::compression::Compression;
 use crate::options::inputs::{InputArgs, SortingArgs};
 use crate::options::running::RunningArgs;
-use crate::render::plan::Summary;
-use crate::render::{escape, quantity, report};
+use crate::render::plan::{Input, Summary};
+use crate::render::{escape, json, quantity, report};
 use crate::watching::Watching;
 use raddle_core::communicator::SingleProcess;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Settled;
-use raddle_merge::append::{Held, append, hold, plan};
+use raddle_merge::append::{AppendReport, Held, append, hold, plan};
 use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::plan::MergePlan;
@@ -71,6 +71,10 @@ pub struct AppendArgs {
     /// Look everything up and say what would be appended, write nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+
+    /// Print the report as JSON instead of lines; a failure as well
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     running: RunningArgs,
@@ -165,7 +169,10 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
             Err(MergeError::Repeated { repeated, .. })
                 if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
             {
-                if !arguments.running.telling.quiet {
+                if arguments.json {
+                    let output = arguments.file.to_string_lossy();
+                    print(&json(&serde_json::json!({ "output": output, "inputs": 0, "grown_datasets": 0 })))?;
+                } else if !arguments.running.telling.quiet {
                     print(&format!("{}: has the rows of all inputs\n", escape::path(&arguments.file)))?;
                 }
                 return Ok(Exit::Done);
@@ -204,6 +211,14 @@ impl Planned {
     }
 }
 
+/// What an append did, and to what.
+#[derive(serde::Serialize)]
+struct Appended<'a> {
+    #[serde(flatten)]
+    report: &'a AppendReport,
+    input_files: Vec<Input>,
+}
+
 enum Stopped {
     Merge(MergeError),
     Told(Failure),
@@ -213,6 +228,9 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
     if arguments.dry_run {
         let planned = Planned::of(plan);
         arguments.running.write_report(&planned).map_err(Stopped::Told)?;
+        if arguments.json {
+            return print(&json(&planned)).map_err(Stopped::Told);
+        }
         let text = format!(
             "{}: {} to append, {} would grow by up to {} rows\n",
             escape::path(&arguments.file),
@@ -223,9 +241,12 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
         return print(&text).map_err(Stopped::Told);
     }
     let done = append(plan, held, watch).map_err(Stopped::Merge)?;
+    let done = Appended { report: &done, input_files: Input::of(plan).split_off(1) };
     arguments.running.write_report(&done).map_err(Stopped::Told)?;
-    if !arguments.running.telling.quiet {
-        print(&report::appended(&arguments.file, &done)).map_err(Stopped::Told)?;
+    if arguments.json {
+        print(&json(&done)).map_err(Stopped::Told)?;
+    } else if !arguments.running.telling.quiet {
+        print(&report::appended(&arguments.file, done.report)).map_err(Stopped::Told)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, ToldFailure};
 use crate::options::reader::ReaderArgs;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
@@ -12,6 +12,7 @@ use raddle_hdf5::inspect::{Inspection, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::references::{LeftOut, for_each_reference};
 use raddle_hdf5::source::InputFile;
+use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 use serde::Serialize;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// Files to look at
+    /// Files to look at; a folder stands for its HDF5 files, as in raddle merge
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -49,7 +50,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
   raddle inspect run11981.h5 --top 1000   longer lists
-  raddle inspect *.h5 --json | jq .space.metadata_len_bytes
+  raddle inspect run11981/ --json | jq .space.metadata_len_bytes
   raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
 Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
@@ -61,22 +62,36 @@ struct Named<'a> {
     inspection: &'a Inspection,
 }
 
+/// A file that cannot be read.
+#[derive(Serialize)]
+struct Refused<'a> {
+    file: String,
+    error: ToldFailure<'a>,
+}
+
 /// Inspects each file; a file that cannot be read does not hide the others.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     if let Some(output) = &arguments.refs {
         return write_references_file(arguments, output);
     }
     let mut exit = Exit::Done;
+    let specs: Vec<InputSpec> = arguments.files.iter().cloned().map(InputSpec::Path).collect();
+    let files = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep);
+    let files = files.map_err(|error| Failure::of_merge(&error, &arguments.files))?;
     // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
     let library = arguments.reader.child();
     let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
-    for (place, path) in arguments.files.iter().enumerate() {
+    for (place, path) in files.iter().enumerate() {
         let settled = raddle_merge::append::redo::settle(path);
         let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
         let inspected = settled.and_then(|_| inspect_file(path).map_err(|error| Failure::of_input(&error)));
         let inspection = match inspected {
             Ok(inspection) => inspection,
             Err(failure) => {
+                if arguments.json {
+                    let file = path.to_string_lossy().into_owned();
+                    print(&crate::render::json(&Refused { file, error: failure.told() }))?;
+                }
                 anstream::eprint!("{}", failure.render());
                 exit = failure.exit;
                 continue;

@@ -17,12 +17,13 @@ use crate::options::{
     stripes::StripesArgs,
 };
 use crate::preview::{self, Accompanied, MergePreview};
-use crate::render::plan::{Detail, Summary, prediction};
-use crate::render::{differences, keys, preview as preview_text, quantity, report};
+use crate::render::plan::{Detail, Input, Summary, prediction};
+use crate::render::{differences, json, keys, preview as preview_text, quantity, report};
 use crate::team::Team;
 use crate::watching::Watching;
 use raddle_codec::KnownFilter;
 use raddle_merge::conventions::Choice;
+use raddle_merge::execute::bridged;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
 use raddle_merge::options::{Compress, MergeOptions};
@@ -143,8 +144,13 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
         return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
     }
     arguments.running.apply_among(team, &mut options);
-    let how =
-        How { dry_run: arguments.output.dry_run, part: arguments.part, io: &arguments.io, preview: &arguments.preview };
+    let how = How {
+        dry_run: arguments.output.dry_run,
+        json: arguments.output.json,
+        part: arguments.part,
+        io: &arguments.io,
+        preview: &arguments.preview,
+    };
     merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
 }
 
@@ -154,6 +160,7 @@ struct Foretold<'a> {
     #[serde(flatten)]
     accompanied: &'a Accompanied<'a>,
     prediction: Option<Prediction>,
+    input_files: Vec<Input>,
 }
 
 /// How a merge is carried out.
@@ -161,6 +168,8 @@ struct Foretold<'a> {
 pub(super) struct How<'a> {
     /// Not at all.
     pub dry_run: bool,
+    /// Told as JSON.
+    pub json: bool,
     /// By several processes, of which this is one.
     pub part: Option<Part>,
     /// Through what.
@@ -232,7 +241,7 @@ pub(super) fn merge(
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
                 let summary = Summary::of(&plan, Some(predicted));
                 running.write_report(&summary)?;
-                print(&(summary.text(Detail::Groups) + &preview))?;
+                print(&if how.json { json(&summary) } else { summary.text(Detail::Groups) + &preview })?;
             }
             return Ok(exit);
         }
@@ -252,7 +261,9 @@ pub(super) fn merge(
         if let Some(part) = how.part {
             let done = merge_part(plan, part, watch).map_err(failed)?;
             running.write_report(&done)?;
-            if !running.telling.quiet {
+            if how.json {
+                print(&json(&done))?;
+            } else if !running.telling.quiet {
                 print(&report::part(&done))?;
             }
             return Ok(exit);
@@ -266,8 +277,11 @@ pub(super) fn merge(
             raddle_merge::merge_through(&plan, watch, team.ranks(), Through { io, companion }).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         let accompanied = Accompanied::new(&done, preview.as_ref());
-        running.write_report(&Foretold { accompanied: &accompanied, prediction: predicted })?;
-        if !running.telling.quiet {
+        let told = Foretold { accompanied: &accompanied, prediction: predicted, input_files: Input::of(&plan) };
+        running.write_report(&told)?;
+        if how.json {
+            print(&json(&told))?;
+        } else if !running.telling.quiet {
             let made = keys::made(&plan.made);
             let made = if made.is_empty() { made } else { format!("  {made}\n") };
             let preview = accompanied.preview().map_or(String::new(), preview_text::written);
@@ -322,6 +336,7 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
             "note: no /_raddle group, which anndata cannot read: compare the output with its inputs by verify --against",
         );
     }
+    watching.note_differences(bridged(plan));
     if !plan.warnings.is_empty() {
         let count = quantity::counted(plan.warnings.len() as u64, "difference");
         watching.warn(&format!("{count} between inputs, bridged as asked"));

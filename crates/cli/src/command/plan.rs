@@ -16,6 +16,7 @@ use crate::options::{
 use crate::render::plan::{Detail, Summary};
 use crate::team::Team;
 use crate::watching::Watching;
+use raddle_merge::execute::bridged;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
 
@@ -96,6 +97,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
         if !team.leads() {
             return Ok(exit);
         }
+        watching.note_differences(bridged(&plan));
         tell_recoded(&plan, &watching);
         tell_needs(&plan, &watching);
         let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;

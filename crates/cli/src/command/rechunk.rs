@@ -47,6 +47,7 @@ pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
     let (io, preview) = (&arguments.io, &arguments.preview);
-    let how = How { dry_run: arguments.output.dry_run, part: None, io, preview };
+    let (dry_run, json) = (arguments.output.dry_run, arguments.output.json);
+    let how = How { dry_run, json, part: None, io, preview };
     merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
 }

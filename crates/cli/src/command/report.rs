@@ -15,6 +15,7 @@ use raddle_report::measured::{Measurement, is_measurement};
 use raddle_report::page::{Shown, ShownRun, Subject, page};
 use raddle_report::run::{DRAWN, File, Run};
 use raddle_report::svg::{Figure, WIDTH};
+use raddle_report::verified::{Verification, is_verification};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -54,18 +55,21 @@ const EXAMPLES: &str = "\
 Examples:
   raddle merge run11981/ -o run11981.h5 --report run.json && raddle report run.json
   raddle report fast.json small.json -o compared.html
+  raddle verify run11981.h5 --report ok.json && raddle report run.json ok.json
   raddle report run.json --svg figures/
   raddle tune --report tuned.json && raddle report tuned.json
 
-It takes reports of merge, rechunk, append, keys add, idx write, bench and tune.
+It takes reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs
+are compared at the top of the page; a report of verify is shown with the run that wrote the file.
 
 Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of
-other runs, it shows the time of every stage and rank, what was foretold beside what happened, the
-command that repeats the run, and, of the file that it wrote, where its bytes are, the sizes of its
-chunks and how well its datasets compress.";
+other runs, it shows date and host, inputs, warnings and differences, the time of every stage and
+rank, predictions, the command that repeats the run, and, of the file that it wrote, where its bytes
+are, the sizes of its chunks and how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
+    check_ending(&arguments.output)?;
     // Before the files of the runs are looked at, which may take long.
     let mut files = arguments.runs.clone();
     check(arguments, &arguments.output, "--output", Text::Page, &mut files)?;
@@ -84,6 +88,21 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
     write_figures(arguments, &figures, &mut written)?;
     print(&written.iter().map(|path| format!("{path}\n")).collect::<String>())?;
     Ok(Exit::Done)
+}
+
+/// Refuses a page under a name that promises something else.
+fn check_ending(output: &Path) -> Result<(), Failure> {
+    let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let what = format!("-o writes a page in HTML, which {} does not promise", escape::path(output));
+    match ending.as_str() {
+        "svg" => Err(Failure::usage(&what).hint("write figures with --svg FOLDER, or name a page: -o report.html")),
+        "png" => Err(Failure::usage(&what).hint("write figures with --png FOLDER, or name a page: -o report.html")),
+        "pdf" => Err(Failure::usage(&what).hint("print the page from a browser, or name a page: -o report.html")),
+        "jpg" | "jpeg" | "json" | "md" | "txt" | "csv" => {
+            Err(Failure::usage(&what).hint("name a page: -o report.html"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses to write to `path`, which `option` names, what would replace one of the `files`, which it joins, or anything else
@@ -155,6 +174,10 @@ fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text =
         std::fs::read(path).map_err(|source| of_report(&ReportError::Io { path: path.to_path_buf(), source }))?;
+    if is_verification(&text) {
+        let done = Verification::parse(path, &text).map_err(|error| of_report(&error))?;
+        return Ok(Shown { name, subject: Subject::Verification(Box::new(done)) });
+    }
     if is_measurement(&text) {
         let done = Measurement::parse(path, &text).map_err(|error| of_report(&error))?;
         return Ok(Shown { name, subject: Subject::Measurement(Box::new(done)) });
@@ -198,5 +221,5 @@ fn exists(path: &Path) -> Failure {
 
 fn of_report(error: &ReportError) -> Failure {
     Failure::new(Exit::InputRefused, &error.to_string())
-        .hint(&format!("name files that --report of {}, bench or tune wrote", DRAWN.join(", ")))
+        .hint(&format!("name files that --report of {}, verify, bench or tune wrote", DRAWN.join(", ")))
 }

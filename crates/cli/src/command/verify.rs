@@ -95,16 +95,29 @@ impl VerifyArgs {
     }
 }
 
+/// What was found, and of which file.
+#[derive(serde::Serialize)]
+struct Verified<'a> {
+    file: String,
+    /// Inputs that it was compared with; none where it was compared with its own digests.
+    against: u64,
+    #[serde(flatten)]
+    report: &'a VerifyReport,
+}
+
 /// Compares and prints the outcome.
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs(&mut std::io::stdin().lock())?;
     let has_inputs = inputs.is_some();
     let watching = Watching::start(&arguments.running, "verify", inputs.iter().flatten().chain([&arguments.output]))?;
     watching.conclude(|watch| {
+        let count = inputs.as_ref().map_or(0, |inputs| inputs.len() as u64);
         let verified = arguments.verify(inputs, watch)?;
-        arguments.running.write_report(&verified)?;
+        let told =
+            Verified { file: arguments.output.to_string_lossy().into_owned(), against: count, report: &verified };
+        arguments.running.write_report(&told)?;
         if arguments.json {
-            print(&crate::render::json(&verified))?;
+            print(&crate::render::json(&told))?;
         } else if !arguments.running.telling.quiet || !verified.mismatches.is_empty() {
             print(&if has_inputs { report::verified(&verified) } else { report::checked(&verified) })?;
         }

@@ -20,6 +20,10 @@ pub struct OutputArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 
+    /// Print the report as JSON instead of lines; a failure as well
+    #[arg(long)]
+    pub json: bool,
+
     /// Write encoded chunks in the order they get ready: a little faster, but two runs give different bytes, and an
     /// interrupted run starts over
     #[arg(long)]

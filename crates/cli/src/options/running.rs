@@ -2,13 +2,15 @@
 
 use super::reader::ReaderArgs;
 use super::size::Size;
-use crate::failure::Failure;
+use crate::failure::{Failure, ToldFailure};
 use crate::team::Team;
 use crate::text_file::{self, Text};
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of every command that does work.
 #[derive(Debug, Clone, clap::Args)]
@@ -54,6 +56,31 @@ pub struct TellingArgs {
     /// Write a report of the run to FILE as JSON: times, bytes, memory, predictions against what happened
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// What was warned of, for the report.
+    #[arg(skip)]
+    pub warnings: Warnings,
+}
+
+/// Warnings of a run; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// A run that warns of each of its inputs is told by its first warnings.
+    const MOST: usize = 1000;
+
+    /// Adds one.
+    pub fn push(&self, text: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < Self::MOST {
+            all.push(text.to_owned());
+        }
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl RunningArgs {
@@ -106,10 +133,27 @@ impl TellingArgs {
     /// If the file cannot be written.
     pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
-        let invocation: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        let report =
-            Reported { program: concat!("raddle ", env!("CARGO_PKG_VERSION")), invocation: &invocation, report };
+        let report = Reported {
+            program: concat!("raddle ", env!("CARGO_PKG_VERSION")),
+            invocation: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            finished_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64()),
+            warnings: self.warnings.all(),
+            report,
+        };
         std::fs::write(path, crate::render::json(&report)).map_err(|cause| Failure::writing(path, &cause))
+    }
+
+    /// Writes why the command failed to the file that `--report` names, if it does.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_failure(&self, failure: &Failure) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Failed<'a> {
+            error: ToldFailure<'a>,
+        }
+        self.write_report(&Failed { error: failure.told() })
     }
 }
 
@@ -117,7 +161,12 @@ impl TellingArgs {
 #[derive(Serialize)]
 struct Reported<'a, T> {
     program: &'static str,
-    invocation: &'a [String],
+    invocation: Vec<String>,
+    /// Name of the machine.
+    host: String,
+    /// When it was written, in seconds since 1970.
+    finished_unix_s: f64,
+    warnings: Vec<String>,
     #[serde(flatten)]
     report: &'a T,
 }

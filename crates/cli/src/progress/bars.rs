@@ -6,9 +6,20 @@ use raddle_core::progress::Stage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const WITH_TOTAL: &str =
-    "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-const WITHOUT_TOTAL: &str = "{prefix:<8} {spinner} {binary_bytes} {msg} {elapsed}";
+/// What a bar shows, by the least columns of the terminal that hold it: a line that wraps is drawn again below itself.
+const WITH_TOTAL: [(u16, &str); 4] = [
+    (96, "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"),
+    (64, "{prefix:<8} {wide_bar} {binary_bytes:>10} of {binary_total_bytes}, {eta} left"),
+    (40, "{prefix:<8} {wide_bar} {percent:>3} %, {eta} left"),
+    (0, "{prefix} {percent} %"),
+];
+const WITHOUT_TOTAL: [(u16, &str); 3] = [
+    (64, "{prefix:<8} {spinner} {binary_bytes} {msg} {elapsed}"),
+    (40, "{prefix:<8} {spinner} {binary_bytes} {elapsed}"),
+    (0, "{prefix} {spinner}"),
+];
+/// Columns of a terminal that does not say how many it has.
+const USUAL_COLUMNS: u16 = 80;
 /// Redraws of a bar that gets no events, so that its clock goes on.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -26,10 +37,11 @@ impl Bars {
 
     fn bar(&mut self, stage: Stage, tally: &Tally) -> &ProgressBar {
         self.bars.entry(stage).or_insert_with(|| {
-            let (bar, template) = match tally.total_bytes {
-                Some(total) => (ProgressBar::new(total), WITH_TOTAL),
-                None => (ProgressBar::no_length(), WITHOUT_TOTAL),
+            let (bar, templates) = match tally.total_bytes {
+                Some(total) => (ProgressBar::new(total), &WITH_TOTAL[..]),
+                None => (ProgressBar::no_length(), &WITHOUT_TOTAL[..]),
             };
+            let template = fitting(templates, columns());
             // The templates are constants, tested below; a style that fails to parse is replaced by the default one.
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             let bar = self.all.add(bar.with_style(style.progress_chars("█▉▊▋▌▍▎▏ ")).with_prefix(stage.name()));
@@ -37,6 +49,17 @@ impl Bars {
             bar
         })
     }
+}
+
+/// Columns of the terminal at standard error.
+fn columns() -> u16 {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
+}
+
+/// The template of those that fit `columns` that tells most.
+fn fitting<'t>(templates: &[(u16, &'t str)], columns: u16) -> &'t str {
+    templates.iter().find(|(least, _)| columns >= *least).map_or("{prefix}", |(_, template)| template)
 }
 
 impl Display for Bars {
@@ -75,8 +98,16 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [WITH_TOTAL, WITHOUT_TOTAL] {
+        for (_, template) in WITH_TOTAL.iter().chain(&WITHOUT_TOTAL) {
             ProgressStyle::with_template(template).unwrap();
         }
+    }
+
+    #[test]
+    fn narrow_terminals_are_told_less() {
+        assert_eq!(fitting(&WITH_TOTAL, 200), WITH_TOTAL[0].1);
+        assert_eq!(fitting(&WITH_TOTAL, 80), WITH_TOTAL[1].1);
+        assert_eq!(fitting(&WITH_TOTAL, 60), WITH_TOTAL[2].1);
+        assert_eq!(fitting(&WITHOUT_TOTAL, 1), WITHOUT_TOTAL[2].1);
     }
 }

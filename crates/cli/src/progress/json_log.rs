@@ -1,10 +1,10 @@
 //! The log of a run: one JSON object per line.
 //!
-//! The first line is `run_started`, the last `run_finished`; between them stand the engine's events, each with
+//! The first line is `run_started`, the last `run_finished`, after `run_failed` if it did; between them stand the engine's events, each with
 //! `unix_s` (when) and `elapsed_s` (since the start). `advanced` events are summed per stage and written at most twice
 //! a second: a job has millions of tiles. Adding up the `bytes` of a stage gives its total all the same.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, ToldFailure};
 use raddle_core::progress::{Event, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ struct Line<'a, T> {
 #[serde(rename_all = "snake_case", tag = "event")]
 enum Frame<'a> {
     RunStarted { command: &'a str, version: &'a str },
+    RunFailed(ToldFailure<'a>),
     RunFinished { exit_code: u8 },
 }
 
@@ -81,6 +82,11 @@ impl JsonLog {
             }
             other => self.write(other),
         }
+    }
+
+    /// Writes why the run failed.
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        self.write(&Frame::RunFailed(failure.told()));
     }
 
     /// Writes the last line and all that is buffered.

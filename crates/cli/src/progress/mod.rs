@@ -8,7 +8,7 @@ mod json_log;
 mod lines;
 
 use crate::failure::Failure;
-use crate::options::running::{TellingArgs, When};
+use crate::options::running::{TellingArgs, Warnings, When};
 use crate::render::{escape, quantity};
 use raddle_core::progress::{Event, Observer, Severity, Stage};
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ trait Display: Send {
 pub struct Progress {
     state: Mutex<State>,
     threshold: Option<Severity>,
+    warnings: Warnings,
 }
 
 struct State {
@@ -75,18 +76,27 @@ impl Progress {
             (false, _) => Some(Severity::Note),
         };
         let log = arguments.log_json.as_deref().map(|path| json_log::JsonLog::create(path, command)).transpose()?;
-        Ok(Self { state: Mutex::new(State { tallies: BTreeMap::new(), display, log }), threshold })
+        let state = Mutex::new(State { tallies: BTreeMap::new(), display, log });
+        Ok(Self { state, threshold, warnings: arguments.warnings.clone() })
     }
 
     /// An observer that says nothing.
     pub fn silent() -> Self {
         let display = Box::new(lines::Silent::quiet());
-        Self { state: Mutex::new(State { tallies: BTreeMap::new(), display, log: None }), threshold: None }
+        let state = Mutex::new(State { tallies: BTreeMap::new(), display, log: None });
+        Self { state, threshold: None, warnings: Warnings::default() }
     }
 
     /// Shows a line of text to the user (not with `--quiet`).
     pub fn say(&self, line: &str) {
         self.lock().display.say(line);
+    }
+
+    /// Logs why the run failed.
+    pub fn failed(&self, failure: &Failure) {
+        if let Some(log) = &mut self.lock().log {
+            log.failed(failure);
+        }
     }
 
     /// Ends bars and log. `exit_code` goes into the log.
@@ -106,6 +116,9 @@ impl Progress {
 
 impl Observer for Progress {
     fn event(&self, event: &Event) {
+        if let Event::Message { severity: Severity::Warning, text } = event {
+            self.warnings.push(text);
+        }
         let mut guard = self.lock();
         let state = &mut *guard;
         if let Some(log) = &mut state.log {

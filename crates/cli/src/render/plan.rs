@@ -4,10 +4,12 @@
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
+use raddle_core::report::InputDifference;
 use raddle_core::stripes::StripeSource;
 use raddle_merge::alignment::Alignment;
+use raddle_merge::execute::bridged;
 use raddle_merge::join::{Difference, describe, parent_path};
-use raddle_merge::plan::{MergePlan, Route, Storage};
+use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
 use raddle_merge::prediction::Prediction;
 use raddle_merge::rules::Rule;
 use raddle_merge::schema::{Role, display_path};
@@ -39,6 +41,9 @@ pub struct Summary {
     /// The convention that the inputs follow, if one was recognised.
     pub convention: Option<Convention>,
     /// Differences between inputs that the join bridges.
+    pub differences: Vec<InputDifference>,
+    /// The same by the numbers of inputs.
+    #[serde(skip)]
     pub bridged: Vec<Difference>,
     /// What executing the plan will cost; absent where nothing was made on trial.
     pub predicted: Option<Prediction>,
@@ -66,6 +71,17 @@ pub struct Input {
     pub path: String,
     /// Length.
     pub len_bytes: u64,
+}
+
+impl Input {
+    /// The inputs of `plan`.
+    pub fn of(plan: &MergePlan) -> Vec<Self> {
+        let of = |input: &PlannedInput| Self {
+            path: input.path.to_string_lossy().into_owned(),
+            len_bytes: input.identity.len_bytes,
+        };
+        plan.inputs.iter().map(of).collect()
+    }
 }
 
 /// An input that is left out.
@@ -160,8 +176,6 @@ impl Summary {
     /// The summary of `plan`.
     pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let inputs = plan.inputs.iter();
-        let inputs = inputs.map(|input| Input { path: text(&input.path), len_bytes: input.identity.len_bytes });
         let skipped = plan.skipped.iter();
         let skipped = skipped.map(|bad| Skipped { path: text(&bad.path), reason: bad.error.to_string() });
         let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
@@ -176,15 +190,15 @@ impl Summary {
             datasets: datasets(plan),
             constants: constants.map(|entry| display_path(&entry.path)).collect(),
         };
-        let (inputs, skipped) = (inputs.collect(), skipped.collect());
+        let (inputs, skipped) = (Input::of(plan), skipped.collect());
         let (scan_s, elapsed_s) = (plan.scan_s, plan.elapsed_s);
         let convention = plan.convention.map(|choice| Convention {
             name: choice.word(),
             title: choice.title(),
             because: plan.because.clone(),
         });
-        let bridged = plan.warnings.clone();
-        Self { inputs, skipped, output, convention, bridged, predicted, scan_s, elapsed_s }
+        let (differences, bridged) = (bridged(plan), plan.warnings.clone());
+        Self { inputs, skipped, output, convention, differences, bridged, predicted, scan_s, elapsed_s }
     }
 
     /// The summary as lines.
@@ -441,6 +455,7 @@ mod tests {
                 constants: Vec::new(),
             },
             convention: None,
+            differences: Vec::new(),
             bridged: Vec::new(),
             predicted: None,
             scan_s: 0.0,

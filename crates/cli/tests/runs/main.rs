@@ -6,6 +6,7 @@ mod made;
 mod patterns;
 mod tables;
 mod text_files;
+mod told;
 
 use made::{json, make, names, outcome, raddle, two_files};
 use rustix::process::{Pid, Signal, kill_process};

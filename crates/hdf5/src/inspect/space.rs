@@ -24,15 +24,15 @@ pub struct SpaceUse {
     pub unused_len_bytes: u64,
 }
 
-/// First bytes of a global heap collection: signature and version.
-const COLLECTION_SIGNATURE: &[u8; 5] = b"GCOL\x01";
-/// Where a collection's size stands: behind signature, version and three reserved bytes.
-const COLLECTION_SIZE_AT: usize = 8;
-/// Collections begin at multiples of this: the alignment of all HDF5 metadata in memory and in the file.
-const ALIGNMENT_BYTES: u64 = 8;
-/// Places looked at where there is no collection, at about 0.3 µs each. A file with more leftovers than 8 MiB may have
-/// some of its heap counted as unused.
-const SEARCH_LIMIT: u32 = 1 << 20;
+/// First bytes of a global heap collection: signature, version and reserved bytes.
+const COLLECTION_SIGNATURE: &[u8; 8] = b"GCOL\x01\0\0\0";
+/// Where a collection's size stands: behind the signature.
+const COLLECTION_SIZE_AT: usize = COLLECTION_SIGNATURE.len();
+/// Bytes searched at once.
+const BLOCK_LEN_BYTES: u64 = 64 << 10;
+/// Bytes searched that are not of a collection, about 1 s of work. A file with more leftovers may have some of its heap
+/// counted as unused.
+const SEARCH_LIMIT_BYTES: u64 = 1 << 30;
 
 /// What an inspection found, before it is counted.
 #[derive(Debug, Default)]
@@ -70,22 +70,27 @@ impl Found {
         })
     }
 
-    /// Bytes of global heap collections in the gaps between `known` ranges.
+    /// Bytes of global heap collections in the gaps between `known` ranges. They begin anywhere: since version 2 of the
+    /// superblock nothing in a file is aligned.
     fn heap_len_bytes(&self, file: &InputFile, known: &mut Ranges) -> Result<u64> {
-        let (mut found, mut misses) = (0, 0);
+        let (mut found, mut left_len_bytes) = (0, SEARCH_LIMIT_BYTES);
+        let mut block = Vec::new();
         for (start, end) in known.gaps(file.len_bytes()) {
-            let mut at = start.next_multiple_of(ALIGNMENT_BYTES);
-            while at < end && misses < SEARCH_LIMIT {
-                match self.collection_len_bytes(file, at, end)? {
-                    Some(len_bytes) => {
-                        found += len_bytes;
-                        at = (at + len_bytes).next_multiple_of(ALIGNMENT_BYTES);
-                    }
-                    None => {
-                        misses += 1;
-                        at += ALIGNMENT_BYTES;
-                    }
+            let mut at = start;
+            while end - at >= COLLECTION_SIGNATURE.len() as u64 && left_len_bytes > 0 {
+                // Most begin where another ends.
+                if let Some(len_bytes) = self.collection_len_bytes(file, at, end)? {
+                    found += len_bytes;
+                    at += len_bytes;
+                    continue;
                 }
+                block.resize((end - at).min(BLOCK_LEN_BYTES) as usize, 0);
+                file.read_exact_at(at, &mut block, "unused space")?;
+                left_len_bytes = left_len_bytes.saturating_sub(block.len() as u64);
+                let behind = block[1..].windows(COLLECTION_SIGNATURE.len());
+                let place = behind.clone().position(|bytes| bytes == COLLECTION_SIGNATURE);
+                // A signature that the block cuts is found in the next one.
+                at += 1 + place.unwrap_or(behind.len()) as u64;
             }
         }
         Ok(found)
@@ -121,8 +126,9 @@ mod tests {
     #[test]
     fn every_byte_has_one_use() {
         let mut bytes = vec![0; 1000];
-        bytes[600..605].copy_from_slice(COLLECTION_SIGNATURE);
-        bytes[608..616].copy_from_slice(&200_u64.to_le_bytes());
+        // Not aligned, as in files of the newer formats.
+        bytes[603..611].copy_from_slice(COLLECTION_SIGNATURE);
+        bytes[611..619].copy_from_slice(&200_u64.to_le_bytes());
         let (_named, file) = file_of(&bytes);
         let mut found =
             Found { userblock_len_bytes: 100, length_len_bytes: 8, may_have_heap: true, ..Found::default() };
@@ -141,9 +147,24 @@ mod tests {
     }
 
     #[test]
+    fn collections_are_found_behind_much_that_is_none() {
+        let len_bytes = 5 * BLOCK_LEN_BYTES as usize;
+        for at in [BLOCK_LEN_BYTES - 1, BLOCK_LEN_BYTES - 7, BLOCK_LEN_BYTES, 3 * BLOCK_LEN_BYTES + 13] {
+            let mut bytes = vec![b'G'; len_bytes];
+            for (number, start) in [at as usize, at as usize + 4096].into_iter().enumerate() {
+                bytes[start..start + 8].copy_from_slice(COLLECTION_SIGNATURE);
+                bytes[start + 8..start + 16].copy_from_slice(&(4096 - number as u64).to_le_bytes());
+            }
+            let (_named, file) = file_of(&bytes);
+            let found = Found { length_len_bytes: 8, may_have_heap: true, ..Found::default() };
+            assert_eq!(found.account(&file).unwrap().heap_len_bytes, 2 * 4096 - 1, "{at}");
+        }
+    }
+
+    #[test]
     fn a_collection_that_reaches_into_known_bytes_is_none() {
         let mut bytes = vec![0; 64];
-        bytes[..5].copy_from_slice(COLLECTION_SIGNATURE);
+        bytes[..8].copy_from_slice(COLLECTION_SIGNATURE);
         bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
         let (_named, file) = file_of(&bytes);
         let found = Found { length_len_bytes: 8, may_have_heap: true, ..Found::default() };

@@ -33,7 +33,7 @@ use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Placement
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::OutputLock;
 use raddle_core::progress::{Event, Stage};
-use raddle_core::report::{MemoryReport, StageTimer};
+use raddle_core::report::{InputDifference, MemoryReport, StageTimer};
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::{EditedFile, OutputFile};
 use redo::{Redo, Settled};
@@ -64,11 +64,14 @@ pub struct Held {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AppendReport {
     /// The file.
+    #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
     /// Inputs appended.
     pub inputs: u64,
     /// Inputs left out because they cannot be read (`--skip-bad`).
     pub skipped: Vec<crate::execute::SkippedInput>,
+    /// Differences from the file that the options bridge; the file is the first of the inputs.
+    pub differences: Vec<InputDifference>,
     /// Bytes of all input files.
     pub input_len_bytes: u64,
     /// Bytes of the file before.
@@ -200,10 +203,10 @@ fn depends_on_all_rows(file: &Path, made: &[MadeSpec]) -> String {
     let what = "holds datasets that depend on all rows (partition keys, or a first value)";
     if by_input {
         // Merged again, the file would be one input, in which ids repeat.
-        return format!("{what}; merge all inputs anew: raddle merge INPUTS... -o NEW{anew} --key-scope input");
+        return format!("{what}; merge all inputs anew: `raddle merge INPUTS... -o NEW{anew} --key-scope input`");
     }
     let file = file.display();
-    format!("{what}; make them anew in a merge: raddle merge {file} INPUTS... -o NEW{excluded}{anew}")
+    format!("{what}; make them anew in a merge: `raddle merge {file} INPUTS... -o NEW{excluded}{anew}`")
 }
 
 /// Which of `inputs` the file knows, and under which paths.
@@ -272,6 +275,7 @@ pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<Append
         output: held.path.clone(),
         inputs: plan.inputs.len() as u64 - 1,
         skipped: crate::execute::skipped(plan),
+        differences: crate::execute::bridged(plan),
         input_len_bytes: plan.inputs[1..].iter().map(|input| input.identity.len_bytes).sum(),
         old_len_bytes,
         output_len_bytes: edited.file_len_bytes,

@@ -2,7 +2,9 @@
 //!
 //! Plain values; whether a difference is an error or a warning is not known here.
 
+use raddle_core::report::InputDifference;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Kind of a difference between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +51,28 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
+    /// The kind for programs; a promise.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Extra => "extra",
+            Self::Kind => "kind",
+            Self::Datatype => "datatype",
+            Self::Rank => "rank",
+            Self::TrailingDimensions => "trailing_dimensions",
+            Self::LinkTarget => "link_target",
+            Self::Value => "value",
+            Self::Scale => "scale",
+            Self::Repeated => "repeated",
+            Self::Attributes => "attributes",
+            Self::Dangling => "dangling",
+            Self::FillValue => "fill_value",
+            Self::Rows => "rows",
+            Self::UserBlock => "user_block",
+            Self::Index => "index",
+        }
+    }
+
     /// The kind in words.
     pub fn words(self) -> &'static str {
         match self {
@@ -89,4 +113,34 @@ pub struct Difference {
     /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
     /// [`DifferenceKind::Extra`] those that have it.
     pub inputs: Vec<u32>,
+}
+
+impl Difference {
+    /// The difference with the paths of the inputs instead of their numbers.
+    pub fn of_inputs<P: AsRef<Path>>(&self, inputs: &[P]) -> InputDifference {
+        let path = |&number: &u32| inputs.get(number as usize).map(|path| path.as_ref().to_string_lossy().into_owned());
+        InputDifference {
+            path: self.path.clone(),
+            kind: self.kind.name().to_owned(),
+            expected: self.expected.clone(),
+            found: self.found.clone(),
+            inputs: self.inputs.iter().filter_map(path).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_named() {
+        let (path, kind) = ("/x".to_owned(), DifferenceKind::TrailingDimensions);
+        let difference = Difference { path, kind, expected: "3".into(), found: "4".into(), inputs: vec![0, 2] };
+        let named = difference.of_inputs(&["a.h5", "b.h5", "c.h5"]);
+        assert_eq!(
+            (named.kind.as_str(), named.inputs),
+            ("trailing_dimensions", vec!["a.h5".to_owned(), "c.h5".into()])
+        );
+    }
 }

@@ -11,7 +11,7 @@ mod files;
 
 use crate::cost::TileCosts;
 use crate::error::{MergeError, Result};
-use crate::execute::{MergeReport, complete};
+use crate::execute::{MergeReport, bridged, complete};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{Publication, check_output, journal_path, temporary_path};
@@ -28,6 +28,7 @@ use raddle_core::memory::MemoryBudget;
 use raddle_core::output::{OutputLock, sync_folder};
 use raddle_core::owners::cut;
 use raddle_core::plan::TileIndex;
+use raddle_core::report::InputDifference;
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,7 @@ impl Part {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartReport {
     /// Output path.
+    #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
     /// The part.
     pub part: Part,
@@ -73,6 +75,8 @@ pub struct PartReport {
     pub engine: Option<EngineReport>,
     /// Parts that are not complete yet. Where there are none, the output is published or was before.
     pub missing: Vec<u32>,
+    /// Differences between the inputs that the options bridge.
+    pub differences: Vec<InputDifference>,
     /// What publishing was, if this part did it.
     pub merged: Option<MergeReport>,
 }
@@ -117,7 +121,8 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
         }
         None => None,
     };
-    Ok(PartReport { output, part, tiles: tiles.end - tiles.start, engine, missing, merged })
+    let (tiles, differences) = (tiles.end - tiles.start, bridged(&plan));
+    Ok(PartReport { output, part, tiles, engine, missing, differences, merged })
 }
 
 /// All parts of a plan.

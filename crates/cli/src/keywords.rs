@@ -1,0 +1,227 @@
+//! Options of the command as keywords of Python: `--scalars stack` becomes `scalars="stack"`, `--skip-bad` `skip_bad=True`.
+//!
+//! The libraries name options as the command has them. Where their words reach Python, which is in one place, they are put in
+//! Python's form. What an option takes is asked of the parser itself. Invariant: nothing else of a text changes: what
+//! stands in backticks is a command line, and what is no option of raddle is left.
+
+use crate::arguments::Arguments;
+use clap::{Arg, ArgAction, CommandFactory};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Options whose keywords have other names: `for` is a word of Python's.
+const RENAMED: [(&str, &str); 1] = [("for", "layout")];
+
+/// What follows an option.
+#[derive(Debug, Default)]
+struct Takes {
+    /// Whether some command has it as a flag, without a value.
+    nothing: bool,
+    /// Values that are listed, of all commands.
+    values: Vec<String>,
+}
+
+/// The options of all commands by name.
+static OPTIONS: LazyLock<HashMap<String, Takes>> = LazyLock::new(|| {
+    let mut options = HashMap::new();
+    let mut commands = vec![Arguments::command()];
+    while let Some(command) = commands.pop() {
+        for argument in command.get_arguments() {
+            if let Some(name) = argument.get_long() {
+                let takes: &mut Takes = options.entry(name.to_owned()).or_default();
+                takes.nothing |= is_flag(argument);
+                takes.values.extend(argument.get_possible_values().iter().map(|value| value.get_name().to_owned()));
+            }
+        }
+        commands.extend(command.get_subcommands().cloned());
+    }
+    options
+});
+
+/// Letters that stand for the same option in all commands.
+static LETTERS: LazyLock<HashMap<char, Option<String>>> = LazyLock::new(|| {
+    let mut letters: HashMap<char, Option<String>> = HashMap::new();
+    let mut commands = vec![Arguments::command()];
+    while let Some(command) = commands.pop() {
+        for argument in command.get_arguments() {
+            if let (Some(letter), Some(name)) = (argument.get_short(), argument.get_long()) {
+                let known = letters.entry(letter).or_insert_with(|| Some(name.to_owned()));
+                if known.as_deref() != Some(name) {
+                    *known = None;
+                }
+            }
+        }
+        commands.extend(command.get_subcommands().cloned());
+    }
+    letters
+});
+
+fn is_flag(argument: &Arg) -> bool {
+    matches!(argument.get_action(), ArgAction::SetTrue | ArgAction::SetFalse | ArgAction::Count)
+}
+
+/// `text` with keywords in place of options.
+pub fn as_keywords(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    // Every other part is in backticks.
+    let parts = parts.map(|(number, part)| if number % 2 == 0 { outside_of_backticks(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+fn outside_of_backticks(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('-') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let begins_a_word = out.chars().next_back().is_none_or(|last| last.is_whitespace() || "('\"[/".contains(last));
+        // A slash between two options, not one of a path.
+        let is_in_a_path = out.ends_with('/') && !before.trim_end_matches('/').ends_with(|c: char| c.is_whitespace());
+        match option(from).filter(|_| begins_a_word && !is_in_a_path) {
+            Some((keyword, behind)) => {
+                out.push_str(&keyword);
+                rest = behind;
+            }
+            None => {
+                let dashes = from.len() - from.trim_start_matches('-').len();
+                out.push_str(&from[..dashes]);
+                rest = &from[dashes..];
+            }
+        }
+    }
+    out + rest
+}
+
+/// The keyword for the option that `text` begins with, and the text behind it.
+fn option(text: &str) -> Option<(String, &str)> {
+    let (name, behind) = if let Some(long) = text.strip_prefix("--") {
+        let end = long.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(long.len());
+        (long[..end].to_owned(), &long[end..])
+    } else {
+        let mut letters = text[1..].chars();
+        let name = LETTERS.get(&letters.next()?)?.clone()?;
+        // `-c` is a letter, `-cold` a word.
+        let behind = letters.as_str();
+        (name, Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?)
+    };
+    let (takes, is_letter) = (OPTIONS.get(&name)?, !text.starts_with("--"));
+    // Not the name of a file that begins like an option.
+    if behind.starts_with(['_', '/'])
+        || behind.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric))
+    {
+        return None;
+    }
+    let renamed = RENAMED.iter().find(|(option, _)| *option == name).map(|(_, keyword)| (*keyword).to_owned());
+    let keyword = renamed.unwrap_or_else(|| name.replace('-', "_"));
+    // How clap shows what an option takes: `--compress <HOW>`, `--preview[=<FOLDER>]`.
+    let shown = behind.trim_start_matches(['[', '=', ' ']);
+    if let Some((_, behind)) = shown.strip_prefix('<').and_then(|shown| shown.split_once('>')) {
+        return Some((keyword, behind.trim_start_matches(']')));
+    }
+    let joined = behind.strip_prefix('=');
+    let (word, others) = first_word(joined.or_else(|| behind.strip_prefix(' ')).unwrap_or_default());
+    let is_listed = takes.values.iter().any(|value| value == word);
+    let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
+    // Options that have a letter are not followed by other words than what they take.
+    let is_given = is_letter && !takes.nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
+    match word {
+        _ if is_given && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
+        _ if is_listed || (joined.is_some() && !word.is_empty()) => Some((format!("{keyword}={word:?}"), others)),
+        _ if stands_for_a_value && !takes.nothing => Some((format!("{keyword}={word}"), others)),
+        _ if takes.nothing => Some((format!("{keyword}=True"), behind)),
+        _ => Some((keyword, behind)),
+    }
+}
+
+/// The word that `text` begins with, without what follows it in a sentence, and the rest.
+fn first_word(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| c.is_whitespace() || ",;)'\"".contains(c)).unwrap_or(text.len());
+    let word = text[..end].trim_end_matches(['.', ':', '?']);
+    text.split_at(word.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_keywords() {
+        for (text, keywords) in [
+            (
+                "choose --scalars first (the first input's), or --scalars stack",
+                "choose scalars=\"first\" (the first input's), or scalars=\"stack\"",
+            ),
+            ("leave them out with --skip-bad", "leave them out with skip_bad=True"),
+            ("raise --memory, or use fewer --jobs", "raise memory, or use fewer jobs"),
+            ("make smaller chunks (--for random, --chunk)", "make smaller chunks (layout=\"random\", chunk)"),
+            ("name another with --preview=FOLDER, or", "name another with preview=\"FOLDER\", or"),
+            ("(--no-resume starts over)", "(no_resume=True starts over)"),
+            ("invalid value 'x' for '--compress <HOW>': no", "invalid value 'x' for 'compress': no"),
+            ("'--preview[=<FOLDER>]' cannot be used with '--part <I/N>'", "'preview' cannot be used with 'part'"),
+            ("write raw blocks with -c none, or", "write raw blocks with compress=\"none\", or"),
+            ("or a list with -i", "or a list with list"),
+            ("is not a file name; give -o FILE", "is not a file name; give output=FILE"),
+        ] {
+            assert_eq!(as_keywords(text), keywords, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_option_is_left() {
+        for text in [
+            "runs/--force.h5: not an HDF5 file",
+            "--force.h5: not an HDF5 file",
+            "run `nccopy -k nc4 IN OUT` or `raddle merge --force`",
+            "build it with --features mpi",
+            "a - b -- c, well-known, -1",
+            "x-ray --",
+        ] {
+            assert_eq!(as_keywords(text), text);
+        }
+    }
+
+    /// String literals of a source file, more or less.
+    fn literals(source: &str) -> impl Iterator<Item = &str> {
+        source.split("#[cfg(test)]").next().unwrap_or_default().split('"').skip(1).step_by(2)
+    }
+
+    fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false if path.extension().is_some_and(|ending| ending == "rs") => found.push(path),
+                false => {}
+            }
+        }
+    }
+
+    /// Not only hints that some test makes appear: all that the sources can say.
+    #[test]
+    fn no_text_of_the_libraries_names_an_option_in_python() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut files = Vec::new();
+        for name in ["cli", "merge", "hdf5", "idx", "events", "core", "codec", "tune"] {
+            sources(&crates.join(name).join("src"), &mut files);
+        }
+        let mut translated = 0;
+        for file in files.iter().filter(|file| !file.ends_with("keywords.rs")) {
+            let source = std::fs::read_to_string(file).unwrap();
+            for literal in literals(&source).filter(|literal| literal.contains("--") && !literal.contains('\n')) {
+                let told = as_keywords(literal);
+                translated += usize::from(told != literal);
+                for part in told.split('`').step_by(2) {
+                    for option in part.split("--").skip(1) {
+                        let end = option.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(option.len());
+                        assert!(
+                            !OPTIONS.contains_key(&option[..end]),
+                            "{}: {literal:?} became {told:?}",
+                            file.display()
+                        );
+                    }
+                }
+            }
+        }
+        assert!(translated > 60, "{translated} texts name options");
+    }
+}
