@@ -21,6 +21,7 @@ pub mod join;
 pub mod keys;
 pub mod layout;
 pub mod links;
+mod memory;
 pub mod options;
 pub mod order;
 pub mod parts;
