@@ -299,6 +299,14 @@ impl Failure {
                     "make smaller chunks (--for random, --chunk)",
                 ]))
             }
+            MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
+                let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
+                let told = format!(
+                    "{object}: its chunks in {} are {chunk} each, reading them needs {needed} of memory; the budget is {limit}",
+                    escape::path(input)
+                );
+                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "look at that file"]))
+            }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
@@ -469,7 +477,6 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Duplicate { .. }
         | MergeError::Unlistable { .. }
         | MergeError::NothingIncluded { .. }
-        | MergeError::BadInputs { .. }
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::Repeated { .. }
@@ -482,7 +489,11 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
-        MergeError::OutputTooLong { .. } => Exit::Limit,
+        MergeError::BadInputs { bad } if bad.iter().all(|bad| exit_of_hdf5(&bad.error, None) == Exit::Limit) => {
+            Exit::Limit
+        }
+        MergeError::BadInputs { .. } => Exit::InputRefused,
+        MergeError::OutputTooLong { .. } | MergeError::LongChunks { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
@@ -518,6 +529,7 @@ fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exit {
     match error {
         Hdf5Error::InObject { source, .. } => exit_of_hdf5(source, inputs),
         Hdf5Error::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
+        Hdf5Error::Memory { .. } => Exit::Limit,
         Hdf5Error::Limit { .. } => Exit::InputRefused,
         Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }
             if inputs.is_some_and(|inputs| !inputs.contains(path)) =>

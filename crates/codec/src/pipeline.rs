@@ -166,6 +166,17 @@ impl Pipeline {
         std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at].clone()?))
     }
 
+    /// Most memory that a [`DecodeState`] comes to hold for chunks of `chunk_len_bytes`, one after the other.
+    pub fn state_len_bytes(&self, chunk_len_bytes: usize) -> usize {
+        let lengths = self.lengths(0, StageLength::Exactly(chunk_len_bytes));
+        let longest = lengths[..self.stages.len()].iter().map(|length| length.cap()).max().unwrap_or(0);
+        // The filter that was applied first puts its values where they belong; checksums are taken off in place.
+        let between = self.stages.iter().skip(1).filter(|stage| !matches!(stage, Stage::Fletcher32)).count();
+        let inside =
+            self.stages.iter().any(|stage| matches!(stage, Stage::Szip(_) | Stage::Blosc | Stage::Bitshuffle(_)));
+        longest.saturating_mul(between.min(2) + usize::from(inside))
+    }
+
     /// Undoes the pipeline where nothing tells the length of the data, applied as a whole: writes to the front of `out`,
     /// returns the bytes written.
     ///
@@ -192,6 +203,10 @@ impl Pipeline {
             return length.check(stage.filter(), written).map(|()| written);
         }
         let lengths = self.lengths(filter_mask, length);
+        // The longer one is written first: with two filters the other one stays empty.
+        if back.len() < front.len() {
+            std::mem::swap(front, back);
+        }
         // Where the data is after the stages undone so far: the first `len_bytes` of `stored` or of `front`.
         let (mut in_front, mut len_bytes) = (false, stored.len());
         for (index, stage) in self.stages.iter().enumerate().rev() {
@@ -382,5 +397,32 @@ impl Stage {
     fn front<'a>(&self, out: &'a mut [u8], len_bytes: usize) -> Result<&'a mut [u8]> {
         let limit_len_bytes = out.len();
         out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: self.filter(), limit_len_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effort, EncodeState, Encoder, EncoderOptions};
+
+    #[test]
+    fn a_state_holds_what_its_pipeline_says() {
+        let raw = vec![7; 100_000];
+        for (shuffle, fletcher32) in [(false, false), (true, false), (false, true), (true, true)] {
+            let compression = Some(Effort::Fast.into());
+            let options = EncoderOptions { compression, shuffle, fletcher32, element_len_bytes: 4 };
+            let encoder = Encoder::new(&options);
+            let mut stored = Vec::new();
+            let mask = encoder.encode(&mut EncodeState::default(), &raw, &mut stored).unwrap();
+            let pipeline = Pipeline::new(&encoder.filters(), 4).unwrap();
+            let (mut state, mut chunk) = (DecodeState::default(), vec![0; raw.len()]);
+            for _ in 0..4 {
+                pipeline.decode(&mut state, &stored, mask, &mut chunk).unwrap();
+            }
+            assert_eq!(chunk, raw);
+            let held: usize = state.scratch.iter().map(Vec::capacity).sum();
+            assert!(held <= pipeline.state_len_bytes(raw.len()), "{shuffle} {fletcher32}: {held}");
+            assert_eq!(held > 0, shuffle, "one buffer between two filters, none for one");
+        }
     }
 }

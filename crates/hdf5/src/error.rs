@@ -96,6 +96,16 @@ pub enum Hdf5Error {
         /// The limit.
         limit: u64,
     },
+    /// The chunks of a dataset take more memory than the reader may use.
+    #[error("{}: reading a chunk needs {needed} bytes of memory, {limit} are allowed; raise --memory", path.display())]
+    Memory {
+        /// File.
+        path: PathBuf,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// A box was asked for that does not lie in its dataset or in the buffer for it: a defect of the caller.
     #[error("{}: box at {start:?} of {count:?} does not lie in {dims:?} or in its buffer", path.display())]
     BoxOutside {

@@ -175,6 +175,20 @@ pub enum MergeError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// Chunks of an input that take more memory to read than there is.
+    #[error("{object}: reading its chunks in {}, {chunk_len_bytes} bytes each, needs {needed} bytes of memory, the budget is {limit}; raise --memory", input.display())]
+    LongChunks {
+        /// The dataset.
+        object: String,
+        /// An input with such chunks.
+        input: PathBuf,
+        /// Length of a decoded chunk.
+        chunk_len_bytes: u64,
+        /// Bytes that one thread needs.
+        needed: u64,
+        /// The budget.
+        limit: u64,
+    },
     /// A dataset that cannot be concatenated as asked.
     #[error("{object}: {reason}")]
     Object {
@@ -315,7 +329,7 @@ impl MergeError {
             error => matches!(error, Hdf5Error::Io { .. }),
         };
         match self {
-            Self::Cancelled | Self::Write { .. } | Self::Companion { .. } => true,
+            Self::Cancelled | Self::Write { .. } | Self::Companion { .. } | Self::LongChunks { .. } => true,
             Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
             Self::Hdf5(error) => of_hdf5(error),
             _ => false,

@@ -9,6 +9,7 @@ use crate::commit::Committer;
 use crate::companion::Companion;
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
+use crate::memory::ReaderMemory;
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{Publication, journal_path, temporary_path};
@@ -380,6 +381,8 @@ fn write(
         Committer::create(plan, file, path, options, work, watch.cancel)
     };
     let mut committer = agree(ranks, "create the output", begun.as_deref().map(create).transpose())?;
+    let of_objects = committer.as_ref().map(|_| ReaderMemory::of_objects(plan).acquire(plan, budget)).transpose();
+    let _of_objects = agree(ranks, "make room for long chunks", of_objects)?;
     let raw_start = committer.as_ref().map_or(0, Committer::raw_start);
     let engine_options = EngineOptions {
         jobs: plan.options.jobs,
@@ -403,7 +406,7 @@ fn write(
         }
         (Sink::Own(sink), None) => execute(&plan.tiles, work, sink, commit, &engine_options, &context),
     };
-    let engine = engine.map_err(|error| MergeError::from_engine(error, path))?;
+    let engine = engine.map_err(|error| work.failed(error, path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();

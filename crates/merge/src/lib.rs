@@ -22,6 +22,7 @@ pub mod join;
 pub mod keys;
 pub mod layout;
 pub mod links;
+mod memory;
 mod natural;
 mod number;
 pub mod options;

@@ -17,12 +17,17 @@ use std::path::Path;
 /// honest files stay below a hundred.
 const DEEPEST_GROUP: u64 = 1000;
 
+/// Least memory for the chunks of a value that is kept once, however many threads share the budget.
+const LEAST_VALUE_LIMIT_BYTES: u64 = 64 << 20;
+
 /// Reads metadata of inputs, and values that only libhdf5 can find.
 #[derive(Debug)]
 pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
     selection: Selection,
+    /// Memory for the chunks of a value that is kept once.
+    value_limit_bytes: u64,
 }
 
 impl InputReader {
@@ -37,7 +42,13 @@ impl InputReader {
             let child = ChildReader::with_options(command.clone(), child_options);
             Reader::new(native, child)
         });
-        Self { native, composed, selection: options.selection.clone() }
+        let value_limit_bytes = (options.memory_limit_bytes / options.jobs.max(1) as u64).max(LEAST_VALUE_LIMIT_BYTES);
+        Self { native, composed, selection: options.selection.clone(), value_limit_bytes }
+    }
+
+    /// Memory for the chunks of a value that is kept once: a thread's share of the budget.
+    pub fn value_limit_bytes(&self) -> u64 {
+        self.value_limit_bytes
     }
 
     /// The metadata of a file, of the objects that take part.

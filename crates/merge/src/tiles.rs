@@ -12,6 +12,7 @@ use crate::cost::TileCosts;
 use crate::digests::Digests;
 use crate::digests::blocks::{Gathering, RankShare};
 use crate::error::{MergeError, Result};
+use crate::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::ranks::agree;
 use crate::schema::{ABSENT, ColumnIndex, display_path};
@@ -20,7 +21,7 @@ use raddle_codec::{EncodeState, is_all};
 use raddle_core::CoreError;
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::BlockPart;
-use raddle_core::engine::{TileForm, TileWork};
+use raddle_core::engine::{EngineError, TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel::for_each;
@@ -29,6 +30,7 @@ use raddle_core::progress::Watch;
 use raddle_core::report::StageTable;
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
+use std::path::Path;
 
 /// The tiles of a merge.
 pub struct MergeWork<'p> {
@@ -39,6 +41,8 @@ pub struct MergeWork<'p> {
     costs: TileCosts,
     /// Length of the longest tile that is decoded for its digest alone.
     longest_decoded_len_bytes: u64,
+    /// What a reader of the inputs' chunks takes.
+    reader: ReaderMemory,
     /// What compressors take for the tiles that need most.
     encode_state_len_bytes: u64,
     /// What conversions of values take for the tiles that need most.
@@ -83,6 +87,7 @@ impl<'p> MergeWork<'p> {
             fills,
             digests,
             costs: TileCosts::of(plan),
+            reader: ReaderMemory::of_tiles(plan),
             longest_decoded_len_bytes,
             encode_state_len_bytes: encoded.max().unwrap_or(0),
             converted_len_bytes: (0..plan.tiles.arrays.len())
@@ -109,6 +114,12 @@ impl<'p> MergeWork<'p> {
         });
         self.longest_decoded_len_bytes = decoded.chain([self.longest_decoded_len_bytes]).max().unwrap_or(0);
         self
+    }
+
+    /// The engine's error in terms of this crate, with the dataset named whose chunks take too much memory; `output` is the
+    /// file that the engine writes.
+    pub fn failed(&self, error: EngineError<MergeError>, output: &Path) -> MergeError {
+        self.reader.explain(self.plan, MergeError::from_engine(error, output))
     }
 
     /// A reader of columns, for one thread.
@@ -245,7 +256,7 @@ impl<'p> MergeWork<'p> {
         loop {
             let some: Vec<Tile> = tiles.by_ref().take(TILES_AT_ONCE).collect();
             let Some(longest) = some.iter().map(len_bytes).max() else { return Ok(()) };
-            let thread_len_bytes = longest + ColumnReader::LEN_BYTES;
+            let thread_len_bytes = longest + self.reader.len_bytes;
             let fit = (budget.available_bytes() / thread_len_bytes).clamp(1, threads.max(1) as u64);
             let _permit = budget.try_acquire(fit * thread_len_bytes, "reading again what is kept")?;
             let state = || (self.column_reader(), vec![0; longest as usize]);
@@ -423,7 +434,8 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        ColumnReader::LEN_BYTES
+        self.reader
+            .len_bytes
             .saturating_add(self.longest_decoded_len_bytes)
             .saturating_add(self.encode_state_len_bytes)
             .saturating_add(self.converted_len_bytes)

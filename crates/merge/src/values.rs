@@ -121,6 +121,11 @@ impl<'a> ValueSource<'a> {
         let pipeline = Pipeline::new(&dataset.filters, element_len_bytes as usize).map_err(|error| {
             Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address: 0, what: error.to_string() }
         })?;
+        let limit = self.library.value_limit_bytes();
+        let needed = ReaderLimits::default().held_len_bytes(dataset, &pipeline, self.file.len_bytes());
+        if needed > limit {
+            return Err(Hdf5Error::Memory { path: self.file.path().to_path_buf(), needed, limit });
+        }
         let source = DatasetSource { file: self.file, encoding: self.encoding, dataset, pipeline: &pipeline };
         let start = vec![0; dims.len()];
         let target = BoxRead { start: &start, count: dims, out_shape: dims, out_origin: &start };

@@ -10,6 +10,7 @@ use crate::join::describe;
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
+use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
@@ -266,6 +267,10 @@ impl<'p> Comparison<'p> {
     fn values(&mut self, watch: &Watch<'_>) -> Result<()> {
         let blocks = self.blocks();
         let options = &self.expected.options;
+        // Each thread reads both sides, and holds a block of each.
+        let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
+        let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
         let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
         let pools = [self.expected, self.found].map(open_pool);
         let compared = AtomicU64::new(0);
@@ -277,7 +282,7 @@ impl<'p> Comparison<'p> {
             left: Vec::new(),
             right: Vec::new(),
         };
-        parallel::for_each(&blocks, options.jobs, watch.cancel, comparer, |comparer, block| {
+        parallel::for_each(&blocks, jobs, watch.cancel, comparer, |comparer, block| {
             let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
             let outcome = comparer.compare(expected, block)?;
             compared.fetch_add(block.len_bytes, Ordering::Relaxed);

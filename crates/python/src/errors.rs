@@ -110,7 +110,7 @@ fn kind_of_hdf5(error: &Hdf5Error) -> &'static str {
         Hdf5Error::InUse { .. } => "in_use",
         Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
         Hdf5Error::Unsupported { .. } | Hdf5Error::LeftOut { .. } => "unsupported",
-        Hdf5Error::Limit { .. } => "limit",
+        Hdf5Error::Limit { .. } | Hdf5Error::Memory { .. } => "limit",
         Hdf5Error::Changed { .. } => "changed",
         Hdf5Error::BoxOutside { .. } => "internal",
         _ => "library",

@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_child_that_spins_is_ended_by_its_limit() {
-        assert_eq!(death("ulimit -t 1; while :; do :; done", LONG), "no answer within its CPU time");
+        assert_eq!(death("ulimit -S -t 1; while :; do :; done", LONG), "no answer within its CPU time");
     }
 
     #[test]

@@ -128,7 +128,9 @@ fn bit_range(cursor: &mut Cursor<'_>, len_bytes: u32) -> Result<BitRange, Defect
 }
 
 fn parse_float(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>) -> Result<TypeClass, Defect> {
-    let order = match (head.bit(6), head.bit(0)) {
+    // Bit 6 was reserved before version 3, and libhdf5 does not look at it there.
+    let mixed = if head.version < 3 { 0 } else { head.bit(6) };
+    let order = match (mixed, head.bit(0)) {
         (0, 0) => ByteOrder::Little,
         (0, _) => ByteOrder::Big,
         (_, 1) => ByteOrder::Vax,
@@ -324,6 +326,27 @@ mod tests {
     /// A head of the given version and class, then more bytes.
     fn message(version_and_class: u64, bits: u64, len_bytes: u64, more: &[&[u8]]) -> Vec<u8> {
         [le(&[(version_and_class, 1), (bits, 3), (len_bytes, 4)]), more.concat()].concat()
+    }
+
+    #[test]
+    fn mixed_byte_order_counts_from_version_3_on() {
+        let order = |version: u64, bits: u64| {
+            let fields = [(0, 2), (32, 2), (23, 1), (8, 1), (0, 1), (23, 1), (0x81, 4)];
+            let bytes = message(version << 4 | 1, 0x1f20 | bits, 4, &[&le(&fields)]);
+            match decode(&bytes) {
+                Ok(TypeClass::Float { order, .. }) => Some(order),
+                _ => None,
+            }
+        };
+        for version in [1, 2] {
+            assert_eq!(order(version, 0x41), Some(ByteOrder::Big));
+            assert_eq!(order(version, 0x40), Some(ByteOrder::Little));
+        }
+        for version in [3, 4, 5] {
+            assert_eq!(order(version, 0x41), Some(ByteOrder::Vax));
+            assert_eq!(order(version, 0x01), Some(ByteOrder::Big));
+            assert_eq!(order(version, 0x40), None);
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ use std::time::Instant;
 /// Most bytes read at once for chunks that are decoded two in turn: two of the usual 1 MiB.
 const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES;
 
+/// Longer chunks are decoded alone, which takes half the memory.
+pub(super) const LONGEST_OF_TWO_LEN_BYTES: usize = 8 << 20;
+
 /// A large page, which costs one fault where small ones cost 512.
 const PAGE_LEN_BYTES: usize = 2 << 20;
 
@@ -164,7 +167,8 @@ impl<'a> BoxChunks<'a> {
 
     /// Whether two chunks are decoded in turn where their places allow that.
     fn is_for_two(&self) -> bool {
-        self.source.pipeline.is_for_two(self.grid.chunk_len_bytes as usize)
+        let chunk_len_bytes = self.grid.chunk_len_bytes as usize;
+        chunk_len_bytes <= LONGEST_OF_TWO_LEN_BYTES && self.source.pipeline.is_for_two(chunk_len_bytes)
     }
 
     /// Whether a chunk of this kind is decoded straight to its place.
@@ -347,13 +351,24 @@ impl ChunkBuffers {
         }
         // The room for a chunk is what the file says a chunk is.
         pipeline.check_stored(stored.len(), chunk.filter_mask, chunk_len).map_err(decode_error)?;
+        if self.kept.is_alone(chunk_len) {
+            // One buffer for all chunks of this length: two would take twice the memory of the reader.
+            let mut decoded = self.kept.buffer(std::mem::take(&mut self.scratch), chunk_len);
+            pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
+            box_chunks.copy(origin, &decoded, out)?;
+            match share.last_use {
+                true => self.scratch = decoded,
+                false => self.kept.keep(box_chunks.key(chunk.address), decoded),
+            }
+            return Ok(());
+        }
         if share.last_use {
             lengthen(&mut self.scratch, chunk_len);
             let scratch = &mut self.scratch[..chunk_len];
             pipeline.decode(&mut self.decode, stored, chunk.filter_mask, scratch).map_err(decode_error)?;
             return box_chunks.copy(origin, scratch, out);
         }
-        let mut decoded = self.kept.buffer(chunk_len);
+        let mut decoded = self.kept.buffer(Vec::new(), chunk_len);
         pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
         box_chunks.copy(origin, &decoded, out)?;
         self.kept.keep(box_chunks.key(chunk.address), decoded);

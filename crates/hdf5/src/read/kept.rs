@@ -32,14 +32,23 @@ impl KeptChunks {
         self.chunks.get(key).map(Vec::as_slice)
     }
 
-    /// A buffer of `len` bytes of unspecified content, out of a chunk that has to leave where possible.
-    pub fn buffer(&mut self, len: usize) -> Vec<u8> {
-        let mut buffer = Vec::new();
+    /// Whether a chunk of `len` bytes is kept alone.
+    pub fn is_alone(&self, len: usize) -> bool {
+        len > self.limit_bytes
+    }
+
+    /// A buffer of `len` bytes of unspecified content, out of `spare` or a chunk that has to leave where possible.
+    pub fn buffer(&mut self, spare: Vec<u8>, len: usize) -> Vec<u8> {
+        let mut buffer = spare;
         while self.held_bytes.saturating_add(len) > self.limit_bytes
             && let Some(oldest) = self.order.pop_front()
         {
-            buffer = self.chunks.remove(&oldest).unwrap_or_default();
-            self.held_bytes -= buffer.len();
+            let left = self.chunks.remove(&oldest).unwrap_or_default();
+            self.held_bytes -= left.len();
+            // The longest will do, and the others are given back before it grows.
+            if left.len() > buffer.len() {
+                buffer = left;
+            }
         }
         buffer.resize(len, 0);
         buffer

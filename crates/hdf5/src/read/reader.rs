@@ -4,19 +4,23 @@
 //! decoded: straight to their place where a chunk is one run of the output, else through a buffer. Nothing is allocated
 //! per chunk. Invariant: every byte of the box is written (a value or the fill value), none outside of it.
 
-use super::batch::{Batch, BoxChunks, ChunkBuffers};
+use super::batch::{Batch, BoxChunks, ChunkBuffers, LONGEST_OF_TWO_LEN_BYTES};
 use super::grid::ChunkGrid;
 use super::index::{DirectSource, IndexReader, NodeCache, walk};
 use super::unchunked::{read_compact, read_contiguous};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
-use crate::model::{Dataspace, Layout};
+use crate::model::{Dataset, Dataspace, Layout};
 use crate::source::InputFile;
+use raddle_codec::Pipeline;
 use std::ops::{AddAssign, ControlFlow};
 use std::time::Instant;
 
 /// Chunks looked up before they are read. Boxes with more chunks are filled first and read batch by batch.
 const BATCH_CHUNKS: usize = 8192;
+
+/// What the buffer for stored chunks may hold beyond one chunk: reads of several, and its rounding up.
+const READ_AHEAD_LEN_BYTES: u64 = 4 << 20;
 
 /// What a reader may hold.
 #[derive(Debug, Clone, Copy)]
@@ -197,7 +201,29 @@ impl DatasetReader {
     }
 }
 
+/// Length of a stored chunk beyond which no filter makes one of `chunk_len_bytes`.
+fn longest_stored(chunk_len_bytes: u64) -> u64 {
+    chunk_len_bytes.saturating_mul(2).saturating_add(1 << 16)
+}
+
 impl ReaderLimits {
+    /// Most memory that a reader comes to hold for chunks of `dataset`, of which no more than `stored_len_bytes` is stored in one
+    /// chunk; 0 for one without chunks, and for one whose chunks are too long for these limits.
+    pub fn held_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
+        let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };
+        let element_len_bytes = dataset.datatype.class.len_bytes();
+        let chunk = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));
+        if chunk > self.chunk_len_bytes {
+            return 0;
+        }
+        let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(READ_AHEAD_LEN_BYTES);
+        let kept = self.kept_len_bytes as u64;
+        let decoded = if chunk > kept { chunk } else { kept + chunk };
+        let is_for_two = chunk <= LONGEST_OF_TWO_LEN_BYTES as u64 && pipeline.is_for_two(chunk as usize);
+        let between = pipeline.state_len_bytes(chunk as usize) as u64;
+        stored.saturating_add(decoded).saturating_add(if is_for_two { between.max(2 * chunk) } else { between })
+    }
+
     fn check_chunk(&self, file: &InputFile, grid: &ChunkGrid<'_>) -> Result<()> {
         if grid.chunk_len_bytes <= self.chunk_len_bytes {
             return Ok(());
@@ -213,7 +239,7 @@ impl ReaderLimits {
     /// choice, not ours.
     pub(super) fn check_stored(&self, file: &InputFile, grid: &ChunkGrid<'_>, len_bytes: u64) -> Result<()> {
         self.check_chunk(file, grid)?;
-        let limit = grid.chunk_len_bytes.saturating_mul(2).saturating_add(1 << 16);
+        let limit = longest_stored(grid.chunk_len_bytes);
         if len_bytes <= limit {
             return Ok(());
         }

@@ -140,8 +140,7 @@ impl OutputFile {
         index: predict::IndexRoom,
     ) -> Result<OutputDataset<'_>> {
         // The type in which values are given. Bytes of fixed types must arrive as they are, so no other than what the
-        // dataset itself has will do: libhdf5 does not read every type as it was made (VAX byte order), and would
-        // convert. File-local types are given in memory form; the dataset's own may be in file form (committed).
+        // dataset itself has will do: libhdf5 would convert. File-local types are given in memory form; the dataset's own may be in file form (committed).
         let class = Arc::clone(spec.datatype.class());
         let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);

@@ -55,19 +55,6 @@ pub(super) fn memory_offsets(members: &[Member]) -> Vec<u64> {
     offsets
 }
 
-/// Whether a committed `class` would come back as another: libhdf5 marks VAX byte order in version 1 of the message,
-/// where it does not look for the mark when it opens the type (tested with 2.2), and converts values by it.
-pub(super) fn changes_when_committed(class: &TypeClass) -> bool {
-    match class {
-        TypeClass::Float { order, .. } => *order == ByteOrder::Vax,
-        TypeClass::Compound { members, .. } => members.iter().any(|member| changes_when_committed(&member.class)),
-        TypeClass::Array { base, .. } | TypeClass::Sequence { base, .. } | TypeClass::Complex { base, .. } => {
-            changes_when_committed(base)
-        }
-        _ => false,
-    }
-}
-
 /// A libhdf5 datatype for `class`, in its memory form. The caller holds the lock.
 pub(super) fn build(call: Call<'_>, class: &TypeClass) -> Result<Handle> {
     Builder { call }.class(class, 0)
@@ -190,7 +177,9 @@ impl Builder<'_> {
         else {
             return Err(self.impossible("not a floating-point type".to_owned()));
         };
-        let handle = self.copy(*H5T_IEEE_F64LE)?;
+        // The fields are the same, but not the version of the message in the file: libhdf5 takes it from the type that was copied,
+        // and knows VAX byte order from version 3 on. In version 1 it would come back as big-endian.
+        let handle = self.copy(if *order == ByteOrder::Vax { *H5T_VAX_F64 } else { *H5T_IEEE_F64LE })?;
         let id = handle.id();
         let call = self.call;
         // Every setter checks the fields against the bits as they are at that moment. So: room enough for the old

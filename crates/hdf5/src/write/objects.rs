@@ -1,7 +1,7 @@
 //! Objects of an output other than datasets: groups, committed datatypes, comments.
 
 use super::output::OutputFile;
-use super::{NewLink, TypeRef, datatype, not_writable, properties};
+use super::{NewLink, TypeRef, datatype, properties};
 use crate::error::Result;
 use crate::ffi::{Call, Handle, Library};
 use crate::model::{CreationOrder, TypeClass};
@@ -57,9 +57,6 @@ impl OutputFile {
         self.require(self.ledger.datatype_room(class))?;
         let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);
-        if datatype::changes_when_committed(class) {
-            return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
-        }
         let creation = properties::datatype_creation(call, attribute_order)?;
         let datatype = datatype::build(call, class)?;
         let file = self.id(call)?;
@@ -90,9 +87,6 @@ impl OutputFile {
                 call.status("H5Olink", status)?;
                 file.unnamed_types.remove(link.path);
                 return Ok(());
-            }
-            if datatype::changes_when_committed(class) {
-                return Err(not_writable(call, "libhdf5 does not read committed types in VAX byte order".to_owned()));
             }
             let creation = properties::datatype_creation(call, attribute_order)?;
             let datatype = datatype::build(call, class)?;

@@ -7,7 +7,7 @@ use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type};
 use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5Fopen};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_npoints};
-use hdf5_metno_sys::h5t::H5Tget_size;
+use hdf5_metno_sys::h5t::{H5T_order_t, H5Tget_order, H5Tget_size};
 use raddle_hdf5::ffi::{Call, Handle, Library};
 use std::ffi::CString;
 use std::path::Path;
@@ -51,6 +51,16 @@ impl Readback {
             let status = H5Dread(dataset.id(), datatype.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.as_mut_ptr().cast());
             self.call().status("H5Dread", status).unwrap();
             out
+        }
+    }
+
+    /// Byte order of a dataset's type.
+    pub fn byte_order(&self, name: &str) -> H5T_order_t {
+        let dataset = self.dataset(name);
+        // SAFETY: valid handles, lock held.
+        unsafe {
+            let datatype = self.call().handle("H5Dget_type", H5Dget_type(dataset.id())).unwrap();
+            H5Tget_order(datatype.id())
         }
     }
 

@@ -319,7 +319,7 @@ fn place(
         &options,
         &context,
     )
-    .map_err(|error| MergeError::from_engine(error, &held.path))?;
+    .map_err(|error| work.failed(error, &held.path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let timer = StageTimer::start();
     let mut digests = work.finish()?;

@@ -8,6 +8,7 @@ use crate::digests::stored::{self, StoredColumn, StoredDigests};
 use crate::digests::structure::{known_and_found, structure_digests};
 use crate::error::{MergeError, Result};
 use crate::links::Link;
+use crate::memory::ReaderMemory;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Role, display_path};
@@ -200,7 +201,8 @@ impl<'a> Check<'a> {
         let compared = AtomicU64::new(0);
         let damages = Mutex::new(Vec::new());
         let worker = || BlockDigester { found, reader: ColumnReader::new(found, pool), buffer: Vec::new() };
-        parallel::for_each(&jobs, found.options.jobs, watch.cancel, worker, |worker, job| {
+        let threads = ReaderMemory::of(found).fitting_jobs(found, found.options.jobs, READ_LEN_BYTES)?;
+        parallel::for_each(&jobs, threads, watch.cancel, worker, |worker, job| {
             let row_len_bytes = found.row_len_bytes(job.column);
             let block_len_bytes = job.block_rows.min(job.rows.end - job.rows.start).saturating_mul(row_len_bytes);
             let _permit = budget.acquire(block_len_bytes.max(READ_LEN_BYTES), "digesting a block of rows")?;

@@ -3,6 +3,7 @@
 
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
+use crate::memory::ReaderMemory;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path};
@@ -73,7 +74,8 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     let pool = open_pool(&found);
     let faults = Mutex::new(Vec::new());
     let reader = || ColumnReader::new(&found, &pool);
-    parallel::for_each(&keys, found.options.jobs, watch.cancel, reader, |reader, &key| {
+    let jobs = ReaderMemory::of(&found).fitting_jobs(&found, found.options.jobs, 0)?;
+    parallel::for_each(&keys, jobs, watch.cancel, reader, |reader, &key| {
         let disorder = check_one(&found, reader, key, (key != own).then_some(events), watch)?;
         faults.lock().unwrap_or_else(PoisonError::into_inner).extend(disorder);
         Ok::<_, MergeError>(())

@@ -214,7 +214,7 @@ impl Array {
         let options = EngineOptions { jobs, placement: Placement::Ordered, ..EngineOptions::default() };
         let count = tiles.end - tiles.start;
         let made = execute_part(&plan.tiles, &work, &data, tiles, &mut journal, &options, &context)
-            .map_err(|error| MergeError::from_engine(error, &files.data))
+            .map_err(|error| work.failed(error, &files.data))
             .and_then(|engine| {
                 for input in 0..plan.inputs.len() as u32 {
                     pool.get(input)?.check_unchanged()?;

@@ -15,6 +15,7 @@ use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path}
 use crate::keys::{self, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
+use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::ranks::agree;
 use crate::rules::{
@@ -176,6 +177,7 @@ pub(crate) fn plan_found(
     let mut plan = agree(ranks, PLANNING, plan_read(found, beginning, options, watch))?;
     keys::attach::attach(&mut plan, watch, ranks)?;
     agree(ranks, PLANNING, plan.check_output_len())?;
+    agree(ranks, PLANNING, ReaderMemory::of(&plan).fitting_jobs(&plan, 1, 0))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - plan.scan_s });
     Ok(plan)
 }

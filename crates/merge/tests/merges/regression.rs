@@ -1,12 +1,15 @@
 //! Cases that once went wrong, each as small as it could be made: written by plain libhdf5, merged, read back.
 
 use crate::watched::{merge_to, watched};
+use raddle_hdf5::model::{ByteOrder, Member, TypeClass};
 use raddle_hdf5::write::Compat;
 use raddle_merge::{Compress, LayoutPolicy, MergeOptions, plan, predict, verify};
 use raddle_testing::canonical::push_string;
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain::{self, numbers};
-use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, Format, ObjectSpec};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, Format, ObjectSpec, What};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Merges files of one object each; the output must be their concatenation.
 fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOptions) {
@@ -88,5 +91,43 @@ fn chunks_that_are_not_stored_keep_their_fill_value() {
             merge_to(&output, &inputs, &options).unwrap();
             assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, [], "{fills:?}");
         }
+    }
+}
+
+/// Floats in VAX byte order came out as big-endian ones: libhdf5 looks for the order from version 3 of the message on.
+#[test]
+fn vax_byte_order_stays() {
+    let class = numbers::float(4, ByteOrder::Vax);
+    // Version and class, bits with order and sign, size, bit range, exponent, mantissa, bias.
+    let message = [0x31, 0x61, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0];
+    let holds = |path: &Path| std::fs::read(path).unwrap().windows(message.len()).any(|window| window == message);
+    let member = |name: &str, offset_bytes| Member {
+        name: name.into(),
+        offset_bytes,
+        class: Arc::new(numbers::float(4, ByteOrder::Vax)),
+    };
+    let record = TypeClass::Compound { len_bytes: 12, members: vec![member("x", 0), member("y", 8)] };
+    let folder = tempfile::tempdir().unwrap();
+    let specs = [1_u8, 50].map(|first| {
+        let values = |len: u8| (first..first + len).collect::<Vec<u8>>();
+        let objects = vec![
+            DatasetSpec::plain(class.clone(), &[3], values(12)).at("/direct"),
+            DatasetSpec::plain(class.clone(), &[3], values(12)).chunked(&[2], &[FilterSpec::Deflate(6)]).at("/chunked"),
+            DatasetSpec::plain(record.clone(), &[2], values(24)).chunked(&[2], &[]).at("/record"),
+            ObjectSpec::link("/type", What::CommittedType(class.clone())),
+        ];
+        FileSpec { objects, ..FileSpec::default() }
+    });
+    let inputs = plain::make_all(folder.path(), &specs).unwrap();
+    assert!(inputs.iter().all(|input| holds(input)));
+    for compat in [Compat::Earliest, Compat::V18, Compat::V110, Compat::Latest] {
+        let output = folder.path().join("merged.h5");
+        let options = MergeOptions { compat, force: true, ..MergeOptions::new(&output) };
+        merge_to(&output, &inputs, &options).unwrap();
+        assert!(holds(&output), "{compat:?}");
+        assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, []);
+        let expected = concatenate(&specs.clone().map(|spec| spec.content())).unwrap();
+        let found = plain::read(&output).unwrap().without(b"/_raddle");
+        assert_eq!(expected.differences(&found), Vec::<String>::new(), "{compat:?}");
     }
 }

@@ -67,7 +67,8 @@ pub fn build(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<Han
             mantissa,
             exponent_bias,
         } => {
-            let built = copy(*H5T_IEEE_F64LE)?;
+            // In messages of this type's version libhdf5 finds the byte order again.
+            let built = copy(if *order == ByteOrder::Vax { *H5T_VAX_F64 } else { *H5T_IEEE_F64LE })?;
             let id = built.id();
             let norm = match normalization {
                 0 => H5T_norm_t::H5T_NORM_NONE,

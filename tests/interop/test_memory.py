@@ -1,0 +1,112 @@
+"""Memory against its budget where a small file stands for long chunks: what is done stays within it, the rest is refused."""
+
+import os
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from conftest import RADDLE
+
+CHUNK_LEN_BYTES = 256 << 20
+
+
+def peak(*arguments):
+    """Exit code, messages and the most memory of a run, in bytes."""
+    command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
+    read, write = os.pipe()
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
+        (os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, write, 2), (os.POSIX_SPAWN_CLOSE, read),
+    ])  # fmt: skip
+    os.close(write)
+    with open(read, encoding="utf-8") as told:
+        text = told.read()
+    _, status, usage = os.wait4(pid, 0)
+    return os.waitstatus_to_exitcode(status), text, usage.ru_maxrss * 1024
+
+
+def deflated_zeros(length):
+    """Zeros as deflate stores them: a thousandth, made without as much memory."""
+    compressor = zlib.compressobj(6)
+    block = bytes(1 << 20)
+    return b"".join([*(compressor.compress(block) for _ in range(length >> 20)), compressor.flush()])
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return deflated_zeros(CHUNK_LEN_BYTES)
+
+
+def write_long_chunks(path, stored, shuffle, chunks=2, rows=None):
+    """A file of half a megabyte, whose chunks inflate to 256 MiB each."""
+    rows_per_chunk = CHUNK_LEN_BYTES // 8
+    with h5py.File(path, "w") as file:
+        file["short"] = np.arange(10)
+        dataset = file.create_dataset(
+            "deep/long", (rows or chunks * rows_per_chunk,), "f8", chunks=(rows_per_chunk,), compression="gzip",
+            shuffle=shuffle, maxshape=(None,),
+        )  # fmt: skip
+        for number in range(chunks):
+            dataset.id.write_direct_chunk((number * rows_per_chunk,), stored)
+    return path
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_merge_keeps_to_its_budget(tmp_path, stored, shuffle):
+    path, output = write_long_chunks(tmp_path / "in.h5", stored, shuffle), tmp_path / "out.h5"
+    needed = (2 if shuffle else 1) * CHUNK_LEN_BYTES
+    budget = needed + (160 << 20)
+    code, text, most = peak("merge", path, "-o", output, "--memory", budget, "--jobs", 4, "-q")
+    assert code == 0, text
+    assert most < 1.1 * budget, most
+    # Not that the budget is generous.
+    assert most > needed
+    with h5py.File(path) as expected, h5py.File(output) as found:
+        assert found["deep/long"].shape == expected["deep/long"].shape
+        assert not found["deep/long"][::9973].any()
+    for against in ([], ["--against", path]):
+        code, text, most = peak("verify", output, *against, "--memory", budget + needed, "--jobs", 4, "-q")
+        assert code == 0, text
+        assert most < 1.1 * (budget + needed), most
+
+
+@pytest.mark.parametrize("command", ["merge", "merge -c keep", "plan", "rechunk"])
+def test_what_does_not_fit_is_refused_by_name(tmp_path, stored, command):
+    path = write_long_chunks(tmp_path / "in.h5", stored, False)
+    name, *options = command.split()
+    output = [] if name == "plan" else ["-o", tmp_path / "out.h5"]
+    code, text, most = peak(name, path, *output, *options, "--memory", "128MiB")
+    assert code == 6, text
+    assert "/deep/long" in text and "in.h5" in text and "--memory" in text and "256" in text, text
+    assert most < 1.1 * (128 << 20), most
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_the_rest_of_a_worker_is_counted(tmp_path, stored):
+    """Memory for a chunk, but not for a tile beside it: found by the engine, told with the dataset."""
+    path = write_long_chunks(tmp_path / "in.h5", stored, False)
+    code, text, _ = peak("merge", path, "-o", tmp_path / "out.h5", "--memory", CHUNK_LEN_BYTES + (5 << 20))
+    assert code == 6 and "/deep/long" in text, text
+
+
+def test_values_that_are_kept_once(tmp_path, stored):
+    path = write_long_chunks(tmp_path / "in.h5", stored, False, chunks=1, rows=3)
+    code, text, most = peak("merge", path, "-o", tmp_path / "out.h5", "--keep", "/deep/long", "--memory", "128MiB")
+    assert code == 6, text
+    assert "/deep/long" in text and "in.h5" in text and "--memory" in text, text
+    assert most < 1.1 * (128 << 20), most
+    code, text, _ = peak("merge", path, "-o", tmp_path / "out.h5", "--keep", "/deep/long", "--memory", "2GiB")
+    assert code == 0, text
+
+
+def test_variable_length_elements_in_long_chunks(tmp_path, stored):
+    """These are read with the objects, not in tiles."""
+    rows = CHUNK_LEN_BYTES // 16
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        texts = file.create_dataset("texts", (rows,), h5py.string_dtype(), chunks=(rows,), compression="gzip")
+        texts.id.write_direct_chunk((0,), stored)
+    code, text, most = peak("merge", path, "-o", tmp_path / "out.h5", "--memory", "128MiB")
+    assert code == 6 and "/texts" in text, text
+    assert most < 1.1 * (128 << 20), most
