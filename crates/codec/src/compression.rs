@@ -14,6 +14,9 @@ pub enum Effort {
     Small,
     /// This gzip level exactly (libdeflate's level of that number, 12 at most), with no choice by content.
     Gzip(u8),
+    /// At most the size that zlib's level of this number gives, give or take 2 %, in the least time; the dataset's filter names
+    /// the level. For datasets that keep the filter of an input.
+    Like(u8),
 }
 
 /// What compresses tiles.
@@ -38,13 +41,14 @@ const MAX_NAMED_LEVEL: u8 = 9;
 const MAX_ZSTD_LEVEL: u8 = 22;
 
 impl Compression {
-    /// The compression that a dataset's filter stands for, if raddle writes it; levels as the filters themselves take them.
+    /// The compression that a dataset's filter stands for, if raddle writes it. The level of deflate stays that of the filter,
+    /// by [`Effort::Like`].
     pub fn of_filter(filter: &Filter) -> Option<Self> {
         let level = filter.parameters.first().copied();
         Some(match KnownFilter::from_id(filter.id)? {
             KnownFilter::Deflate => {
                 let level = u8::try_from(level.unwrap_or(6)).unwrap_or(MAX_NAMED_LEVEL);
-                Self::Deflate(Effort::Gzip(level.min(MAX_NAMED_LEVEL)))
+                Self::Deflate(Effort::Like(level.min(MAX_NAMED_LEVEL)))
             }
             KnownFilter::Zstd => {
                 // A number with a sign: the filter takes negative ones for the lowest level.
@@ -69,6 +73,7 @@ impl Compression {
     pub(crate) fn within_levels(self) -> Self {
         match self {
             Self::Deflate(Effort::Gzip(level)) => Self::Deflate(Effort::Gzip(level.min(MAX_LEVEL))),
+            Self::Deflate(Effort::Like(level)) => Self::Deflate(Effort::Like(level.min(MAX_NAMED_LEVEL))),
             Self::Zstd(level) => Self::Zstd(level.clamp(1, MAX_ZSTD_LEVEL)),
             other => other,
         }
@@ -81,7 +86,7 @@ impl Compression {
                 Effort::Fast => 1,
                 Effort::Balanced => 6,
                 Effort::Small => 9,
-                Effort::Gzip(level) => level.min(MAX_NAMED_LEVEL),
+                Effort::Gzip(level) | Effort::Like(level) => level.min(MAX_NAMED_LEVEL),
             })],
             Self::Zstd(level) => vec![level.into()],
             Self::Lz4 => vec![],
@@ -105,16 +110,16 @@ mod tests {
             let (id, name, parameters) = (known.id(), Vec::new(), parameters.to_vec());
             Compression::of_filter(&Filter { id, optional: true, name, parameters })
         };
-        assert_eq!(of(KnownFilter::Deflate, &[4]), Some(Compression::Deflate(Effort::Gzip(4))));
-        assert_eq!(of(KnownFilter::Deflate, &[300]), Some(Compression::Deflate(Effort::Gzip(9))));
-        assert_eq!(of(KnownFilter::Deflate, &[]), Some(Compression::Deflate(Effort::Gzip(6))));
+        assert_eq!(of(KnownFilter::Deflate, &[4]), Some(Compression::Deflate(Effort::Like(4))));
+        assert_eq!(of(KnownFilter::Deflate, &[300]), Some(Compression::Deflate(Effort::Like(9))));
+        assert_eq!(of(KnownFilter::Deflate, &[]), Some(Compression::Deflate(Effort::Like(6))));
         assert_eq!(of(KnownFilter::Zstd, &[19, 7]), Some(Compression::Zstd(19)));
         assert_eq!(of(KnownFilter::Zstd, &[]), Some(Compression::Zstd(3)));
         assert_eq!(of(KnownFilter::Zstd, &[(-5_i32).cast_unsigned()]), Some(Compression::Zstd(1)));
         assert_eq!(of(KnownFilter::Zstd, &[40]), Some(Compression::Zstd(22)));
         assert_eq!(of(KnownFilter::Lz4, &[1 << 30]), Some(Compression::Lz4));
         assert_eq!(of(KnownFilter::Szip, &[4, 8]), None);
-        for compression in [Compression::Zstd(7), Compression::Lz4, Compression::Deflate(Effort::Gzip(3))] {
+        for compression in [Compression::Zstd(7), Compression::Lz4, Compression::Deflate(Effort::Like(3))] {
             assert_eq!(of(compression.known_filter(), &compression.parameters()), Some(compression));
         }
     }

@@ -229,6 +229,7 @@ mod tests {
             Just(Some(Effort::Balanced.into())),
             Just(Some(Effort::Small.into())),
             (0u8..=255).prop_map(|level| Some(Effort::Gzip(level).into())),
+            (0u8..=255).prop_map(|level| Some(Effort::Like(level).into())),
             (0u8..=5).prop_map(|level| Some(Compression::Zstd(level))),
             Just(Some(Compression::Lz4)),
         ]
@@ -287,6 +288,19 @@ mod tests {
             assert_eq!(out.len(), raw.len() + 4);
             assert_eq!(out[..raw.len()], raw);
         }
+    }
+
+    #[test]
+    fn what_is_like_a_level_gets_the_encoder_that_packs_as_well() {
+        let raw: Vec<u8> = (0..4000u32).flat_map(|i| (i % 50 * u32::from(i % 7 == 0)).to_le_bytes()).collect();
+        let encode = |effort: Effort| {
+            let mut out = Vec::new();
+            Encoder::plain(effort, 4).encode(&mut EncodeState::default(), &raw, &mut out).unwrap();
+            out
+        };
+        assert_eq!(encode(Effort::Like(6)), encode(Effort::Balanced));
+        assert_ne!(encode(Effort::Like(6)), encode(Effort::Gzip(6)));
+        assert_eq!(encode(Effort::Like(9)), encode(Effort::Gzip(9)));
     }
 
     #[test]

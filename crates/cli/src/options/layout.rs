@@ -38,7 +38,9 @@ pub struct LayoutArgs {
     ///
     /// fast, balanced, small and gzip:N all write deflate streams that every HDF5 reads; they differ in the effort
     /// spent. zstd (level 3 without a number) and lz4 are read much faster, by readers that have these filters: hdf5plugin
-    /// brings them to h5py, and to other programs through HDF5_PLUGIN_PATH. keep takes the filters of the inputs.
+    /// brings them to h5py, and to other programs through HDF5_PLUGIN_PATH. keep takes the filters of the inputs: stored
+    /// chunks are moved where the rows of every input but the last fill whole chunks; other chunks are compressed again, about
+    /// as small as the level of the inputs makes them. Levels 7 to 9 take several times as long as balanced.
     #[arg(short = 'c', long, value_name = "HOW")]
     pub compress: Option<Compression>,
 

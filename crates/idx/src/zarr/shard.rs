@@ -286,7 +286,7 @@ fn gzip_level(effort: Effort) -> u8 {
     match effort {
         Effort::Fast => 1,
         Effort::Small => 9,
-        Effort::Gzip(level) => level,
+        Effort::Gzip(level) | Effort::Like(level) => level,
         _ => 6,
     }
 }
@@ -296,7 +296,7 @@ pub(crate) fn zstd_level(effort: Effort) -> i32 {
     match effort {
         Effort::Fast => 1,
         Effort::Small => 15,
-        Effort::Gzip(level) => level.into(),
+        Effort::Gzip(level) | Effort::Like(level) => level.into(),
         _ => 3,
     }
 }
