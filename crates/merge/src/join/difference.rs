@@ -69,6 +69,9 @@ impl DifferenceKind {
             Self::FillValue => "fill_value",
             Self::Rows => "rows",
             Self::UserBlock => "user_block",
+            Self::Meaning => "meaning",
+            Self::Convention => "convention",
+            Self::LeftOut => "left_out",
             Self::Index => "index",
         }
     }
