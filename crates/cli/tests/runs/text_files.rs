@@ -67,22 +67,19 @@ fn pages_and_figures_replace_only_their_like() {
     let at = |name: &str| folder.path().join(name);
     let merge = ["merge", "a.h5", "b.h5", "-o", "x.h5", "-q", "--report", "run.json"];
     assert_eq!(outcome(raddle(folder.path(), &merge)).0, 0);
-    std::fs::write(at("notes.txt"), "mine").unwrap();
-    std::os::unix::fs::symlink("run.json", at("link")).unwrap();
+    std::fs::write(at("notes.html"), "mine").unwrap();
+    std::os::unix::fs::symlink("run.json", at("link.html")).unwrap();
     std::fs::create_dir(at("figures")).unwrap();
     std::os::unix::fs::symlink("../run.json", at("figures/stages.svg")).unwrap();
     std::os::unix::fs::symlink("../a.h5", at("figures/stages.png")).unwrap();
-    let contents = || ["run.json", "a.h5", "b.h5", "x.h5", "notes.txt"].map(|name| std::fs::read(at(name)).unwrap());
+    let contents = || ["run.json", "a.h5", "b.h5", "x.h5", "notes.html"].map(|name| std::fs::read(at(name)).unwrap());
     let before = (names(folder.path()), contents());
     let also = "is also a file that the command reads or writes";
     for (arguments, file, reason) in [
-        (&["-f", "-o", "run.json"][..], "run.json", also),
-        (&["-o", "run.json"], "run.json", also),
-        (&["-f", "-o", "link"], "link", also),
-        (&["-f", "-o", "figures/../run.json"], "figures/../run.json", also),
-        (&["-f", "-o", "x.h5"], "x.h5", "holds no page"),
-        (&["-f", "-o", "notes.txt"], "notes.txt", "holds no page"),
-        (&["-f", "-o", "figures"], "figures", "is a folder"),
+        (&["-f", "-o", "link.html"][..], "link.html", also),
+        (&["-o", "link.html"], "link.html", also),
+        (&["-f", "-o", "figures/../link.html"], "figures/../link.html", also),
+        (&["-f", "-o", "notes.html"], "notes.html", "holds no page"),
         (&["-f", "-o", "none/page.html"], "none/page.html", "folder none does not exist"),
         (&["-f", "--svg", "figures"], "figures/stages.svg", also),
         (&["-f", "--png", "figures"], "figures/stages.png", "holds no picture"),
@@ -92,6 +89,12 @@ fn pages_and_figures_replace_only_their_like() {
         assert_eq!(code, 5, "{arguments:?}: {stderr}");
         assert!(stderr.contains(reason) && stderr.contains(file), "{arguments:?}: {stderr}");
         assert_eq!((names(folder.path()), contents()), before, "{arguments:?}");
+    }
+    for name in ["run.json", "x.h5", "figures"] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &["report", "run.json", "-f", "-o", name]));
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains("writes a page in HTML") && stderr.contains(name), "{stderr}");
+        assert_eq!((names(folder.path()), contents()), before, "{name}");
     }
 
     for (arguments, code) in

@@ -59,8 +59,7 @@ pub(crate) fn explain(
             }
         }
         if let Some((_, (expected, found))) = differing.first() {
-            let found = format!("{found}; --tolerance allows a difference");
-            (difference.expected, difference.found) = (expected.clone(), found);
+            (difference.expected, difference.found) = (expected.clone(), found.clone());
             difference.inputs = differing.iter().map(|(input, _)| *input).collect();
             explained.push(difference);
         }
@@ -135,5 +134,6 @@ fn compare(class: &TypeClass, known: &[u8], found: &[u8], tolerance: f64) -> Com
             element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
         format!("element {at} is {shown}")
     };
-    Comparison::Differs((words(left[at]), words(right[at])))
+    let option = if number.is_some() { "; --tolerance allows a difference" } else { "" };
+    Comparison::Differs((words(left[at]), words(right[at]) + option))
 }
