@@ -36,7 +36,8 @@ pub(crate) enum Choice {
 
 /// The encoder for `raw`, which is yet to be shuffled if `is_shuffled`.
 pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_shuffled: bool) -> Choice {
-    if matches!(effort, Effort::Fast | Effort::Balanced | Effort::Like(3..=6)) && !is_shuffled && element_len_bytes == 8 {
+    if matches!(effort, Effort::Fast | Effort::Balanced | Effort::Like(3..=6)) && !is_shuffled && element_len_bytes == 8
+    {
         if ascends(raw, 8) {
             return Choice::ElementLz(Elements::Ascending);
         }

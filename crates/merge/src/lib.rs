@@ -30,6 +30,7 @@ pub mod order;
 pub mod parts;
 mod path_text;
 mod paths;
+mod picking;
 pub mod plan;
 pub mod prediction;
 pub mod provenance;

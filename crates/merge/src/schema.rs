@@ -6,6 +6,7 @@
 
 use crate::facts::Facts;
 use crate::rules::{Conversion, InputConversion, Trim};
+use raddle_core::plan::Segments;
 use raddle_hdf5::model::form::{self, Place};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use serde::{Deserialize, Serialize};
@@ -146,6 +147,8 @@ pub struct Column {
     pub conversion: Option<Arc<Conversion>>,
     /// Rows that the output does not take, by input, where there are any.
     pub trims: Option<Arc<[Option<Trim>]>>,
+    /// Runs of rows in the order of the output, where inputs do not simply follow one another.
+    pub runs: Option<Segments>,
 }
 
 /// Where one input keeps its part of a column.
@@ -250,6 +253,7 @@ impl Column {
             output: None,
             conversion: None,
             trims: None,
+            runs: None,
         }
     }
 
@@ -266,7 +270,11 @@ impl Column {
 
     /// Whether all values of the output are those of inputs, row by row as stored.
     pub fn is_plain(&self) -> bool {
-        self.axis == 0 && self.output.is_none() && self.conversion.is_none() && self.trims.is_none()
+        self.axis == 0
+            && self.output.is_none()
+            && self.conversion.is_none()
+            && self.trims.is_none()
+            && self.runs.is_none()
     }
 
     /// Makes the output other than the first template.

@@ -5,14 +5,17 @@
 //! Invariant: what is read is complete and exact, or an error that names file and object.
 
 use crate::error::{MergeError, Result};
+use crate::picking::Picker;
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
 use crate::rules::{
-    ConvertBuffers, ConvertError, ElementMap, InputConversion, Trim, convert_piece, source_box, with_suffix,
+    ConvertBuffers, ConvertError, ElementMap, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece,
+    source_box, with_suffix,
 };
 use crate::schema::{ABSENT, AddressKind, ColumnFact, Role, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
+use raddle_core::plan::Segment;
 use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
@@ -159,6 +162,8 @@ pub struct ColumnReader<'p> {
     stored: Vec<u8>,
     converted: Vec<u8>,
     convert_buffers: ConvertBuffers,
+    /// Finds elements that are picked by their numbers.
+    picker: Option<Box<Picker<'p>>>,
 }
 
 /// The dataset that was read last.
@@ -187,6 +192,7 @@ impl<'p> ColumnReader<'p> {
             stored: Vec::new(),
             converted: Vec::new(),
             convert_buffers: ConvertBuffers::default(),
+            picker: None,
         }
     }
 
@@ -253,6 +259,56 @@ impl<'p> ColumnReader<'p> {
         Ok(element)
     }
 
+    /// Reads elements of an input's dataset of one axis as they are stored; their type.
+    pub fn read_stored(
+        &mut self,
+        column: u32,
+        input: u32,
+        start: u64,
+        elements: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Arc<TypeClass>> {
+        self.find(column, input)?;
+        let scanned = &self.plan.schema.columns[column as usize];
+        let class = Arc::clone(&scanned.templates[template(self.plan, column, input)].datatype.class);
+        out.clear();
+        out.resize((elements * class.len_bytes()) as usize, 0);
+        let target = BoxTarget { bytes: out, shape: &[elements], origin: &[0] };
+        let read = self.read_found(column, input, &Extent::new(&[start], &[elements]), target);
+        read.map_err(|error| self.named(column, error))?;
+        Ok(class)
+    }
+
+    /// Reads elements, or positions of them, of which only some are taken, as they are stored.
+    fn read_picked(&mut self, column: u32, input: u32, pick: &Pick, source: &Extent, out: &mut Vec<u8>) -> Result<()> {
+        let (plan, pool) = (self.plan, self.pool);
+        let picker = self.picker.take();
+        let mut picker = picker.unwrap_or_else(|| Box::new(Picker::new(plan, ColumnReader::new(plan, pool))));
+        let (start, count) = (source.start[0], source.count[0]);
+        let scanned = &plan.schema.columns[column as usize];
+        let class = &scanned.templates[template(plan, column, input)].datatype.class;
+        let outcome = match pick.form {
+            PickForm::Elements => {
+                let read = |first, elements, block: &mut Vec<u8>| {
+                    self.read_stored(column, input, first, elements, block).map(drop)
+                };
+                picker.elements(pick, input, (start, count), class.len_bytes() as usize, out, read)
+            }
+            PickForm::Positions => self.read_stored(column, input, start, count, out).and_then(|class| {
+                let Some(number) = NumberType::of(&class) else { return Ok(()) };
+                let mut positions = Vec::new();
+                number.decode_integers(out, &mut positions);
+                picker.positions(pick, input, &mut positions)?;
+                out.clear();
+                // They are no larger than before.
+                let _ = number.encode_integers(&positions, out);
+                Ok(())
+            }),
+        };
+        self.picker = Some(picker);
+        outcome
+    }
+
     /// Reads a box of values that are not those of the output yet.
     fn read_converted(
         &mut self,
@@ -271,8 +327,21 @@ impl<'p> ColumnReader<'p> {
         stored.clear();
         stored.resize(read.element_count().unwrap_or(0) as usize * from.len_bytes() as usize, 0);
         let origin = vec![0; read.rank()];
-        let whole = BoxTarget { bytes: &mut stored, shape: &read.count, origin: &origin };
-        let outcome = self.read_found(column, input, &read, whole).and_then(|()| {
+        let found = match &conversion.pick {
+            Some(pick) => {
+                let mut picked = Vec::new();
+                let found = self.read_picked(column, input, pick, &read, &mut picked);
+                if found.is_ok() {
+                    stored = picked;
+                }
+                found
+            }
+            None => {
+                let whole = BoxTarget { bytes: &mut stored, shape: &read.count, origin: &origin };
+                self.read_found(column, input, &read, whole)
+            }
+        };
+        let outcome = found.and_then(|()| {
             let scratch = (&mut self.convert_buffers, &mut self.converted);
             convert_piece(conversion, (&stored, &read), source, (&from, &to), &fill.pattern, scratch, target).map_err(
                 |error| match error {
@@ -368,6 +437,9 @@ impl<'p> ColumnReader<'p> {
         if scanned.axis > 0 {
             return self.read_rows_along(column, scanned.axis, rows, &shape, out);
         }
+        if let Some(runs) = &scanned.runs {
+            return self.read_runs(column, runs, rows, &shape, out);
+        }
         let mut first = 0;
         for (input, fact) in scanned.facts.iter().enumerate() {
             let (start, end) = (rows.start.max(first), rows.end.min(first + fact.rows));
@@ -386,6 +458,27 @@ impl<'p> ColumnReader<'p> {
                 }
             }
             first += fact.rows;
+        }
+        Ok(())
+    }
+
+    /// The same for runs of rows of inputs in any order.
+    fn read_runs(
+        &mut self,
+        column: u32,
+        runs: &[Segment],
+        rows: Range<u64>,
+        shape: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let first = runs.partition_point(|run| run.start + run.rows <= rows.start);
+        for run in runs[first..].iter().take_while(|run| run.start < rows.end) {
+            let (start, end) = (rows.start.max(run.start), rows.end.min(run.start + run.rows));
+            let mut source = Extent::whole(shape);
+            (source.start[0], source.count[0]) = (run.source_row + (start - run.start), end - start);
+            let mut origin = vec![0; shape.len()];
+            origin[0] = start - rows.start;
+            self.read_piece(column, run.input, &source, BoxTarget { bytes: &mut *out, shape, origin: &origin })?;
         }
         Ok(())
     }

@@ -48,6 +48,8 @@ pub enum DifferenceKind {
     Index,
     /// Under the convention of the inputs, the output does not have it.
     LeftOut,
+    /// Names that should be unique are there more than once.
+    Repetition,
 }
 
 impl DifferenceKind {
@@ -73,6 +75,7 @@ impl DifferenceKind {
             Self::Convention => "convention",
             Self::LeftOut => "left_out",
             Self::Index => "index",
+            Self::Repetition => "repetition",
         }
     }
 
@@ -98,6 +101,7 @@ impl DifferenceKind {
             Self::Convention => "convention",
             Self::Index => "an index of rows",
             Self::LeftOut => "left out",
+            Self::Repetition => "repeated names",
         }
     }
 }

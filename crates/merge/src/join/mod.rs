@@ -22,6 +22,7 @@ pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 use crate::conventions::{Choice, Recognised, Refusal};
 use crate::facts::Facts;
 use crate::paths::Paths;
+use crate::picking::Uncounted;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
@@ -44,6 +45,8 @@ pub struct Joined {
     pub differences: Vec<Difference>,
     /// What was bridged and should be said.
     pub warnings: Vec<Difference>,
+    /// Elements that have to be counted before the output can be planned.
+    pub(crate) uncounted: Vec<Uncounted>,
     /// Rules of entries, by number of the entry in the schema.
     pub(crate) declared: Vec<Declared>,
     /// What the inputs were recognised as.
@@ -402,6 +405,7 @@ impl Joiner {
             warnings,
             declared: all_declared,
             convention: self.convention.flatten(),
+            uncounted: Vec::new(),
             because: self.because,
         }
     }

@@ -168,8 +168,9 @@ impl Planner<'_> {
         first_row: u64,
     ) -> u32 {
         let mut row = 0;
-        let mut segments = Vec::new();
-        for (input, fact) in column.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
+        let mut segments = column.runs.as_ref().map_or(Vec::new(), |runs| runs.to_vec());
+        let facts = column.facts.iter().enumerate().filter(|_| column.runs.is_none());
+        for (input, fact) in facts.filter(|(_, fact)| fact.rows > 0) {
             let end = row + fact.rows;
             let from = row.max(first_row);
             if from < end {

@@ -17,6 +17,7 @@ use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
 use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Watch};
+use crate::picking::{self, Counts};
 use crate::ranks::agree;
 use crate::rules::{
     self,
@@ -85,15 +86,22 @@ pub(crate) fn plan_from(
     agree(ranks, "complete what an append left", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
+    let mut counts = Counts::new();
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
-        found.taken = taken;
+        (found.taken, found.counts) = (taken, counts.clone());
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
+        if !plan.uncounted.is_empty() {
+            counts.extend(agree(ranks, PLANNING, picking::count(&plan, &plan.uncounted, watch))?);
+            taken = RecordTrims::default();
+            continue;
+        }
         let order = agree(ranks, PLANNING, rules::check::check(&plan, watch))?;
         match order {
             RecordOrder::Kept => {
+                plan.warnings.extend(agree(ranks, PLANNING, anndata::repeated(&plan, watch))?);
                 plan.alignment = alignment::decide(&plan, ranks)?;
                 return Ok(plan);
             }
@@ -130,6 +138,8 @@ pub(crate) struct FoundInputs {
     link: Link,
     /// Records that are taken of each input, where inputs have some in common.
     taken: RecordTrims,
+    /// What was counted of elements that are picked.
+    counts: Counts,
 }
 
 impl FoundInputs {
@@ -145,6 +155,7 @@ impl FoundInputs {
             chunk_count: 0,
             link: options.link,
             taken: RecordTrims::default(),
+            counts: Counts::new(),
         }
     }
 
@@ -185,7 +196,16 @@ pub(crate) fn plan_found(
 /// Plans what is read from the inputs: all but the columns that are made.
 fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     let FoundInputs {
-        started, joiner, anndata, planned, places, skipped, chunk_count: input_chunk_count, taken, ..
+        started,
+        joiner,
+        anndata,
+        planned,
+        places,
+        skipped,
+        chunk_count: input_chunk_count,
+        taken,
+        counts,
+        ..
     } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
@@ -200,7 +220,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     };
     if joined.convention == Some(Choice::Anndata) && joined.differences.is_empty() && !anndata.is_empty() {
         let because = std::mem::take(&mut joined.because);
-        joined = Joined { because, ..anndata::join(&anndata, options.join.join, &options.conventions) };
+        joined = Joined { because, ..anndata::join(&anndata, options.join.join, &options.conventions, &counts) };
         if let Beginning::Grows(_) = &beginning {
             joined.differences.push(anndata::refuse_append());
         }
@@ -277,6 +297,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         growth,
         alignment: None,
         convention: joined.convention,
+        uncounted: joined.uncounted,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         // A group that is not of AnnData makes its readers fail.

@@ -21,6 +21,7 @@ use crate::join::Difference;
 use crate::keys::made::Made;
 use crate::links::Link;
 use crate::options::MergeOptions;
+use crate::picking::Uncounted;
 use crate::rules::Rule;
 use crate::schema::{ColumnIndex, EntryIndex, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
@@ -75,6 +76,8 @@ pub struct MergePlan {
     pub growth: Option<Growth>,
     /// The arenas that chunks are placed in, if they are.
     pub alignment: Option<Alignment>,
+    /// Elements that have to be counted; the plan is a first one, which is not carried out.
+    pub(crate) uncounted: Vec<Uncounted>,
     /// What the inputs were recognised as.
     pub convention: Option<Choice>,
     /// Why, in words.

@@ -130,8 +130,12 @@ impl Checker<'_> {
         }
         for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.template != ABSENT) {
             let rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
-            let target_rows = i64::try_from(counted.facts[input as usize].rows).unwrap_or(i64::MAX);
-            let Some(last_row) = rows.checked_sub(1) else {
+            let pick = counted.conversion_of(input).and_then(|conversion| conversion.pick.as_ref());
+            let target_rows = pick.map_or(counted.facts[input as usize].rows, |pick| pick.stored);
+            let target_rows = i64::try_from(target_rows).unwrap_or(i64::MAX);
+            // What is trimmed to nothing is read nowhere, so that its place is not kept.
+            let is_read = fact.rows > 0 || scanned.trim_of(input).is_none();
+            let Some(last_row) = rows.checked_sub(1).filter(|_| is_read) else {
                 if target_rows > 0 && form != PositionForm::Rows {
                     let expected = format!(
                         "positions of the {target_rows} rows of {}",

@@ -5,6 +5,7 @@
 
 use super::attribute::string;
 use super::number::NumberType;
+use super::pick::Pick;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;
@@ -25,6 +26,8 @@ pub struct InputConversion {
     pub map: ElementMap,
     /// The place in the input of each element on another axis, `None` where the input has none.
     pub gather: Option<Gather>,
+    /// Which elements are taken, where not all are.
+    pub pick: Option<Pick>,
 }
 
 /// An axis whose elements come from other places.
@@ -103,7 +106,7 @@ pub struct Trim {
 impl InputConversion {
     /// Whether values come out as they are stored.
     pub fn is_identity(&self) -> bool {
-        self.map == ElementMap::Same && self.gather.is_none()
+        self.map == ElementMap::Same && self.gather.is_none() && self.pick.is_none()
     }
 }
 
@@ -463,6 +466,7 @@ mod tests {
         let conversion = InputConversion {
             map: ElementMap::Same,
             gather: Some(Gather { axis: 1, from: vec![Some(2), None, Some(0)].into(), len: 3 }),
+            pick: None,
         };
         let class = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false }.class();
         let source = Extent::new(&[0, 0], &[2, 3]);

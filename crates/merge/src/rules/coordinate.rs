@@ -42,7 +42,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     };
     let maps = settling.with_casts(column, number, maps);
     settling.set_attributes(declared.entry, target_attributes);
-    let of_inputs: Vec<_> = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+    let of_inputs: Vec<_> = maps.into_iter().map(|map| InputConversion { map, ..InputConversion::default() }).collect();
     settling.convert(column, Some(number.class()), Conversion { of_inputs });
 }
 

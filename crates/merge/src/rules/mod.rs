@@ -14,6 +14,7 @@ mod coordinate;
 mod number;
 pub(crate) mod once;
 pub(crate) mod packing;
+pub(crate) mod pick;
 mod positions;
 pub(crate) mod settle;
 pub(crate) mod time_units;
@@ -23,6 +24,7 @@ pub mod user;
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
 pub use number::NumberType;
+pub use pick::{Pick, PickForm};
 
 use serde::{Deserialize, Serialize};
 

@@ -90,7 +90,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
     });
     match maps {
         Ok(maps) => {
-            let of_inputs = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+            let of_inputs = maps.into_iter().map(|map| InputConversion { map, ..InputConversion::default() }).collect();
             settling.convert(column, None, Conversion { of_inputs });
         }
         Err((mismatch, inputs)) => settling.refuse(declared.entry, mismatch, inputs),
@@ -119,7 +119,7 @@ fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex)
         Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
     };
     let is_double = maps.iter().any(|map| matches!(map, ElementMap::Unpack { in_single: false, .. }));
-    let of_inputs = maps.into_iter().map(|map| InputConversion { map, gather: None }).collect();
+    let of_inputs = maps.into_iter().map(|map| InputConversion { map, ..InputConversion::default() }).collect();
     let scanned = &settling.schema.columns[column as usize];
     let number = NumberType::Float { len_bytes: if is_double { 8 } else { 4 }, is_big_endian: false };
     let mut output = scanned.model().clone();

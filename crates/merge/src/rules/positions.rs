@@ -45,7 +45,10 @@ pub(super) fn settle(
     });
     let maps = shifts.map(|shift| if shift == 0 { ElementMap::Same } else { ElementMap::Shift(shift) }).collect();
     let of_inputs = settling.with_casts(column, number, maps).into_iter();
-    let of_inputs = of_inputs.map(|map| InputConversion { map, gather: None }).collect();
+    let scanned = &settling.schema.columns[column as usize];
+    let pick = |input| scanned.conversion_of(input).and_then(|conversion| conversion.pick.clone());
+    let of_inputs = (0..).zip(of_inputs);
+    let of_inputs = of_inputs.map(|(input, map)| InputConversion { map, gather: None, pick: pick(input) }).collect();
     settling.convert(column, Some(number.class()), Conversion { of_inputs });
     if form == PositionForm::Bounds {
         // The end of one input is the begin of the next: it is there once.

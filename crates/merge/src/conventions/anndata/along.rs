@@ -58,8 +58,8 @@ pub(super) fn dense(
         let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
         numbers.push(match (node.number(), is_filled) {
             (Some(NumberType::Integer { .. }), true) => Some(double),
-            // anndata gives an array without rows the type of the fill value.
-            (Some(_), true) if rows == 0 => Some(double),
+            // anndata gives an array without columns the type of the fill value.
+            (Some(_), true) if columns == Some(0) => Some(double),
             (None, true) => {
                 return node.refuse(
                     "numbers, which NaN can stand for where an input lacks a column",
@@ -73,7 +73,8 @@ pub(super) fn dense(
     let pieces = nodes.iter().map(|&node| {
         let from = alignment.and_then(|alignment| alignment.of_inputs[node.input as usize].clone());
         let len = alignment.map_or(0, |alignment| alignment.lens[node.input as usize]);
-        let conversion = InputConversion { map: cast(node.number(), number), gather: gather(1, &from, len) };
+        let conversion =
+            InputConversion { map: cast(node.number(), number), gather: gather(1, &from, len), pick: None };
         Piece { conversion, ..Piece::of(node) }
     });
     let is_filled = alignment.is_some_and(|alignment| nodes.iter().any(|node| alignment.lacks(node.input as usize)));
@@ -84,7 +85,7 @@ pub(super) fn dense(
         nan
     });
     let resized = alignment.filter(|alignment| alignment.lens[0] != alignment.len).map(|alignment| (1, alignment.len));
-    out.rows(path, pieces.collect(), Form { number, fill, resized, rule: inexact(nodes, number) })
+    out.rows(path, pieces.collect(), Form { number, fill, resized, rule: inexact(nodes, number), runs: None })
 }
 
 /// The rule under which values are looked at before anything is written: a float may not hold a large integer.
@@ -148,6 +149,10 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
         names.push(frame_columns(*node)?);
         let index = node.dataset(index_name(*node)?.as_bytes())?;
         index.expect(&[("string-array", "0.2.0")])?;
+        if index.name() != index_name(first)?.as_bytes() {
+            return node
+                .refuse(format!("an index of the name {:?}", index_name(first)?), format!("{:?}", index_name(*node)?));
+        }
         if index.class() != nodes[0].dataset(index_name(first)?.as_bytes())?.class() {
             return index.refuse("names of the first input's type", "another type");
         }
@@ -165,7 +170,7 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
             Some(separator) => ElementMap::Suffix(format!("{separator}{}", node.input).into()),
             None => ElementMap::Same,
         };
-        indices.push(Piece { conversion: InputConversion { map, gather: None }, ..Piece::of(index) });
+        indices.push(Piece { conversion: InputConversion { map, ..InputConversion::default() }, ..Piece::of(index) });
     }
     let columns = joined_names(&path, &names, along.join, out)?;
     let index_path = child_path(&path, index_name(first)?.as_bytes());
@@ -280,7 +285,7 @@ fn rows_of(
     let pieces = parts.into_iter().zip(maps).zip(along.rows).map(|((node, map), &rows)| Piece {
         node,
         absent_rows: if node.is_none() { rows } else { 0 },
-        conversion: InputConversion { map, gather: None },
+        conversion: InputConversion { map, ..InputConversion::default() },
     });
     out.rows(path, pieces.collect(), form)
 }

@@ -4,11 +4,12 @@
 
 use super::along::{Along, common_type};
 use super::names::Alignment;
-use super::output::{Form, Output, Piece, cast};
+use super::output::{Form, Output, Piece, cast, constant_like};
 use super::tree::{Node, Outcome};
 use crate::rules::attribute::{named, numbers, replaced, with_integers};
-use crate::rules::{ElementMap, InputConversion, NumberType, PositionForm, Rule};
+use crate::rules::{ElementMap, InputConversion, NumberType, Pick, PickForm, PositionForm, Rule};
 use crate::schema::child_path;
+use raddle_core::plan::Segment;
 
 /// What happens to the numbers of columns.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +20,7 @@ pub(super) enum Columns<'a> {
     Observations,
 }
 
-/// Adds sparse matrices whose rows follow one another; also CSC where columns are observations.
+/// Adds sparse matrices: of CSR rows follow one another; of CSC, in each column those of the inputs.
 pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],
@@ -30,18 +31,15 @@ pub(super) fn rows(
     let first = nodes[0];
     let total: u64 = along.rows.iter().sum();
     let kind = first.encoding();
+    // Numbers of observations count those of the inputs before.
+    let is_shifted = kind == "csc_matrix" || matches!(columns, Columns::Observations);
     let mut maps = Vec::with_capacity(nodes.len());
+    let mut picks: Vec<Option<Pick>> = vec![None; nodes.len()];
     let mut before = 0;
     for (node, &rows) in nodes.iter().zip(along.rows) {
         node.expect(&[("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")])?;
         if node.encoding() != kind {
             return node.refuse(kind, format!("{}; convert one of them with tocsr()", node.encoding()));
-        }
-        if kind == "csc_matrix" && matches!(columns, Columns::Aligned(_)) {
-            return node.refuse(
-                "csr_matrix, whose rows can follow one another",
-                "csc_matrix; write it as CSR first: adata.X = adata.X.tocsr()",
-            );
         }
         let own_columns = match columns {
             Columns::Aligned(alignment) => alignment.lens[node.input as usize],
@@ -61,23 +59,29 @@ pub(super) fn rows(
         if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
             return data.refuse("as many as indices", "another number");
         }
-        if bounds.dims().as_deref() != Some(&[rows + 1]) {
+        let groups = if kind == "csc_matrix" { own_columns } else { rows };
+        if bounds.dims().as_deref() != Some(&[groups + 1]) {
             return bounds
-                .refuse(format!("{} positions", rows + 1), format!("sizes {:?}", bounds.dims().unwrap_or_default()));
+                .refuse(format!("{} positions", groups + 1), format!("sizes {:?}", bounds.dims().unwrap_or_default()));
         }
         maps.push(match columns {
-            Columns::Observations if before == 0 => ElementMap::Same,
-            Columns::Observations => ElementMap::Shift(before as i64),
+            _ if before == 0 && is_shifted => ElementMap::Same,
+            _ if is_shifted => ElementMap::Shift(before as i64),
+            Columns::Observations => ElementMap::Same,
             Columns::Aligned(alignment) if alignment.of_inputs[node.input as usize].is_none() => ElementMap::Same,
             Columns::Aligned(alignment) => {
                 let places = alignment.places(node.input as usize);
-                if places.contains(&None) {
-                    return node.refuse(
-                        "columns that all inputs have",
-                        "others, whose elements would have to be left out; --join outer keeps them",
-                    );
+                let is_picked = places.contains(&None);
+                if is_picked {
+                    let is_taken = places.iter().map(Option::is_some).collect();
+                    let path = child_path(&path, PARTS[1]);
+                    picks[maps.len()] = out.pick(&path, indices, is_taken, PickForm::Elements);
                 }
-                ElementMap::Lookup(places.into_iter().flatten().map(i64::from).collect())
+                match is_picked && picks[maps.len()].is_none() {
+                    // The first plan, by which they are counted, has them all.
+                    true => ElementMap::Same,
+                    false => ElementMap::Lookup(places.into_iter().map(|place| place.map_or(0, i64::from)).collect()),
+                }
             }
         });
         before += rows;
@@ -92,35 +96,132 @@ pub(super) fn rows(
         .map(|shape| replaced(first.attributes(), shape));
     let Some(attributes) = attributes else { return first.refuse("a shape of two integers", "another one") };
     out.group(path.clone(), first, attributes);
+    let interleaved = match columns {
+        Columns::Aligned(alignment) if kind == "csc_matrix" => Some(interleave(nodes, alignment)?),
+        _ => None,
+    };
+    let runs = interleaved.as_ref().map(|interleaved| interleaved.runs.clone());
 
     let data = part(PARTS[0])?;
-    let kinds: Vec<_> = data.iter().map(|node| node.number()).collect();
+    // scipy gives a matrix that is made for one without columns the type float64.
+    let is_made = |node: &Node<'_>| match columns {
+        Columns::Aligned(alignment) => {
+            let input = node.input as usize;
+            alignment.lens[input] == 0 && alignment.of_inputs[input].is_some()
+        }
+        Columns::Observations => false,
+    };
+    let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+    let kinds: Vec<_> = data.iter().map(|node| if is_made(node) { Some(double) } else { node.number() }).collect();
     let number = common_type(&data, &kinds)?;
     let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
     let rule = (number.is_some_and(|number| !number.is_integer()) && data.iter().any(is_wide)).then(Rule::default);
-    let pieces = data.iter().map(|&node| converted(node, cast(node.number(), number))).collect();
-    out.rows(child_path(&path, PARTS[0]), pieces, Form { number, rule, ..Form::default() })?;
+    let pieces =
+        data.iter().zip(&picks).map(|(&node, pick)| converted(node, cast(node.number(), number), pick.clone()));
+    let pieces = pieces.collect();
+    out.rows(child_path(&path, PARTS[0]), pieces, Form { number, rule, runs: runs.clone(), ..Form::default() })?;
 
+    let largest = if is_shifted { total } else { len }.saturating_sub(1);
     let indices = part(PARTS[1])?;
     let kinds: Vec<_> = indices.iter().map(|node| node.number().filter(|number| number.is_integer())).collect();
     let widest = common_type(&indices, &kinds)?.or(kinds[0]);
-    let Some(number) = widest.and_then(|number| number.widened_to(len.saturating_sub(1))) else {
+    let Some(number) = widest.and_then(|number| number.widened_to(largest)) else {
         return indices[0].refuse("numbers of columns", "values of another type");
     };
-    let pieces = indices.iter().zip(maps).map(|(&node, map)| match map {
-        ElementMap::Same => converted(node, cast(node.number(), Some(number))),
-        map => converted(node, map),
+    let pieces = indices.iter().zip(maps).zip(&picks).map(|((&node, map), pick)| match map {
+        ElementMap::Same => converted(node, cast(node.number(), Some(number)), pick.clone()),
+        map => converted(node, map, pick.clone()),
     });
-    let form = Form { number: (indices[0].number() != Some(number)).then_some(number), ..Form::default() };
+    let form = Form { number: (indices[0].number() != Some(number)).then_some(number), runs, ..Form::default() };
     out.rows(child_path(&path, PARTS[1]), pieces.collect(), form)?;
 
+    if let Some(interleaved) = interleaved {
+        return interleaved.write_bounds(child_path(&path, PARTS[2]), part(PARTS[2])?[0], out);
+    }
+
     let rule = Rule::positions(child_path(&path, PARTS[1]), PositionForm::Bounds);
-    let pieces = part(PARTS[2])?.into_iter().map(Piece::of).collect();
+    let pieces = part(PARTS[2])?.into_iter().zip(picks).map(|(node, pick)| {
+        let pick = pick.map(|pick| Pick { form: PickForm::Positions, ..pick });
+        converted(node, ElementMap::Same, pick)
+    });
+    let pieces = pieces.collect();
     out.rows(child_path(&path, PARTS[2]), pieces, Form { rule: Some(rule), ..Form::default() })
+}
+
+/// Columns of all inputs, one after another, in each the observations of each input.
+struct Interleaved {
+    runs: Vec<Segment>,
+    /// Where each column begins, and the end of the last.
+    bounds: Vec<i64>,
+}
+
+/// Most runs of elements, of 32 bytes each.
+const MOST_RUNS: u64 = 4 << 20;
+
+fn interleave(nodes: &[Node<'_>], alignment: &Alignment) -> Outcome<Interleaved> {
+    if alignment.len.saturating_mul(nodes.len() as u64) > MOST_RUNS {
+        let found =
+            format!("{} inputs with {} columns each; write them as CSR first, by tocsr()", nodes.len(), alignment.len);
+        return nodes[0].refuse("columns of inputs that can be interleaved in memory", found);
+    }
+    let mut own = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let bounds = node.dataset(PARTS[2])?;
+        let len = node.dataset(PARTS[0])?.dims().map_or(0, |dims| dims[0]);
+        let mut positions = Vec::new();
+        let is_read = bounds
+            .number()
+            .is_some_and(|number| number.decode_integers(bounds.kept().map_or(&[], |kept| kept), &mut positions));
+        let is_whole =
+            positions.first() == Some(&0) && positions.last() == Some(&(len as i64)) && positions.is_sorted();
+        if !is_read || !is_whole {
+            return bounds.refuse(format!("ascending positions from 0 to {len}"), "others");
+        }
+        own.push(positions);
+    }
+    let (mut runs, mut bounds): (Vec<Segment>, Vec<i64>) = (Vec::new(), vec![0]);
+    let mut next = 0;
+    for column in 0..alignment.len as usize {
+        for (node, positions) in nodes.iter().zip(&own) {
+            let place = match &alignment.of_inputs[node.input as usize] {
+                Some(from) => from[column].map(|at| at as usize),
+                None => Some(column),
+            };
+            let Some(at) = place else { continue };
+            let (source_row, rows) = (positions[at] as u64, (positions[at + 1] - positions[at]) as u64);
+            match runs.last_mut() {
+                _ if rows == 0 => {}
+                Some(last) if last.input == node.input && last.source_row + last.rows == source_row => {
+                    last.rows += rows
+                }
+                _ => runs.push(Segment { input: node.input, start: next, rows, source_row }),
+            }
+            next += rows;
+        }
+        bounds.push(next as i64);
+    }
+    Ok(Interleaved { runs, bounds })
+}
+
+impl Interleaved {
+    fn write_bounds(&self, path: Vec<u8>, like: Node<'_>, out: &mut Output) -> Outcome<()> {
+        let end = self.bounds.last().copied().unwrap_or(0);
+        let number = like.number().and_then(|number| number.widened_to(end as u64));
+        let (Some(number), Some((model, _))) = (number, like.column()) else {
+            return like.refuse("positions", "values of another type");
+        };
+        let mut value = Vec::new();
+        if number.encode_integers(&self.bounds, &mut value).is_err() {
+            return like.refuse(format!("integers up to {end}"), "numbers of another kind");
+        }
+        let class = if like.number() == Some(number) { (*model.datatype.class).clone() } else { number.class() };
+        out.constant(path, like, constant_like(model, &class, vec![self.bounds.len() as u64]), value);
+        Ok(())
+    }
 }
 
 const PARTS: [&[u8]; 3] = [b"data", b"indices", b"indptr"];
 
-fn converted(node: Node<'_>, map: ElementMap) -> Piece<'_> {
-    Piece { conversion: InputConversion { map, gather: None }, ..Piece::of(node) }
+fn converted(node: Node<'_>, map: ElementMap, pick: Option<Pick>) -> Piece<'_> {
+    Piece { conversion: InputConversion { map, pick, gather: None }, ..Piece::of(node) }
 }

@@ -11,15 +11,16 @@ use super::tree::{Files, Node, Outcome, refuse};
 use super::value::{Axes, frame_columns, index_name};
 use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
 use crate::join::{Join, Joined};
+use crate::picking::Counts;
 use crate::schema::child_path;
 use std::sync::Arc;
 
 /// Objects of the root.
 const ROOT: [&[u8]; 10] = [b"X", b"layers", b"obs", b"var", b"obsm", b"varm", b"obsp", b"varp", b"uns", b"raw"];
 
-/// Joins the inputs under `join`.
-pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions) -> Joined {
-    let mut out = Output::default();
+/// Joins the inputs under `join`, with what was counted of elements that are picked.
+pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &Counts) -> Joined {
+    let mut out = Output::new(counts);
     let roots = files.roots();
     let outcome = put_together(&roots, join, options, &mut out);
     out.take(outcome);

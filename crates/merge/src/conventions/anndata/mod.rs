@@ -11,10 +11,12 @@ mod compressed;
 mod join;
 mod names;
 mod output;
+mod repeated;
 mod tree;
 mod value;
 
 pub(crate) use join::join;
+pub(crate) use repeated::repeated;
 pub(crate) use tree::Files;
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};

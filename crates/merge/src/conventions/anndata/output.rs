@@ -5,9 +5,11 @@
 use super::tree::{Node, Outcome, refuse};
 use crate::facts::Facts;
 use crate::join::{Difference, DifferenceKind, Joined};
+use crate::picking::{Counts, Uncounted};
 use crate::rules::settle::Declared;
-use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Rule};
+use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Pick, PickForm, Rule, Trim};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, display_path};
+use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use std::sync::Arc;
 pub(super) struct Output {
     joined: Joined,
     columns: Vec<Column>,
+    /// What is taken of elements that are picked, as far as it was counted.
+    counts: Counts,
 }
 
 /// What an input contributes to a dataset.
@@ -47,9 +51,30 @@ pub(super) struct Form {
     pub resized: Option<(usize, u64)>,
     /// A rule that is settled or checked later.
     pub rule: Option<Rule>,
+    /// Runs of rows, where inputs do not simply follow one another.
+    pub runs: Option<Vec<Segment>>,
 }
 
 impl Output {
+    /// Nothing, with what was counted.
+    pub fn new(counts: &Counts) -> Self {
+        Self { counts: counts.clone(), ..Self::default() }
+    }
+
+    /// The elements of `numbers`, a dataset of an input, whose numbers are `is_taken`; noted where they were not counted.
+    pub fn pick(&mut self, path: &[u8], numbers: Node<'_>, is_taken: Arc<[bool]>, form: PickForm) -> Option<Pick> {
+        let stored = numbers.dims().map_or(0, |dims| dims[0]);
+        let input = numbers.input;
+        if let Some(before) = self.counts.get(&(path.to_vec(), input)) {
+            return Some(Pick { numbers: path.to_vec(), is_taken, before: Arc::clone(before), stored, form });
+        }
+        let is_noted = |one: &Uncounted| one.input == input && one.numbers == path;
+        if !self.joined.uncounted.iter().any(is_noted) {
+            self.joined.uncounted.push(Uncounted { numbers: path.to_vec(), input, is_taken });
+        }
+        None
+    }
+
     /// Adds a group like `node`.
     pub fn group(&mut self, path: Vec<u8>, node: Node<'_>, attributes: Arc<[AttributeValue]>) {
         let role = match &node.entry().role {
@@ -96,9 +121,22 @@ impl Output {
         if form.number.is_some() || is_filled || form.resized.is_some() {
             column.set_output(changed(column.model(), &form));
         }
+        let picks: Vec<Option<&Pick>> = pieces.iter().map(|piece| piece.conversion.pick.as_ref()).collect();
+        if picks.iter().flatten().any(|pick| pick.form == PickForm::Elements) {
+            let trim = |pick: &Option<&Pick>| pick.map(|pick| Trim { leading: 0, stored_rows: pick.stored });
+            column.trims = Some(picks.iter().map(trim).collect());
+            let rows = |(fact, pick): (&ColumnFact, &Option<&Pick>)| ColumnFact {
+                rows: pick.map_or(fact.rows, Pick::count),
+                ..*fact
+            };
+            column.facts = column.facts.iter().zip(&picks).map(rows).collect();
+        }
         if pieces.iter().any(|piece| !piece.conversion.is_identity()) {
             let of_inputs = pieces.into_iter().map(|piece| piece.conversion).collect();
             column.conversion = Some(Arc::new(Conversion { of_inputs }));
+        }
+        if let Some(runs) = form.runs {
+            take_runs(&mut column, runs);
         }
         if column.is_file_local() && !is_filled {
             let lacking = |(_, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0;
@@ -152,6 +190,16 @@ impl Output {
         self.joined.schema.columns = self.columns;
         self.joined
     }
+}
+
+/// Makes a column of these runs. What inputs have besides is trimmed.
+fn take_runs(column: &mut Column, runs: Vec<Segment>) {
+    let mut taken = vec![0; column.facts.len()];
+    runs.iter().for_each(|run| taken[run.input as usize] += run.rows);
+    let trim = |fact: &ColumnFact| Some(Trim { leading: 0, stored_rows: fact.rows });
+    column.trims = Some(column.facts.iter().map(trim).collect());
+    column.facts = column.facts.iter().zip(taken).map(|(fact, rows)| ColumnFact { rows, ..*fact }).collect();
+    column.runs = Some(runs.into());
 }
 
 fn changed(model: &Dataset, form: &Form) -> Dataset {
