@@ -99,7 +99,7 @@ def test_files_with_keys_are_refused_with_the_command_to_run_instead(raddle, eve
     keys = ["--keys", "/spill/run,/spill/subrun,/spill/evt", "--exclude", "table*"]
     raddle("merge", *events[:2], "-o", output, *keys)
     told = raddle("append", output, events[2], expect=3).stderr
-    command = shlex.split(told[told.index("raddle merge ") :].splitlines()[0])
+    command = shlex.split(told[told.index("raddle merge ") :].splitlines()[0].rstrip("`"))
     at = command.index("INPUTS...")
     command[at : at + 1] = [events[2], "--exclude", "table*"]
     command[command.index("NEW")] = new

@@ -515,7 +515,7 @@ def test_inputs_are_sorted_by_first_values(raddle, tmp_path):
             file["spill/subrun"] = np.array([subrun, 99])
             file["spill/run"][1:] = 0
             file["row"] = [name]
-    inputs, by = list(tmp_path.glob("*.h5")), ["--sort-by", "/spill/run,spill/subrun", "--exclude", "/spill/run"]
+    inputs, by = sorted(tmp_path.glob("*.h5")), ["--sort-by", "/spill/run,spill/subrun", "--exclude", "/spill/run"]
     output = tmp_path / "out" / "sorted.h5"
     output.parent.mkdir()
     raddle("merge", *inputs, "-o", output, *by)

@@ -82,15 +82,12 @@ def test_climate_data(raddle, tmp_path):
     assert "/area" in raddle("merge", *inputs, "-o", output, "-f", expect=3).stderr
 
 
-def test_netcdf_without_an_axis_that_grows(raddle, tmp_path):
-    """Then the first axis of each variable is the one along which it is concatenated, though others have it as another axis."""
+def test_netcdf_without_an_axis_that_grows_asks_for_one(raddle, tmp_path):
+    """Nothing in the files says along which of its axes a variable goes on."""
     inputs = [tmp_path / f"part{number}.nc" for number in range(2)]
     for number, path in enumerate(inputs):
         cf_file(path, number, grows=False, transposed=True)
-    output = tmp_path / "all.nc"
-    raddle("merge", *inputs, "-o", output)
-    with h5py.File(output) as file:
-        assert file["T"].shape == (8, 5) and file["turned"].shape == (10, 4)
+    assert "--dim" in raddle("merge", *inputs, "-o", tmp_path / "all.nc", expect=3).stderr
 
 
 def test_pytables(raddle, tmp_path):

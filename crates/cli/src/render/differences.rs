@@ -47,7 +47,7 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
 /// Differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));
-    let mut columns = Columns::new(&titles);
+    let mut columns = Columns::new(&titles).with_whole_names();
     for difference in differences.iter().take(LONGEST_TABLE) {
         columns.row(&[
             escape::shorten(&escape::text(&difference.path)).into_owned(),

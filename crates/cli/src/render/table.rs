@@ -34,11 +34,16 @@ impl Columns {
         };
         let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();
         table.set_header(titles.iter().map(|&(title, align)| cell(title, align).add_attribute(Attribute::Bold)));
-        if let (false, Some(column)) = (table.is_tty(), table.column_mut(0)) {
-            // In a file the names of objects stay whole, so that they can be searched for.
+        Self { table, alignments }
+    }
+
+    /// The same with the texts of the first column whole in a file, so that they can be searched for.
+    #[must_use]
+    pub fn with_whole_names(mut self) -> Self {
+        if let (false, Some(column)) = (self.table.is_tty(), self.table.column_mut(0)) {
             column.set_constraint(ColumnConstraint::ContentWidth);
         }
-        Self { table, alignments }
+        self
     }
 
     /// Adds a row; as many cells as titles.
