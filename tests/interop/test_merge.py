@@ -535,7 +535,7 @@ def test_inputs_are_sorted_by_first_values(raddle, tmp_path):
         del file["spill/subrun"]
         file["spill/subrun"] = [9, 9]
     (tmp_path / "bad.h5").write_bytes(b"no HDF5")
-    inputs.append(tmp_path / "bad.h5")
+    inputs = sorted([*inputs, tmp_path / "bad.h5"])
     assert "bad.h5" in raddle("merge", *inputs, "-o", output, "--force", *by, expect=3).stderr
     raddle("merge", *inputs, "-o", output, "--force", "--skip-bad", *by, expect=4)
     assert visit(output)["row"].tolist() == [b"b", b"m", b"a9", b"a10", b"z"]

@@ -34,9 +34,16 @@ pub struct Failure {
     hint: Option<String>,
     /// What the hint was made of, where it names options.
     advice: Option<Advice>,
-    /// How the inputs differ, where that is what is wrong.
+    /// What is wrong with inputs; boxed so that results stay small.
+    faults: Box<InputFaults>,
+}
+
+/// What is wrong with inputs.
+#[derive(Debug, Default)]
+struct InputFaults {
+    /// How they differ, where that is what is wrong.
     differences: Vec<InputDifference>,
-    /// Inputs that cannot be read.
+    /// Those that cannot be read.
     bad_inputs: Vec<SkippedInput>,
 }
 
@@ -76,8 +83,7 @@ impl Failure {
             details: None,
             hint: None,
             advice: None,
-            differences: Vec::new(),
-            bad_inputs: Vec::new(),
+            faults: Box::default(),
         }
     }
 
@@ -128,8 +134,8 @@ impl Failure {
             exit_code: self.exit.code(),
             message: &self.what,
             hint: self.hint.as_deref(),
-            differences: &self.differences,
-            bad_inputs: &self.bad_inputs,
+            differences: &self.faults.differences,
+            bad_inputs: &self.faults.bad_inputs,
         }
     }
 
@@ -144,7 +150,7 @@ impl Failure {
 
     /// How the inputs differ, where that is what is wrong.
     pub fn differences(&self) -> &[InputDifference] {
-        &self.differences
+        &self.faults.differences
     }
 
     /// Tells it on standard error; its exit code.
@@ -239,7 +245,7 @@ impl Failure {
                 };
                 let mut failure = failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error)));
                 let shown = |bad: &BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
-                failure.bad_inputs = bad.iter().map(shown).collect();
+                failure.faults.bad_inputs = bad.iter().map(shown).collect();
                 failure.caused_by(errno)
             }
             MergeError::SortKeys { missing } => {
@@ -255,7 +261,7 @@ impl Failure {
                 let mut failure = Self::new(failure.exit, &what)
                     .details(differences::table(differences, inputs))
                     .advise(Advice::on_differences(differences));
-                failure.differences = differences.iter().map(|difference| difference.of_inputs(inputs)).collect();
+                failure.faults.differences = differences.iter().map(|difference| difference.of_inputs(inputs)).collect();
                 failure
             }
             MergeError::Repeated { repeated, .. } => {

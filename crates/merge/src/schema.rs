@@ -5,6 +5,7 @@
 //! Invariant: `facts` of a column has one element per input, in input order.
 
 use crate::facts::Facts;
+use crate::rules::attribute::text;
 use crate::rules::{Conversion, InputConversion, Trim};
 use raddle_core::plan::Segments;
 use raddle_hdf5::model::form::{self, Place};
@@ -325,6 +326,12 @@ impl Schema {
             }
         }
         (before - self.columns.len()) as u64
+    }
+
+    /// Whether readers take the output for an AnnData file, whose root must have no other members than theirs.
+    pub fn is_anndata(&self) -> bool {
+        let root = self.entries.first().map(|root| &*root.attributes);
+        root.and_then(|attributes| text(attributes, "encoding-type")).is_some_and(|encoding| encoding == "anndata")
     }
 
     /// Path of a column.

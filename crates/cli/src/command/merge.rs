@@ -22,7 +22,6 @@ use crate::render::{differences, json, keys, preview as preview_text, quantity, 
 use crate::team::Team;
 use crate::watching::Watching;
 use raddle_codec::KnownFilter;
-use raddle_merge::conventions::Choice;
 use raddle_merge::execute::bridged;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::links::Link;
@@ -331,7 +330,7 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
         watching.warn(&format!("{count} left out because {because} be read"));
         watching.say(&differences::bad_inputs(&plan.skipped));
     }
-    if plan.convention == Some(Choice::Anndata) {
+    if plan.schema.is_anndata() {
         watching.say(
             "note: no /_raddle group, which anndata cannot read: compare the output with its inputs by verify --against",
         );

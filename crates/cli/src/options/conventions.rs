@@ -116,7 +116,6 @@ impl ConventionArgs {
                 MergePolicy::Only => conventions::MergePolicy::Only,
             },
             index_unique: self.index_unique.clone(),
-            ..ConventionOptions::default()
         })
     }
 }

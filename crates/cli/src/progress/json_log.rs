@@ -46,9 +46,12 @@ struct Line<'a, T> {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 enum Frame<'a> {
-    RunStarted { command: &'a str, version: &'a str },
-    RunFailed(ToldFailure<'a>),
-    RunFinished { exit_code: u8 },
+    #[serde(rename = "run_started")]
+    Started { command: &'a str, version: &'a str },
+    #[serde(rename = "run_failed")]
+    Failed(ToldFailure<'a>),
+    #[serde(rename = "run_finished")]
+    Finished { exit_code: u8 },
 }
 
 impl JsonLog {
@@ -61,7 +64,7 @@ impl JsonLog {
             pending: BTreeMap::new(),
             failed: None,
         };
-        log.write(&Frame::RunStarted { command, version: env!("CARGO_PKG_VERSION") });
+        log.write(&Frame::Started { command, version: env!("CARGO_PKG_VERSION") });
         Ok(log)
     }
 
@@ -86,7 +89,7 @@ impl JsonLog {
 
     /// Writes why the run failed.
     pub(super) fn failed(&mut self, failure: &Failure) {
-        self.write(&Frame::RunFailed(failure.told()));
+        self.write(&Frame::Failed(failure.told()));
     }
 
     /// Writes the last line and all that is buffered.
@@ -94,7 +97,7 @@ impl JsonLog {
         for stage in Stage::ALL {
             self.write_pending(stage);
         }
-        self.write(&Frame::RunFinished { exit_code });
+        self.write(&Frame::Finished { exit_code });
         match self.failed.map_or_else(|| self.out.flush(), Err) {
             Ok(()) => Ok(()),
             Err(cause) => Err(Failure::writing(&self.path, &cause)),

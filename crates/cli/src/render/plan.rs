@@ -429,6 +429,7 @@ mod tests {
             filters: vec![1],
             route: "encoded",
             logical_len_bytes: dims.iter().product::<u64>() * 4,
+            rule: None,
         }
     }
 

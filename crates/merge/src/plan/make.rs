@@ -280,6 +280,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
     tiles.validate()?;
+    let is_anndata = joined.schema.is_anndata();
     let plan = MergePlan {
         inputs: planned,
         skipped,
@@ -301,10 +302,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         // A group that is not of AnnData makes its readers fail.
-        options: MergeOptions {
-            provenance: options.provenance && joined.convention != Some(Choice::Anndata),
-            ..options.clone()
-        },
+        options: MergeOptions { provenance: options.provenance && !is_anndata, ..options.clone() },
     };
     links::check_sources(&plan, watch)?;
     Ok(plan)

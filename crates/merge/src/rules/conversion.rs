@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn values_without_a_counterpart_are_named() {
         let class = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false }.class();
-        let mut run = |map: ElementMap, stored: &[u8]| {
+        let run = |map: ElementMap, stored: &[u8]| {
             let mut out = Vec::new();
             convert(&map, stored, (&class, &class), &mut ConvertBuffers::default(), &mut out).map(|()| out)
         };

@@ -124,7 +124,8 @@ fn compare(class: &TypeClass, known: &[u8], found: &[u8], tolerance: f64) -> Com
         let (a, b) = (left[*at], right[*at]);
         a != b
             && match (value(a), value(b)) {
-                (Some(a), Some(b)) => a != b && !((a - b).abs() <= tolerance) && !(a.is_nan() && b.is_nan()),
+                (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan() != b.is_nan(),
+                (Some(a), Some(b)) => a != b && (a - b).abs() > tolerance,
                 _ => true,
             }
     };

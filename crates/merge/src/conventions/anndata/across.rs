@@ -70,20 +70,15 @@ pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mu
         let found: Vec<Node<'a>> =
             groups.iter().filter_map(|group| group.iter().find(|node| node.name() == name)).copied().collect();
         let is_everywhere = groups.iter().all(|group| is_in(group, name));
-        if let Some(Some(what)) = out.take(one(&found, is_everywhere, policy)).map(|what| {
-            if what.is_none() {
-                note(&found, is_everywhere, policy, groups.len() as u32, out);
-            }
-            what
-        }) {
-            match what {
-                Choice::Value(value) => all.push(Carried { name, what: What::Value(value) }),
-                Choice::Dicts(node) => {
-                    let inside: Vec<Vec<Node<'a>>> = found.iter().map(|node| node.children().collect()).collect();
-                    let inside = carried(&inside, policy, out);
-                    if !inside.is_empty() {
-                        all.push(Carried { name, what: What::Dict(node, inside) });
-                    }
+        match out.take(one(&found, is_everywhere, policy)) {
+            None => {}
+            Some(None) => note(&found, is_everywhere, policy, groups.len() as u32, out),
+            Some(Some(Choice::Value(value))) => all.push(Carried { name, what: What::Value(value) }),
+            Some(Some(Choice::Dicts(node))) => {
+                let inside: Vec<Vec<Node<'a>>> = found.iter().map(|node| node.children().collect()).collect();
+                let inside = carried(&inside, policy, out);
+                if !inside.is_empty() {
+                    all.push(Carried { name, what: What::Dict(node, inside) });
                 }
             }
         }
