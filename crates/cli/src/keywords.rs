@@ -38,15 +38,16 @@ static OPTIONS: LazyLock<HashMap<String, Takes>> = LazyLock::new(|| {
     options
 });
 
-/// Letters that stand for the same option in all commands.
-static LETTERS: LazyLock<HashMap<char, Option<String>>> = LazyLock::new(|| {
-    let mut letters: HashMap<char, Option<String>> = HashMap::new();
+/// Letters that stand for the same option in all commands: its name, and whether it is a flag.
+static LETTERS: LazyLock<HashMap<char, Option<(String, bool)>>> = LazyLock::new(|| {
+    let mut letters: HashMap<char, Option<(String, bool)>> = HashMap::new();
     let mut commands = vec![Arguments::command()];
     while let Some(command) = commands.pop() {
         for argument in command.get_arguments() {
             if let (Some(letter), Some(name)) = (argument.get_short(), argument.get_long()) {
-                let known = letters.entry(letter).or_insert_with(|| Some(name.to_owned()));
-                if known.as_deref() != Some(name) {
+                let own = Some((name.to_owned(), is_flag(argument)));
+                let known = letters.entry(letter).or_insert_with(|| own.clone());
+                if *known != own {
                     *known = None;
                 }
             }
@@ -94,17 +95,19 @@ fn outside_of_backticks(text: &str) -> String {
 
 /// The keyword for the option that `text` begins with, and the text behind it.
 fn option(text: &str) -> Option<(String, &str)> {
-    let (name, behind) = if let Some(long) = text.strip_prefix("--") {
+    let (name, letter_is_flag, behind) = if let Some(long) = text.strip_prefix("--") {
         let end = long.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(long.len());
-        (long[..end].to_owned(), &long[end..])
+        (long[..end].to_owned(), None, &long[end..])
     } else {
         let mut letters = text[1..].chars();
-        let name = LETTERS.get(&letters.next()?)?.clone()?;
+        let (name, is_flag) = LETTERS.get(&letters.next()?)?.clone()?;
         // `-c` is a letter, `-cold` a word.
         let behind = letters.as_str();
-        (name, Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?)
+        (name, Some(is_flag), Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?)
     };
-    let (takes, is_letter) = (OPTIONS.get(&name)?, !text.starts_with("--"));
+    let takes = OPTIONS.get(&name)?;
+    // The letter of an option says of which command it is; its name may be a flag of another one.
+    let (takes_nothing, is_letter) = (letter_is_flag.unwrap_or(takes.nothing), letter_is_flag.is_some());
     // Not the name of a file that begins like an option.
     if behind.starts_with(['_', '/'])
         || behind.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric))
@@ -123,12 +126,12 @@ fn option(text: &str) -> Option<(String, &str)> {
     let is_listed = takes.values.iter().any(|value| value == word);
     let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
     // Options that have a letter are not followed by other words than what they take.
-    let is_given = is_letter && !takes.nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
+    let is_given = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
     match word {
         _ if is_given && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
         _ if is_listed || (joined.is_some() && !word.is_empty()) => Some((format!("{keyword}={word:?}"), others)),
-        _ if stands_for_a_value && !takes.nothing => Some((format!("{keyword}={word}"), others)),
-        _ if takes.nothing => Some((format!("{keyword}=True"), behind)),
+        _ if stands_for_a_value && !takes_nothing => Some((format!("{keyword}={word}"), others)),
+        _ if takes_nothing => Some((format!("{keyword}=True"), behind)),
         _ => Some((keyword, behind)),
     }
 }

@@ -90,10 +90,13 @@ fn pages_and_figures_replace_only_their_like() {
         assert!(stderr.contains(reason) && stderr.contains(file), "{arguments:?}: {stderr}");
         assert_eq!((names(folder.path()), contents()), before, "{arguments:?}");
     }
-    for name in ["run.json", "x.h5", "figures"] {
+    let other = "writes a page in HTML";
+    for (name, expected, reason) in
+        [("run.json", 2, other), ("x.h5", 5, "holds no page"), ("figures", 5, "is a folder")]
+    {
         let (code, _, stderr) = outcome(raddle(folder.path(), &["report", "run.json", "-f", "-o", name]));
-        assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.contains("writes a page in HTML") && stderr.contains(name), "{stderr}");
+        assert_eq!(code, expected, "{stderr}");
+        assert!(stderr.contains(reason) && stderr.contains(name), "{stderr}");
         assert_eq!((names(folder.path()), contents()), before, "{name}");
     }
 

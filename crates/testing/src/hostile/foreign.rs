@@ -39,10 +39,8 @@ fn virtual_missing(path: &Path) -> Expectation {
 }
 
 fn virtual_absolute(path: &Path) -> Expectation {
-    // The source exists, so that only its place can be the reason.
-    let source = path.with_extension("source");
-    make(&source, &base(Format::Earliest, &[]));
-    with_foreign(path, Foreign::Virtual(&source))
+    // The source exists outside of the folder, which is looked at before its contents.
+    with_foreign(path, Foreign::Virtual(Path::new("/etc/passwd")))
 }
 
 fn external_link(path: &Path) -> Expectation {
