@@ -151,7 +151,7 @@ def test_files_of_all_formats_are_joined_as_what_they_are_read_as(formats, tmp_p
         raddle.events.convert(streams, output, layout=layout, serialize=serialize, order="given", progress=False)
         assert raddle.events.open(output, raw=True).products[0].type == f"bytes[{serialize}]"
         assert ak.to_list(raddle.events.open(output)["numbers"]) == lists * 3
-    with pytest.raises(errors.InputError, match="--serialize"):
+    with pytest.raises(errors.InputError, match="serialize"):
         raddle.events.convert(streams, tmp_path / "mixed", layout="batch", order="given", progress=False)
 
 

@@ -529,7 +529,7 @@ def test_datasets_whose_values_lie_in_other_files(environment, tmp_path, monkeyp
         assert run("idx", "verify", "out.idx", "--against", f"a.h5:/{name}", "-q").returncode == 0
     for name, words in (
         ("a.h5:/missing", "gone.h5 is missing"),
-        ("far/a.h5:/foreign", "copy the values with raddle merge --follow-foreign-files"),
+        ("far/a.h5:/foreign", "copy the values with `raddle merge --follow-foreign-files`"),
     ):
         refused = run("idx", "write", name, "-o", "new.idx", "-q")
         assert refused.returncode == 3 and words in refused.stderr, refused.stderr
