@@ -1,11 +1,13 @@
 """Merges of ``.h5ad`` files read as ``anndata.concat`` makes them of the inputs."""
 
+import anndata
 import anndata_files
 import anndata_judge
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sparse
 from anndata_files import GENES, Schema, make, write_all
 from hypothesis import given
 from merging import Merging, Refusal, case_folder, examples
@@ -72,6 +74,42 @@ def test_other_genes_are_joined(tmp_path, kind, join):
     output = MERGING.equal(inputs, "--join", join, join=join)
     expected = ["geneC", "geneB"] if join == "inner" else ["geneA", "geneB", "geneC", "geneD"]
     assert anndata_judge.read(output).var_names.tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_other_genes_of_many_cells(tmp_path, raddle, kind, join):
+    """More elements than one block in which those of common genes are counted, and more than one chunk."""
+    random = np.random.default_rng(3)
+    objects = []
+    for number, columns in enumerate([300, 260]):
+        made = sparse.random(4000, columns, 0.15, "csr", "f4", random)
+        names = [f"gene{name}" for name in random.permutation(400)[:columns]]
+        obs = pd.DataFrame(index=[f"cell{number}-{row}" for row in range(4000)])
+        objects.append(anndata.AnnData(made.asformat(kind), obs=obs, var=pd.DataFrame(index=names)))
+    assert all(made.X.nnz > 2 * 65536 for made in objects)
+    inputs = write_all(tmp_path, *objects)
+    output = MERGING.equal(inputs, "--join", join, "--memory", "64MiB", join=join)
+    raddle("verify", output, "--against", *inputs, "--join", join)
+
+
+@pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_no_gene_in_common(tmp_path, kind, join):
+    """No element of the inputs is taken, or none is where the other input has one."""
+    inputs = write_all(tmp_path, *pair(plain(x=(kind, "f4")), (GENES[:2], GENES[4:6])))
+    MERGING.equal(inputs, "--join", join, join=join)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+def test_an_outer_join_without_cells_keeps_the_type(tmp_path, kind):
+    inputs = write_all(tmp_path, *pair(plain(x=(kind, "f4")), (GENES[:3], GENES[1:2]), rows=(4, 0)))
+    MERGING.equal(inputs, "--join", "outer", join="outer")
+
+
+def test_raw_without_cells_is_left_out(tmp_path):
+    """anndata takes it for none."""
+    MERGING.equal(write_all(tmp_path, *pair(plain(extras={"raw"}), rows=(0, 0))))
 
 
 def test_other_genes_are_refused(tmp_path):

@@ -115,6 +115,13 @@ impl<'p> Picker<'p> {
         let mut at = pick.before.get(block as usize).copied().unwrap_or(0);
         while at < start + count {
             let (first, elements) = pick.block(block);
+            if elements == 0 {
+                return Err(MergeError::Object {
+                    object: display_path(&pick.numbers),
+                    reason: "has other numbers than when they were counted; leave inputs alone while they are merged"
+                        .to_owned(),
+                });
+            }
             read(first, elements, &mut stored)?;
             let is_taken = self.block(pick, input, block)?;
             for (element, _) in stored.chunks_exact(element_len_bytes).zip(is_taken).filter(|(_, taken)| **taken) {
@@ -130,6 +137,11 @@ impl<'p> Picker<'p> {
 
     /// Turns ascending positions of elements into those of elements that are taken.
     pub(crate) fn positions(&mut self, pick: &Pick, input: u32, positions: &mut [i64]) -> Result<()> {
+        if pick.count() == 0 {
+            // Numbers of which none is taken are read nowhere: the plan does not keep their place.
+            positions.fill(0);
+            return Ok(());
+        }
         let (mut known, mut within, mut sum) = (u64::MAX, 0, 0);
         for position in positions {
             let at = u64::try_from(*position).unwrap_or(0).min(pick.stored);

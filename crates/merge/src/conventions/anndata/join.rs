@@ -357,6 +357,12 @@ fn raw(roots: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
         out.leave_out(b"/raw", "in all inputs", "only in some, left out", inputs);
         return Ok(());
     }
+    if along.rows.iter().all(|&rows| rows == 0) {
+        // anndata takes a raw object without observations for none.
+        let inputs = raws.iter().map(|raw| raw.input).collect();
+        out.leave_out(b"/raw", "observations", "none, left out as anndata does", inputs);
+        return Ok(());
+    }
     for raw in &raws {
         raw.expect(&[("raw", "0.1.0")])?;
         if let Some(stray) = raw.children().find(|child| ![b"X".as_slice(), b"var", b"varm"].contains(&child.name())) {
