@@ -35,13 +35,13 @@ pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>
         let column = column_at(plan, &one.numbers)?;
         let rows = plan.schema.columns[column as usize].facts[one.input as usize].rows;
         let (mut before, mut sum) = (vec![0], 0);
-        let (mut bytes, mut scratch) = (Vec::new(), Vec::new());
+        let (mut bytes, mut scratch, mut is_taken) = (Vec::new(), Vec::new(), Vec::new());
         for start in (0..rows).step_by(BLOCK_ELEMENTS as usize) {
             watch.cancel.check()?;
             let elements = BLOCK_ELEMENTS.min(rows - start);
             let class = reader.read_stored(column, one.input, start, elements, &mut bytes)?;
-            let is_taken = taken(&one.is_taken, &class, &bytes, &mut scratch);
-            let is_taken = is_taken.map_err(|number| beyond(plan, column, one.input, number))?;
+            let found = taken(&one.is_taken, &class, &bytes, &mut scratch, &mut is_taken);
+            found.map_err(|number| beyond(plan, column, one.input, number))?;
             sum += is_taken.iter().filter(|&&taken| taken).count() as u64;
             before.push(sum);
         }
@@ -93,14 +93,15 @@ impl<'p> Picker<'p> {
             let column = column_at(self.plan, &pick.numbers)?;
             let (first, elements) = pick.block(block);
             let class = self.reader.read_stored(column, input, first, elements, &mut self.bytes)?;
-            let is_taken = pick.taken(&class, &self.bytes, &mut self.scratch);
-            self.is_taken = is_taken.map_err(|number| beyond(self.plan, column, input, number))?;
+            let taken = pick.taken(&class, &self.bytes, &mut self.scratch, &mut self.is_taken);
+            taken.map_err(|number| beyond(self.plan, column, input, number))?;
             self.block = Some((pick.numbers.clone(), input, block));
         }
         Ok(&self.is_taken)
     }
 
-    /// Appends the stored bytes of `count` taken elements from number `start` on; `read` gives those of a block.
+    /// Appends the stored bytes of `count` taken elements from number `start` on; `read` gives those of a block, `None`
+    /// stands for the numbers themselves.
     pub(crate) fn elements(
         &mut self,
         pick: &Pick,
@@ -108,7 +109,7 @@ impl<'p> Picker<'p> {
         (start, count): (u64, u64),
         element_len_bytes: usize,
         out: &mut Vec<u8>,
-        mut read: impl FnMut(u64, u64, &mut Vec<u8>) -> Result<()>,
+        mut read: Option<impl FnMut(u64, u64, &mut Vec<u8>) -> Result<()>>,
     ) -> Result<()> {
         let mut stored = Vec::new();
         let mut block = pick.block_of(start);
@@ -122,14 +123,23 @@ impl<'p> Picker<'p> {
                         .to_owned(),
                 });
             }
-            read(first, elements, &mut stored)?;
-            let is_taken = self.block(pick, input, block)?;
-            for (element, _) in stored.chunks_exact(element_len_bytes).zip(is_taken).filter(|(_, taken)| **taken) {
-                if (start..start + count).contains(&at) {
-                    out.extend_from_slice(element);
+            self.block(pick, input, block)?;
+            let stored = match &mut read {
+                Some(read) => {
+                    read(first, elements, &mut stored)?;
+                    &stored
                 }
-                at += 1;
-            }
+                None => &self.bytes,
+            };
+            let begin = out.len();
+            compress(stored, &self.is_taken, element_len_bytes, out);
+            let taken = ((out.len() - begin) / element_len_bytes) as u64;
+            // A block reaches beyond the elements that are asked for at either end.
+            let surplus = (at + taken).saturating_sub(start + count).min(taken);
+            out.truncate(out.len() - surplus as usize * element_len_bytes);
+            let early = start.saturating_sub(at).min(taken - surplus);
+            out.drain(begin..begin + early as usize * element_len_bytes);
+            at += taken;
             block += 1;
         }
         Ok(())
@@ -159,5 +169,49 @@ impl<'p> Picker<'p> {
             *position = (pick.before.get(block as usize).copied().unwrap_or_else(|| pick.count()) + sum) as i64;
         }
         Ok(())
+    }
+}
+
+/// Appends the elements that are taken.
+fn compress(stored: &[u8], is_taken: &[bool], element_len_bytes: usize, out: &mut Vec<u8>) {
+    let begin = out.len();
+    // Every element is written, and the next one over it where it is not taken: no branch that cannot be foreseen.
+    out.resize(begin + stored.len(), 0);
+    let mut end = begin;
+    macro_rules! compress {
+        ($len:literal) => {
+            for (element, &is_taken) in stored.as_chunks::<$len>().0.iter().zip(is_taken) {
+                out[end..end + $len].copy_from_slice(element);
+                end += usize::from(is_taken) * $len;
+            }
+        };
+    }
+    match element_len_bytes {
+        1 => compress!(1),
+        2 => compress!(2),
+        4 => compress!(4),
+        8 => compress!(8),
+        len => {
+            for (element, _) in stored.chunks_exact(len).zip(is_taken).filter(|(_, is_taken)| **is_taken) {
+                out[end..end + len].copy_from_slice(element);
+                end += len;
+            }
+        }
+    }
+    out.truncate(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_any_length_are_taken() {
+        for len in [1, 2, 3, 4, 8] {
+            let stored: Vec<u8> = (0..5 * len as u8).collect();
+            let mut out = vec![9];
+            compress(&stored, &[true, false, false, true, true], len, &mut out);
+            assert_eq!(out, [&[9], &stored[..len], &stored[3 * len..]].concat());
+        }
     }
 }

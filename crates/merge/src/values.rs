@@ -289,9 +289,11 @@ impl<'p> ColumnReader<'p> {
         let class = &scanned.templates[template(plan, column, input)].datatype.class;
         let outcome = match pick.form {
             PickForm::Elements => {
+                let is_of_numbers = plan.schema.column_path(column) == pick.numbers;
                 let read = |first, elements, block: &mut Vec<u8>| {
                     self.read_stored(column, input, first, elements, block).map(drop)
                 };
+                let read = (!is_of_numbers).then_some(read);
                 picker.elements(pick, input, (start, count), class.len_bytes() as usize, out, read)
             }
             PickForm::Positions => self.read_stored(column, input, start, count, out).and_then(|class| {

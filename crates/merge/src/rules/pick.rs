@@ -53,23 +53,43 @@ impl Pick {
         (first, BLOCK_ELEMENTS.min(self.stored.saturating_sub(first)))
     }
 
-    /// Of each element of a block whether it is taken; the first number beyond what they count, otherwise.
-    pub(crate) fn taken(&self, class: &TypeClass, numbers: &[u8], scratch: &mut Vec<i64>) -> Result<Vec<bool>, i64> {
-        taken(&self.is_taken, class, numbers, scratch)
+    /// Sets of each element of a block whether it is taken; the first number beyond what they count is an error.
+    pub(crate) fn taken(
+        &self,
+        class: &TypeClass,
+        numbers: &[u8],
+        scratch: &mut Vec<i64>,
+        out: &mut Vec<bool>,
+    ) -> Result<(), i64> {
+        taken(&self.is_taken, class, numbers, scratch, out)
     }
 }
 
-/// Of each number whether elements that have it are taken.
+/// Sets of each number whether elements that have it are taken; the first one beyond what they count is an error.
 pub(crate) fn taken(
     is_taken: &[bool],
     class: &TypeClass,
     numbers: &[u8],
     scratch: &mut Vec<i64>,
-) -> Result<Vec<bool>, i64> {
+    out: &mut Vec<bool>,
+) -> Result<(), i64> {
     let Some(number) = NumberType::of(class) else { return Err(-1) };
     number.decode_integers(numbers, scratch);
-    let of = |number: &i64| usize::try_from(*number).ok().and_then(|at| is_taken.get(at)).copied().ok_or(*number);
-    scratch.iter().map(of).collect()
+    out.clear();
+    let Some(largest) = is_taken.len().checked_sub(1) else {
+        return scratch.first().map_or(Ok(()), |&number| Err(number));
+    };
+    // A negative number is a large one without its sign.
+    let mut is_within = true;
+    out.extend(scratch.iter().map(|&number| {
+        let at = number as u64 as usize;
+        is_within &= at <= largest;
+        is_taken[at.min(largest)]
+    }));
+    match is_within {
+        true => Ok(()),
+        false => Err(*scratch.iter().find(|&&number| number as u64 as usize > largest).unwrap_or(&-1)),
+    }
 }
 
 #[cfg(test)]
@@ -88,7 +108,9 @@ mod tests {
         assert_eq!([0, 1, 2, 4].map(|at| pick.block_of(at)), [0, 0, 2, 2]);
         assert_eq!((pick.count(), pick.block(2)), (5, (2 * BLOCK_ELEMENTS, 7)));
         let class = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false }.class();
-        assert_eq!(pick.taken(&class, &[0, 1, 0], &mut Vec::new()), Ok(vec![true, false, true]));
-        assert_eq!(pick.taken(&class, &[0, 2], &mut Vec::new()), Err(2));
+        let mut taken = Vec::new();
+        assert_eq!(pick.taken(&class, &[0, 1, 0], &mut Vec::new(), &mut taken), Ok(()));
+        assert_eq!(taken, [true, false, true]);
+        assert_eq!(pick.taken(&class, &[0, 2], &mut Vec::new(), &mut taken), Err(2));
     }
 }
