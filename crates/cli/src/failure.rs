@@ -305,6 +305,10 @@ impl Failure {
                     "make smaller chunks (--for random, --chunk)",
                 ]))
             }
+            MergeError::Oversized { .. } => failure.advise(Advice::one_of(&[
+                "look at that file",
+                "leave the dataset out with --exclude if its dimensions are not meant",
+            ])),
             MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
                 let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
                 let told = format!(
@@ -492,6 +496,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::DigestsDamaged { .. }
         | MergeError::Object { .. }
         | MergeError::Inexact { .. }
+        | MergeError::Oversized { .. }
         | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,

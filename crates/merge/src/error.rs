@@ -175,6 +175,22 @@ pub enum MergeError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The inputs have more than HDF5's libraries count.
+    #[error("{object}: {} ({rows} rows) and the others have {needed} {what}, HDF5's libraries count up to {limit} (2^63 - 1)", input.display())]
+    Oversized {
+        /// The dataset.
+        object: String,
+        /// Input that has most of it.
+        input: PathBuf,
+        /// Its rows.
+        rows: u64,
+        /// What is counted.
+        what: &'static str,
+        /// What the inputs have together.
+        needed: u128,
+        /// Most that can be counted.
+        limit: u64,
+    },
     /// Chunks of an input that take more memory to read than there is.
     #[error("{object}: reading its chunks in {}, {chunk_len_bytes} bytes each, needs {needed} bytes of memory, the budget is {limit}; raise --memory", input.display())]
     LongChunks {

@@ -3,7 +3,7 @@
 //! Not for how a column is stored, which is `column`'s, or grows, which is [`crate::append`]'s.
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
-use super::{MergePlan, PlannedInput, Planner};
+use super::{MergePlan, PlannedInput, Planner, sizes};
 use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
@@ -252,6 +252,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         }
         return Err(MergeError::Differences { differences });
     }
+    sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let stays = usize::from(matches!(beginning, Beginning::Grows(_)));
     joined.warnings.extend(user_blocks(&planned, stays));
@@ -279,7 +280,6 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     };
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
-    tiles.validate()?;
     let is_anndata = joined.schema.is_anndata();
     let plan = MergePlan {
         inputs: planned,
@@ -304,6 +304,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         // A group that is not of AnnData makes its readers fail.
         options: MergeOptions { provenance: options.provenance && !is_anndata, ..options.clone() },
     };
+    plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
     links::check_sources(&plan, watch)?;
     Ok(plan)
 }

@@ -6,6 +6,7 @@
 mod column;
 mod filters;
 mod make;
+mod sizes;
 
 pub(crate) use column::{Planner, decoders};
 pub(crate) use filters::{encoder_like, ids, library_filters};
