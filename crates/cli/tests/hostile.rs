@@ -1,10 +1,11 @@
 //! Damaged and malicious files at the command: an answer within seconds, exit code 0 with the right values or a refusal
 //! that names the file, nothing left behind, never a crash.
 
+use raddle_hdf5::model::TypeClass;
 use raddle_testing::content::{Content, Node};
 use raddle_testing::hostile::{self, Expectation, TIME_LIMIT_S};
-use raddle_testing::plain::{self, storage::create_compressed_group};
-use raddle_testing::spec::{FileSpec, Format};
+use raddle_testing::plain::{self, numbers, storage::create_compressed_group};
+use raddle_testing::spec::{DatasetSpec, FileSpec, Format};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -89,4 +90,70 @@ fn every_hostile_file_is_refused_by_name_or_read_right() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Sizes beyond what HDF5's libraries count: the engine met them as a contradiction of its plan.
+#[test]
+fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str, rows: u64, class: TypeClass| {
+        let mut dataset = DatasetSpec::plain(class, &[rows], Vec::new()).chunked(&[1 << 20], &[]);
+        dataset.written_rows = 0;
+        let objects = vec![DatasetSpec::plain(numbers::u8(), &[2], vec![1, 2]).at("/small"), dataset.at("/many")];
+        plain::make(&folder.path().join(name), &FileSpec { objects, ..FileSpec::default() }).unwrap();
+    };
+    make("bytes.h5", 1 << 60, numbers::f64());
+    make("rows.h5", 1 << 62, numbers::u8());
+    make("most.h5", (1 << 63) - 1, numbers::u8());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        let run =
+            command.args(arguments).args(["--max-output", "16000000TiB"]).current_dir(folder.path()).output().unwrap();
+        (run.status.code(), String::from_utf8(run.stderr).unwrap())
+    };
+    let together = ["rows.h5", "rows.h5", "--duplicates", "keep"];
+    for (inputs, input, needed) in [
+        (&["bytes.h5"][..], "bytes.h5", "9223372036854775808 bytes"),
+        (&together, "rows.h5", "9223372036854775808 rows"),
+        (&["rows.h5", "most.h5"], "most.h5", "13835058055282163711 rows"),
+        // Whole chunks pass the limit where rows do not.
+        (&["most.h5", "-c", "keep", "--extendible"], "most.h5", "bytes"),
+    ] {
+        for command in [&["merge", "-o", "out.h5"][..], &["plan"]] {
+            let (code, told) = run(&[command, inputs].concat());
+            assert_eq!(code, Some(3), "{inputs:?}: {told}");
+            assert!(told.contains("/many") && told.contains(input) && told.contains(needed), "{told}");
+            assert!(told.contains("9223372036854775807 (2^63 - 1)"), "{told}");
+        }
+    }
+    let (code, told) =
+        run(&["merge", "rows.h5", "rows.h5", "--duplicates", "keep", "-o", "out.h5", "--exclude", "many"]);
+    assert_eq!(code, Some(0), "{told}");
+    std::fs::remove_file(folder.path().join("out.h5")).unwrap();
+    // Below it, the limit on the output is the one that refuses.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+    let run = command.args(["merge", "rows.h5", "-o", "out.h5"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(run.status.code(), Some(6));
+}
+
+/// Groups deeper than a thousand were refused, although libhdf5 reads them; what is bounded is the memory of their paths.
+#[test]
+fn groups_inside_groups_merge_until_their_paths_take_too_much_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, depth) in [("deep.h5", 4_000), ("deeper.h5", 12_000)] {
+        plain::make(&folder.path().join(name), &FileSpec::default()).unwrap();
+        plain::storage::nest_groups(&folder.path().join(name), depth).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        let run = command.args(arguments).current_dir(folder.path()).output().unwrap();
+        (run.status.code(), String::from_utf8(run.stderr).unwrap())
+    };
+    let (code, told) = run(&["merge", "deep.h5", "-o", "out.h5"]);
+    assert_eq!(code, Some(0), "{told}");
+    let content = plain::read(&folder.path().join("out.h5")).unwrap();
+    assert!(content.nodes.contains_key("/g".repeat(4_000).as_bytes()));
+    let (code, told) = run(&["merge", "deeper.h5", "-o", "out2.h5"]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("deeper.h5: length in bytes of the paths of all 12001 objects together"), "{told}");
 }

@@ -25,6 +25,11 @@ impl Paths {
         self.ends.len()
     }
 
+    /// Bytes of all paths together.
+    pub fn len_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// The path number `at`.
     ///
     /// # Panics

@@ -13,10 +13,6 @@ use raddle_hdf5::{Hdf5Error, Result};
 use std::ops::Range;
 use std::path::Path;
 
-/// Deepest nesting of groups. A plan holds every object's path, so its memory grows with the square of the depth;
-/// honest files stay below a hundred.
-const DEEPEST_GROUP: u64 = 1000;
-
 /// Least memory for the chunks of a value that is kept once, however many threads share the budget.
 const LEAST_VALUE_LIMIT_BYTES: u64 = 64 << 20;
 
@@ -33,7 +29,7 @@ pub struct InputReader {
 impl InputReader {
     /// The readers that `options` allow.
     pub fn new(options: &MergeOptions) -> Self {
-        let native = NativeReader { limits: ReadLimits { depth: DEEPEST_GROUP, ..ReadLimits::default() } };
+        let native = NativeReader { limits: ReadLimits::default() };
         let composed = options.reader.as_ref().map(|command| {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };

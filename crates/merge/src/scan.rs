@@ -192,7 +192,14 @@ impl InputScanner<'_> {
         let tree = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
         let chunks = FormedChunks::check(view, encoding, &tree);
-        let visits = walk(&tree);
+        let Some(visits) = walk(&tree) else {
+            let what = format!("length in bytes of the paths of all {} objects together", tree.objects.len());
+            return Err(Hdf5Error::Limit {
+                path: file.path().to_path_buf(),
+                what,
+                limit: paths_limit_bytes(tree.objects.len()),
+            });
+        };
         let mut scanner = Scanner {
             view,
             resolver: Resolver::new(file, &tree),
@@ -264,10 +271,20 @@ enum Visited<'t> {
 /// In place of the first path of an object that has none yet.
 const UNSEEN: usize = usize::MAX;
 
+/// Most bytes of paths that a file of `objects` may have. Every object has a path in memory and one in the output's
+/// provenance, so that groups inside groups take the square of their depth: 64 MiB are 8,000 groups with names of one
+/// letter.
+fn paths_limit_bytes(objects: usize) -> u64 {
+    const FEW_BYTES: u64 = 64 << 20;
+    const MEAN_PATH_BYTES: u64 = 256;
+    FEW_BYTES.max(MEAN_PATH_BYTES * objects as u64)
+}
+
 /// Lists all paths depth first in link order, without following a link to an object twice. The provenance group that
-/// raddle left in an input is not an object of the experiment and is left out.
-fn walk(tree: &FileTree) -> Visits<'_> {
+/// raddle left in an input is not an object of the experiment and is left out. `None` where the paths are too long.
+fn walk(tree: &FileTree) -> Option<Visits<'_>> {
     let count = tree.objects.len();
+    let limit_bytes = paths_limit_bytes(count);
     let (mut paths, mut found) = (Paths::with_capacity(count), Vec::with_capacity(count));
     let mut of_objects = vec![UNSEEN; count];
     // Links to follow, each with the number of its group's path.
@@ -292,13 +309,16 @@ fn walk(tree: &FileTree) -> Visits<'_> {
         found.push(visit);
         let Some((group, link)) = stack.pop() else { break };
         paths.push_child(group, &link.name);
+        if paths.len_bytes() > limit_bytes {
+            return None;
+        }
         let what = match &link.target {
             LinkTarget::Hard(index) => Visited::Object(*index),
             other => Visited::Link(other),
         };
         visit = Visit { utf8: link.utf8, what };
     }
-    Visits { paths, found, of_objects }
+    Some(Visits { paths, found, of_objects })
 }
 
 struct Scanner<'a, 'f> {
