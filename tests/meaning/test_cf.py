@@ -5,7 +5,6 @@ import subprocess
 
 import cf_files
 import cf_judge
-import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -233,6 +232,44 @@ def test_a_missing_variable(tmp_path, which):
         assert "extra" not in merged.variables and merged["tas"].shape == (6, 2)
 
 
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_missing_floats_without_a_fill_value_read_as_missing(tmp_path, kind, which):
+    files = [simple(), simple(3)]
+    files[which].variables["extra"] = Variable(("time", "x"), np.arange(6, dtype=kind).reshape(3, 2), stored_rows=2)
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal_or_refused(inputs, "--join", "outer", judge=None)
+    with xr.open_dataset(output) as merged, xr.open_dataset(inputs[which]) as own:
+        rows = slice(0, 3) if which == 0 else slice(3, 6)
+        assert merged["extra"].dtype == kind
+        np.testing.assert_array_equal(merged["extra"][rows], own["extra"])
+        assert int(merged["extra"].isnull().sum()) == 6
+
+
+def test_missing_records_are_those_of_their_dimension(tmp_path):
+    """Variables of several dimensions that can grow stand in one group, with equally many records in one of the files."""
+    files = [File({"time": None, "obs": None}, {}) for _ in range(2)]
+    for file, days, counts in zip(files, [[0, 1], [2, 3, 4]], [2, 4]):
+        units = {"units": "days since 2000-01-01"}
+        file.variables["time"] = Variable(("time",), np.array(days, "f8"), units)
+        file.variables["obs"] = Variable(("obs",), np.arange(counts, dtype="f8") + 10 * counts)
+    files[0].variables["extra"] = Variable(("obs",), np.array([5.0, 6.0]))
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal_or_refused(inputs, "--join", "outer", judge=None)
+    with xr.open_dataset(output) as merged:
+        np.testing.assert_array_equal(merged["extra"], [5, 6, *[np.nan] * 4])
+        assert merged.sizes == {"time": 5, "obs": 6}
+
+
+@pytest.mark.parametrize("kind", ["i4", "u1", str, "S1"])
+def test_missing_values_that_nothing_stands_for_are_refused(tmp_path, kind):
+    files = [simple(), simple(3)]
+    values = np.array(["a", "b", "c"], object if kind is str else "S1") if kind in [str, "S1"] else np.arange(3)
+    files[1].variables["extra"] = Variable(("time",), values, type=kind)
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, "--join", "outer", names=["/extra", "--join inner"])
+
+
 def test_history_gets_a_line(tmp_path):
     inputs = write_all(tmp_path, simple(), simple(3))
     for path, line in zip(inputs, ["made by a model", "made later"]):
@@ -308,14 +345,3 @@ def test_a_plan_names_the_convention(tmp_path, raddle):
     told = raddle("plan", *inputs).stdout
     assert "CF" in told and "time" in told
     assert not list(tmp_path.glob("*.h5"))
-
-
-def test_units_of_other_files_are_not_times(tmp_path, raddle):
-    """Only files of the convention are converted: elsewhere ``units`` is an attribute like any other."""
-    for number, units in enumerate(["days since 2000-01-01", "hours since 2000-01-01"]):
-        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
-            file["time"] = np.arange(3) + number
-            file["time"].attrs["units"] = units
-    raddle("merge", tmp_path / "0.h5", tmp_path / "1.h5", "-o", tmp_path / "out.h5")
-    with h5py.File(tmp_path / "out.h5") as merged:
-        assert merged["time"][:].tolist() == [0, 1, 2, 1, 2, 3]

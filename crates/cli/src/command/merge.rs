@@ -338,7 +338,7 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     watching.note_differences(bridged(plan));
     if !plan.warnings.is_empty() {
         let count = quantity::counted(plan.warnings.len() as u64, "difference");
-        watching.warn(&format!("{count} between inputs, bridged as asked"));
+        watching.warn(&format!("{count} between inputs that the merge accepts"));
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
         watching.say(&differences::table(&plan.warnings, &inputs));
     }

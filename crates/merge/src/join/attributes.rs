@@ -9,10 +9,47 @@ use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Whether attributes are looked at that say what the values of a dataset stand for: under another input's, these would
+/// read as other quantities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// Those of a dataset.
+    Meaning,
+    /// None: those of a group, or where values are to be put together whatever they mean.
+    Nothing,
+}
+
+/// Names, in lower case, that most formats without a convention of their own use alike.
+const MEANING: [&[u8]; 13] = [
+    b"units",
+    b"unit",
+    b"unitsi",
+    b"scale_factor",
+    b"scaling_factor",
+    b"scale",
+    b"gain",
+    b"add_offset",
+    b"offset",
+    b"_fillvalue",
+    b"missing_value",
+    b"_unsigned",
+    b"calendar",
+];
+
+/// What decides where such an attribute differs.
+const GUARDED: &str = "--convention none keeps the first, --exclude leaves the dataset out";
+
+impl Guard {
+    fn holds(self, name: &[u8]) -> bool {
+        self == Self::Meaning && MEANING.iter().any(|guarded| name.eq_ignore_ascii_case(guarded))
+    }
+}
+
 /// Adds to `known` what `found` has besides, for an object that several inputs of a union share.
 pub(super) fn unite_attributes(
     known: &mut Arc<[AttributeValue]>,
     found: &[AttributeValue],
+    guard: Guard,
     dropped: &mut HashSet<Vec<u8>>,
     report: &mut impl FnMut(DifferenceKind, String, String),
 ) {
@@ -20,7 +57,7 @@ pub(super) fn unite_attributes(
     let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
         list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
     };
-    compare_attributes(&in_both(known, found), &in_both(found, known), dropped, report);
+    compare_attributes(&in_both(known, found), &in_both(found, known), guard, dropped, report);
     let mut united = known.to_vec();
     for attribute in found {
         match united.iter_mut().find(|other| other.name == attribute.name) {
@@ -56,9 +93,14 @@ fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
 pub(super) fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
+    guard: Guard,
     dropped: &mut HashSet<Vec<u8>>,
     report: &mut impl FnMut(DifferenceKind, String, String),
 ) {
+    let mut report = |name: &[u8], expected: String, found: String| match guard.holds(name) {
+        true => report(DifferenceKind::Meaning, expected, format!("{found}; {GUARDED}")),
+        false => report(DifferenceKind::Attributes, expected, found),
+    };
     if expected == found {
         return;
     }
@@ -67,14 +109,14 @@ pub(super) fn compare_attributes(
             Some(other) if other == attribute => continue,
             Some(other) => {
                 let (expected, found) = contrast_attributes(attribute, other);
-                report(DifferenceKind::Attributes, expected, found);
+                report(&attribute.name, expected, found);
             }
-            None => report(DifferenceKind::Attributes, shown(attribute), absent(attribute)),
+            None => report(&attribute.name, shown(attribute), absent(attribute)),
         }
         dropped.insert(attribute.name.clone());
     }
     for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
-        report(DifferenceKind::Attributes, absent(attribute), shown(attribute));
+        report(&attribute.name, absent(attribute), shown(attribute));
     }
 }
 

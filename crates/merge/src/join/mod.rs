@@ -28,7 +28,7 @@ use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
 use crate::stack::Differing;
-use attributes::{compare_attributes, unite_attributes};
+use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
 use fill::{Unclear, fill_absent_rows};
 use raddle_hdf5::model::Dataset;
@@ -68,6 +68,8 @@ pub struct Joiner {
     convention: Option<Option<Choice>>,
     /// Why.
     because: String,
+    /// Whether datasets are refused whose attributes say that values stand for other quantities.
+    guards_meaning: bool,
 }
 
 #[derive(Debug)]
@@ -107,10 +109,12 @@ struct Found {
 }
 
 impl Joiner {
-    /// A joiner without inputs, of which `expected_inputs` will come.
-    pub fn new(options: JoinOptions, expected_inputs: usize) -> Self {
+    /// A joiner without inputs, of which `expected_inputs` will come. `guards_meaning`: datasets are refused whose
+    /// attributes say that values stand for other quantities.
+    pub fn new(options: JoinOptions, guards_meaning: bool, expected_inputs: usize) -> Self {
         Self {
             options,
+            guards_meaning,
             entries: Vec::new(),
             by_path: foldhash::HashMap::default(),
             found: BTreeMap::new(),
@@ -260,10 +264,14 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
             self.found.entry(found).or_default().push(input);
         };
+        let guard = match joined.entry.role {
+            Role::Column(_) | Role::Constant { .. } if self.guards_meaning => Guard::Meaning,
+            _ => Guard::Nothing,
+        };
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
         if self.options.join == Join::Union && is_shared {
             let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
-            unite_attributes(known, found, &mut joined.dropped_attributes, &mut report);
+            unite_attributes(known, found, guard, &mut joined.dropped_attributes, &mut report);
         } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             match &mut joined.declared {
@@ -272,11 +280,17 @@ impl Joiner {
                     let others = |list: &[AttributeValue]| -> Vec<AttributeValue> {
                         list.iter().filter(|attribute| !is_handled(attribute)).cloned().collect()
                     };
-                    compare_attributes(&others(expected), &others(found), &mut joined.dropped_attributes, &mut report);
+                    compare_attributes(
+                        &others(expected),
+                        &others(found),
+                        guard,
+                        &mut joined.dropped_attributes,
+                        &mut report,
+                    );
                     declared.attributes.push((input, Arc::clone(found)));
                 }
                 Some(_) => {}
-                None => compare_attributes(expected, found, &mut joined.dropped_attributes, &mut report),
+                None => compare_attributes(expected, found, guard, &mut joined.dropped_attributes, &mut report),
             }
         }
         if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =

@@ -147,7 +147,7 @@ impl FoundInputs {
     pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
         Self {
             started: Instant::now(),
-            joiner: Joiner::new(options.join, expected),
+            joiner: Joiner::new(options.join, options.conventions.convention != Some(Choice::None), expected),
             anndata: anndata::Files::default(),
             planned: Vec::with_capacity(expected),
             places: Vec::with_capacity(expected),
@@ -319,7 +319,8 @@ fn settle(
     is_new: bool,
 ) -> Vec<Difference> {
     let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
-    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, taken);
+    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, taken, is_new);
+    differences.extend(rules::absent::unfillable(&joined.schema));
     if let Some(convention) = joined.convention.and_then(conventions::of_choice)
         && inputs > 1
         && is_new

@@ -6,6 +6,7 @@
 //! values are read, so that merge, verify, append and ranks all see the same values. Not for recognising conventions
 //! ([`crate::conventions`]). Invariant: a dataset without a rule is neither looked at nor changed here.
 
+pub(crate) mod absent;
 pub(crate) mod attribute;
 pub(crate) mod calendar;
 pub(crate) mod check;

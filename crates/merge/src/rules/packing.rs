@@ -124,22 +124,31 @@ fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex)
     let number = NumberType::Float { len_bytes: if is_double { 8 } else { 4 }, is_big_endian: false };
     let mut output = scanned.model().clone();
     output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
-    let mut nan = Vec::new();
-    number.encode_floats(&[f64::NAN], &mut nan);
-    output.fill.value = Some(InlineData::Stored(nan.clone()));
+    let (attribute, nan) = nan_fill(&output.datatype);
+    output.fill.value = Some(InlineData::Stored(nan));
     output.fill.user_defined = true;
     let mut attributes = without(&declared.first, &PACKING).to_vec();
-    attributes.push(AttributeValue {
-        name: b"_FillValue".to_vec(),
-        utf8: false,
-        datatype: output.datatype.clone(),
-        committed: None,
-        dataspace: Dataspace::Simple { dims: vec![1], max_dims: vec![1] },
-        value: nan,
-    });
+    attributes.push(attribute);
     settling.set_attributes(declared.entry, attributes.into());
     settling.schema.columns[column as usize].set_output(output);
     settling.convert(column, None, Conversion { of_inputs });
+}
+
+/// The attribute `_FillValue` of a type of floats whose missing values are NaN, and such a value as stored.
+pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
+    let mut nan = Vec::new();
+    if let Some(number) = NumberType::of(&datatype.class) {
+        number.encode_floats(&[f64::NAN], &mut nan);
+    }
+    let attribute = AttributeValue {
+        name: b"_FillValue".to_vec(),
+        utf8: false,
+        datatype: Datatype { class: Arc::clone(&datatype.class), committed: None },
+        committed: None,
+        dataspace: Dataspace::Simple { dims: vec![1], max_dims: vec![1] },
+        value: nan.clone(),
+    };
+    (attribute, nan)
 }
 
 /// Stored numbers that stand for missing values.

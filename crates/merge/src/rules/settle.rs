@@ -7,7 +7,7 @@ use super::attribute::{named, words};
 use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
-use super::{Placement, Rule, Values, coordinate, packing, positions};
+use super::{Placement, Rule, Values, absent, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
 use crate::facts::Facts;
 use crate::join::{Difference, DifferenceKind, describe};
@@ -67,6 +67,8 @@ pub(crate) struct Settling<'a> {
     pub schema: &'a mut Schema,
     /// What the user asked for.
     pub options: &'a ConventionOptions,
+    /// Whether the output is a new file; one that grows keeps its attributes and fill values.
+    pub is_new: bool,
     declared: &'a [Declared],
     differences: Vec<Difference>,
     /// Columns by path.
@@ -79,14 +81,18 @@ pub(crate) fn settle(
     declared: &[Declared],
     options: &ConventionOptions,
     taken: &RecordTrims,
+    is_new: bool,
 ) -> Vec<Difference> {
     let columns =
         (0..schema.columns.len() as ColumnIndex).map(|column| (schema.column_path(column).to_vec(), column)).collect();
-    let mut settling = Settling { schema, options, declared, differences: Vec::new(), columns };
+    let mut settling = Settling { schema, options, is_new, declared, differences: Vec::new(), columns };
     let lengths = settling.record_lengths();
     for one in declared {
         settling.widen(one);
         settling.entry(one);
+        if let Some(column) = settling.column_of(one) {
+            absent::settle(&mut settling, one, column, &lengths);
+        }
         settling.require_one_type(one);
         settling.pad_records(one, &lengths);
         settling.take_records(one, taken);
@@ -143,7 +149,9 @@ impl Settling<'_> {
             let (Some(record), Some(column)) = (&declared.rule.record, self.column_of(declared)) else { continue };
             let facts = &self.schema.columns[column as usize].facts;
             let known = lengths.entry(record.clone()).or_insert_with(|| vec![0; facts.len()]);
-            known.iter_mut().zip(facts.iter()).for_each(|(known, fact)| *known = (*known).max(fact.rows));
+            // An input that lacks the dataset has no say in how many records it has.
+            let rows = facts.iter().map(|fact| if fact.template == ABSENT { 0 } else { fact.rows });
+            known.iter_mut().zip(rows).for_each(|(known, rows)| *known = (*known).max(rows));
         }
         lengths
     }

@@ -1,0 +1,103 @@
+//! Records of a variable that an input lacks, in an outer join: they must read as missing.
+//!
+//! Invariant: such records are as many as those of the other variables along their dimension, and a number that stands for a missing value is one that the
+//! variable's attributes name.
+
+use super::attribute::{named, numbers};
+use super::conversion::ElementMap;
+use super::number::NumberType;
+use super::packing::nan_fill;
+use super::settle::{Declared, Mismatch, Settling};
+use super::{Placement, Values};
+use crate::join::{Difference, DifferenceKind};
+use crate::schema::{ABSENT, AttributeValue, ColumnFact, ColumnIndex, Schema, display_path};
+use raddle_hdf5::model::{InlineData, TypeClass};
+use std::collections::HashMap;
+
+/// Attributes that name the number of a missing value, the one that writers use first.
+const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
+
+/// Settles the records of `column` that inputs lack: as many as the others along the same dimension have, in `lengths`.
+pub(super) fn settle(
+    settling: &mut Settling<'_>,
+    declared: &Declared,
+    column: ColumnIndex,
+    lengths: &HashMap<Vec<u8>, Vec<u64>>,
+) {
+    let Some(lengths) = declared.rule.record.as_ref().and_then(|record| lengths.get(record)) else { return };
+    if !matches!(declared.rule.placement, Placement::Along(_)) {
+        return;
+    }
+    let scanned = &mut settling.schema.columns[column as usize];
+    let facts = scanned.facts.iter().zip(lengths);
+    let facts = facts.map(|(fact, &rows)| if fact.template == ABSENT { ColumnFact::absent(rows) } else { *fact });
+    scanned.facts = facts.collect();
+    let is_lacking = |(_, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0;
+    let absent: Vec<u32> = (0..).zip(scanned.facts.iter()).filter(is_lacking).map(|(input, _)| input).collect();
+    if absent.is_empty() || scanned.is_file_local() {
+        return;
+    }
+    let attributes = &settling.schema.entries[declared.entry as usize].attributes;
+    let marker = MARKERS.iter().find_map(|name| named(attributes, name));
+    let mut output = scanned.model().clone();
+    let number = NumberType::of(&output.datatype.class);
+    let is_time = matches!(declared.rule.values, Values::Time(_) | Values::TimeOf { .. });
+    let fill = match (marker, number) {
+        (Some(marker), _) => fill_like(marker, &output.datatype.class),
+        (None, Some(NumberType::Float { .. })) if !is_time && settling.is_new => {
+            let (attribute, nan) = nan_fill(&output.datatype);
+            let attributes = attributes.iter().cloned().chain([attribute]).collect();
+            settling.set_attributes(declared.entry, attributes);
+            Some(nan)
+        }
+        _ => None,
+    };
+    let Some(fill) = fill else {
+        let mismatch = Mismatch::new(
+            "a value that means missing (_FillValue)",
+            "no variable, and none that its records could have",
+        );
+        return settling.refuse(declared.entry, mismatch.or("--join inner leaves it out"), absent);
+    };
+    output.fill.value = Some(InlineData::Stored(fill));
+    (output.fill.user_defined, output.fill.undefined) = (true, false);
+    settling.schema.columns[column as usize].set_output(output);
+}
+
+/// The columns that lack rows of an input which cannot be written: of texts and references, no value stands for none.
+pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (number, column) in (0..).zip(&schema.columns).filter(|(_, column)| column.is_file_local()) {
+        let is_blank = |input| column.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank);
+        let is_lacking =
+            |(input, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0 && !is_blank(*input);
+        let inputs: Vec<u32> = (0..).zip(column.facts.iter()).filter(is_lacking).map(|(input, _)| input).collect();
+        if !inputs.is_empty() {
+            differences.push(Difference {
+                path: display_path(schema.column_path(number)),
+                kind: DifferenceKind::Missing,
+                expected: "texts, sequences or references".to_owned(),
+                found: "nothing, which no such value stands for; --join inner leaves the dataset out".to_owned(),
+                inputs,
+            });
+        }
+    }
+    differences
+}
+
+/// The number in an attribute as an element of type `class`; `None` where it is not one that this type holds.
+fn fill_like(marker: &AttributeValue, class: &TypeClass) -> Option<Vec<u8>> {
+    if *marker.datatype.class == *class {
+        return marker.value.get(..class.len_bytes() as usize).map(<[u8]>::to_vec);
+    }
+    let (number, value) = (NumberType::of(class)?, *numbers(marker)?.first()?);
+    let mut fill = Vec::new();
+    if number.is_integer() {
+        let integer = value as i64;
+        (integer as f64 == value).then_some(())?;
+        number.encode_integers(&[integer], &mut fill).ok()?;
+    } else {
+        number.encode_floats(&[value], &mut fill);
+    }
+    Some(fill)
+}

@@ -1,0 +1,42 @@
+"""Merges of files of no convention: what their attributes say of values is the same in all inputs, or they are refused."""
+
+import h5py
+import numpy as np
+import pytest
+from merging import Merging
+
+
+def judge(output, inputs):
+    """The output has the rows of the inputs, and the attributes of the first, which every other input has."""
+    with h5py.File(output) as merged:
+        parts = [h5py.File(path) for path in inputs]
+        np.testing.assert_array_equal(merged["x"][:], np.concatenate([part["x"][:] for part in parts]))
+        assert dict(merged["x"].attrs) == dict(parts[0]["x"].attrs)
+
+
+MERGING = Merging("none", judge)
+
+
+def write(path, attributes, scalar=False):
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(4.0)
+        file["x"].attrs.update({} if scalar else attributes)
+        file["gain"] = 2.0
+        file["gain"].attrs.update(attributes if scalar else {})
+    return path
+
+
+@pytest.mark.parametrize("name", ["units", "Units", "unitSI", "scale_factor", "add_offset", "offset", "_FillValue"])
+@pytest.mark.parametrize("values", [(1.0, 2.0), (1.0, None), (None, 2.0), ("m", "cm")])
+@pytest.mark.parametrize("scalar", [False, True])
+def test_values_that_stand_for_other_quantities_are_refused(tmp_path, name, values, scalar):
+    made = [{} if value is None else {name: value} for value in values]
+    inputs = [write(tmp_path / f"{number}.h5", attributes, scalar) for number, attributes in enumerate(made)]
+    MERGING.refused(inputs, names=["/gain" if scalar else "/x", name, "--convention none"])
+    MERGING.equal(inputs, "--convention", "none")
+
+
+def test_attributes_that_say_nothing_of_values_are_those_of_the_first(tmp_path):
+    made = [{"units": "m", "comment": text} for text in ["one", "two"]]
+    inputs = [write(tmp_path / f"{number}.h5", attributes) for number, attributes in enumerate(made)]
+    MERGING.equal(inputs)
