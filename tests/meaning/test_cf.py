@@ -5,6 +5,7 @@ import subprocess
 
 import cf_files
 import cf_judge
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -226,6 +227,9 @@ def test_a_missing_variable(tmp_path, which):
         expected = np.concatenate([values, missing] if which == 0 else [missing, values])
         np.testing.assert_array_equal(merged["extra"][:].filled(np.nan), expected)
         assert merged["tas"].shape == (6, 2)
+    with h5py.File(output) as merged:
+        attached = {(merged[place].name, int(axis)) for place, axis in merged["x"].attrs["REFERENCE_LIST"]}
+        assert ("/extra", 1) in attached and ("/tas", 1) in attached
     output.unlink()
     output = MERGING.equal_or_refused(inputs, "--join", "inner", judge=None)
     with netCDF4.Dataset(output) as merged:

@@ -21,6 +21,7 @@ pub mod inputs;
 pub mod join;
 pub mod keys;
 pub mod layout;
+mod lifted;
 pub mod links;
 mod memory;
 mod natural;

@@ -8,6 +8,7 @@ use crate::ahead::Ahead;
 use crate::conventions::{self, ConventionOptions, FileView, Recognised};
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Join;
+use crate::lifted::lift;
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
@@ -16,7 +17,8 @@ use crate::rules::Rule;
 use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{
-    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, display_path, split, split_again,
+    AddressKind, AttributeValue, ColumnFact, PROVENANCE_GROUP, Role, address_kind, complete, display_path, split,
+    split_again,
 };
 use crate::stored::{FormedChunks, Stored};
 use foldhash::HashMap;
@@ -230,6 +232,9 @@ impl InputScanner<'_> {
             if rule.needs_values() {
                 scanner.keep(&mut entries[at], at, rule.keeps_values()).map_err(|error| named(at, error))?;
             }
+            if rule.is_lifted {
+                scanner.lift(&mut entries[at], at).map_err(|error| named(at, error))?;
+            }
             follow(&mut entries[at], rule);
         }
         let chunk_count = scanner.chunk_count;
@@ -407,6 +412,29 @@ impl Scanner<'_, '_> {
         };
         *kept = Some(fragment(&value));
         *values = keeps_values.then(|| value.into());
+        Ok(())
+    }
+
+    /// Gives the dataset of entry `at` a first axis.
+    fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
+        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        let address = self.tree.objects[index as usize].address;
+        let (mut dataset, stored_len_bytes, committed) = match &entry.role {
+            ScannedRole::Column { template, fact, committed, .. } => {
+                (complete(template, fact, 0), fact.stored_len_bytes, committed.clone())
+            }
+            ScannedRole::Other(Role::Constant { dataset, committed, .. }) => {
+                (dataset.as_ref().clone(), dataset.datatype.class.len_bytes(), committed.clone())
+            }
+            ScannedRole::Other(_) => return Ok(()),
+        };
+        if dataset.layout.is_through_library() {
+            return Err(self.unsupported(address, "a record whose values lie in other files".to_owned()));
+        }
+        lift(&mut dataset);
+        let (template, fact) = split(dataset, address, stored_len_bytes, 0);
+        let template = Arc::new(template);
+        entry.role = ScannedRole::Column { template, fact, committed, kept: None, values: None };
         Ok(())
     }
 

@@ -142,6 +142,8 @@ pub struct Column {
     pub facts: Facts,
     /// The axis along which inputs follow one another.
     pub axis: usize,
+    /// Whether each input's dataset is one row of the output, which has an axis more.
+    pub is_lifted: bool,
     /// What the output is like, where a rule makes it unlike the first template.
     pub output: Option<Arc<Dataset>>,
     /// How the values of inputs become those of the output, where they change.
@@ -251,6 +253,7 @@ impl Column {
             committed,
             facts,
             axis: 0,
+            is_lifted: false,
             output: None,
             conversion: None,
             trims: None,
@@ -272,6 +275,7 @@ impl Column {
     /// Whether all values of the output are those of inputs, row by row as stored.
     pub fn is_plain(&self) -> bool {
         self.axis == 0
+            && !self.is_lifted
             && self.output.is_none()
             && self.conversion.is_none()
             && self.trims.is_none()

@@ -5,6 +5,7 @@
 //! Invariant: what is read is complete and exact, or an error that names file and object.
 
 use crate::error::{MergeError, Result};
+use crate::lifted;
 use crate::picking::Picker;
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
@@ -369,6 +370,14 @@ impl<'p> ColumnReader<'p> {
         target: BoxTarget<'_>,
     ) -> std::result::Result<(), MergeError> {
         let Some(current) = &self.current else { return Ok(()) };
+        let is_lifted = self.plan.schema.columns[column as usize].is_lifted;
+        let lowered = is_lifted.then(|| lifted::lower_extent(source));
+        let (source, target) = match &lowered {
+            Some(lowered) => {
+                (lowered, lifted::lower_target(target, current.dataset.datatype.class.len_bytes() as usize))
+            }
+            None => (source, target),
+        };
         if current.dataset.layout.is_through_library() {
             let rows = source.start[0]..source.end(0);
             let path = self.plan.schema.column_path(column);
@@ -657,9 +666,16 @@ impl<'p> ColumnReader<'p> {
         let known = &scanned.templates[fact.template as usize];
         let file = self.pool.get(input)?;
         let fact = &ColumnFact { rows: scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows), ..*fact };
+        let completed = || {
+            let mut dataset = complete(known, fact, scanned.axis);
+            if scanned.is_lifted {
+                lifted::lower(&mut dataset);
+            }
+            dataset
+        };
         let dataset = match address_kind(known) {
-            AddressKind::Data => complete(known, fact, scanned.axis),
-            AddressKind::Header if known.layout.is_through_library() => complete(known, fact, scanned.axis),
+            AddressKind::Data => completed(),
+            AddressKind::Header if known.layout.is_through_library() => completed(),
             AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,
         };
         self.current = Some(Current { column, input, file, dataset });

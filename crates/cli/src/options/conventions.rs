@@ -30,6 +30,10 @@ pub struct ConventionArgs {
     #[arg(long, value_name = "NAME")]
     pub dim: Option<String>,
 
+    /// netCDF: each file is one record along a new dimension, whose coordinate is the scalar variable NAME
+    #[arg(long, value_name = "NAME", conflicts_with = "dim")]
+    pub new_dim: Option<String>,
+
     /// netCDF: units of times in the output, such as 'hours since 1970-01-01' [default: those of the first input]
     #[arg(long, value_name = "UNITS")]
     pub time_units: Option<String>,
@@ -88,6 +92,7 @@ impl ConventionArgs {
             convention: self.convention.map(ConventionName::choice),
             rules,
             dim: self.dim.clone(),
+            new_dim: self.new_dim.clone(),
             time_units: self.time_units.clone(),
             packing: match self.packing {
                 Packing::Refuse => conventions::Packing::Refuse,

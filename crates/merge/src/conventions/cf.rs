@@ -3,14 +3,16 @@
 //! Judged by xarray's `concat`, CDO and NCO. Sources: CF conventions 1.11; the netCDF-4 format in HDF5 (NUG, appendix C).
 //! Invariant: a variable is put together along the axis that has the record dimension, and only one of its axes does.
 
+mod attached;
+mod new_dim;
+
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::Difference;
 use crate::rules::attribute::{named, replaced, text, with_text};
 use crate::rules::packing::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{NumberType, Placement, Rule, TimeAttributes, Values};
-use crate::schema::{AttributeValue, Role, display_path};
-use raddle_hdf5::logical::CanonicalElements;
+use crate::schema::{Role, display_path};
 use raddle_hdf5::model::TypeClass;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,6 +67,9 @@ impl Convention for Cf {
 
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let variables = Variables::of(file);
+        if let Some(name) = &options.new_dim {
+            return new_dim::rules(&variables, name, options);
+        }
         let records = variables.records(options)?;
         let bounds = variables.bounds();
         let texts = variables.text_lengths();
@@ -86,8 +91,7 @@ impl Convention for Cf {
                 (Some((axis, dim)), None) => Rule { record: Some(dim.clone()), ..Rule::along(axis) },
                 (None, _) => Rule::once(),
             };
-            rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
-            rule = rule.with_attributes(&DIMENSIONS).ignoring(&OF_ORDER);
+            rule = of_variable(rule);
             rule.values = match bounds.get(&at) {
                 Some(&time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
                 _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
@@ -112,21 +116,15 @@ impl Convention for Cf {
         }
         // A scalar is one value for all inputs: it must mean the same.
         for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
-            let rule = Rule { placement: Placement::Once, ..Rule::default() };
-            let mut rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
-            if file.has(at, "grid_mapping_name") {
-                let names = file.attributes(at).iter().map(|attribute| attribute.name.clone());
-                rule.attributes.extend(names.filter(|name| !is_of_library(name)));
-            }
-            rules.push((at, rule));
+            rules.push((at, of_scalar(file, at)));
         }
-        let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
-        root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
-        rules.push((0, root));
+        rules.push((0, of_root(options)));
         Ok(rules)
     }
 
     fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        new_dim::complete(completion);
+        attached::complete(completion.schema);
         let schema = &mut *completion.schema;
         let mut lengths: BTreeMap<&[u8], u64> = BTreeMap::new();
         for declared in completion.declared {
@@ -157,6 +155,33 @@ impl Convention for Cf {
         Vec::new()
     }
 }
+
+/// A rule for a variable that has dimensions.
+fn of_variable(rule: Rule) -> Rule {
+    let rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
+    rule.with_attributes(&DIMENSIONS).ignoring(&OF_ORDER)
+}
+
+/// The rule of a scalar that is carried once.
+fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
+    let rule = Rule::once().with_attributes(&PACKING).with_attributes(&VALID);
+    let mut rule = rule.with_attributes(&MEANING);
+    if file.has(at, GRID_MAPPING) {
+        let names = file.attributes(at).iter().map(|attribute| attribute.name.clone());
+        rule.attributes.extend(names.filter(|name| !is_of_library(name)));
+    }
+    rule
+}
+
+/// The rule of the root group.
+fn of_root(options: &ConventionOptions) -> Rule {
+    let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
+    root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
+    root
+}
+
+/// The attribute that variables have whose other attributes are a map projection.
+const GRID_MAPPING: &str = "grid_mapping_name";
 
 /// Objects that are looked at for a mark of netCDF-4: its dimensions come first in files of that library.
 const MOST_LOOKED_AT: usize = 64;
@@ -204,7 +229,11 @@ impl<'f, 'a> Variables<'f, 'a> {
         }
         for at in 0..file.len() {
             let Some(dims) = file.dims(at) else { continue };
-            let mut names = dimension_list(file.attributes(at), dims.len());
+            let mut names: Vec<Vec<u8>> = attached::scales(file.attributes(at))
+                .into_iter()
+                .map(|scales| scales.into_iter().next().unwrap_or_default())
+                .collect();
+            names.resize(dims.len(), Vec::new());
             if is_scale(file, at) {
                 names = vec![Vec::new(); dims.len()];
                 names[0] = file.path_of(at).to_vec();
@@ -281,22 +310,3 @@ impl<'f, 'a> Variables<'f, 'a> {
 fn is_scale(file: &FileView<'_>, at: usize) -> bool {
     file.text(at, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
 }
-
-/// Paths of the first dimension scale of each axis; empty where an axis has none.
-fn dimension_list(attributes: &[AttributeValue], rank: usize) -> Vec<Vec<u8>> {
-    let mut names = vec![Vec::new(); rank];
-    let Some(list) = named(attributes, "DIMENSION_LIST") else { return names };
-    let TypeClass::Sequence { base, .. } = &*list.datatype.class else { return names };
-    // Of each axis the number of its scales and then these, each with length and path.
-    for (name, of_axis) in names.iter_mut().zip(CanonicalElements::new(&list.datatype.class, &list.value)) {
-        let scales = of_axis.and_then(|of_axis| of_axis.split_at_checked(LENGTH_LEN_BYTES));
-        let first = scales.and_then(|(_, scales)| CanonicalElements::new(base, scales).next().flatten());
-        if let Some(path) = first.and_then(|scale| scale.get(LENGTH_LEN_BYTES..)) {
-            *name = path.to_vec();
-        }
-    }
-    names
-}
-
-/// Lengths in canonical bytes.
-const LENGTH_LEN_BYTES: usize = 8;

@@ -16,6 +16,8 @@ pub struct ConventionOptions {
     pub rules: Vec<UserRule>,
     /// Name of the dimension along which netCDF files follow one another; `None`: the unlimited one.
     pub dim: Option<String>,
+    /// Name of a scalar variable of netCDF files that becomes the dimension along which they follow one another.
+    pub new_dim: Option<String>,
     /// Units of times in the output; `None`: those of the first input.
     pub time_units: Option<String>,
     /// What becomes of values that inputs pack differently.

@@ -210,6 +210,7 @@ impl Joiner {
                 let facts = Facts::expecting(self.expected_inputs);
                 let mut column = Column::new(template, committed, facts);
                 column.axis = rule.map_or(0, Rule::axis);
+                column.is_lifted = rule.is_some_and(|rule| rule.is_lifted);
                 column.facts.fill_to(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))

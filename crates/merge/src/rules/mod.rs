@@ -46,6 +46,8 @@ pub struct Rule {
     pub is_strict: bool,
     /// An axis of characters, on which shorter texts are filled up.
     pub widened: Option<usize>,
+    /// Whether each input is one record: its dataset gets a first axis.
+    pub is_lifted: bool,
     /// Path of the coordinate of the records that follow one another, where there is one.
     pub record: Option<Vec<u8>>,
 }
@@ -202,6 +204,7 @@ impl Rule {
     /// Whether values are concatenated along axis 0 as they are.
     pub fn is_plain(&self) -> bool {
         self.placement == Placement::Along(0)
+            && !self.is_lifted
             && matches!(self.values, Values::Plain | Values::Packed | Values::Unique)
             && self.labels.is_none()
     }
@@ -220,6 +223,7 @@ impl Rule {
     pub fn describe(&self) -> String {
         use crate::schema::display_path;
         let placement = match self.placement {
+            Placement::Along(_) if self.is_lifted => "one record of each input".to_owned(),
             Placement::Along(axis) => format!("concatenated along axis {axis}"),
             Placement::Once => "carried once".to_owned(),
             Placement::OnceOrLeftOut => "carried once where all inputs agree".to_owned(),

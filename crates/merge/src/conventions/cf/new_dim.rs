@@ -1,0 +1,172 @@
+//! `--new-dim NAME`: each file is one record, and the scalar variable NAME is the coordinate of the records.
+//!
+//! As `xarray.concat(dim=NAME)` does. Invariant: what describes the grid keeps its dimensions and must be equal in all files;
+//! everything else gets the new one first.
+
+use super::attached::{dimension_list, fixed_text};
+use super::{GRID_MAPPING, Variables, is_scale, is_time, of_root, of_scalar, of_variable};
+use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
+use crate::join::parent_path;
+use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
+use crate::rules::{NumberType, Rule, TimeAttributes, Values};
+use crate::schema::{AttributeValue, Role, Schema, child_path, display_path};
+use raddle_hdf5::model::{Dataspace, Datatype};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Attributes that name variables of the grid.
+const OF_GRID: [&str; 2] = ["coordinates", "cell_measures"];
+/// Attributes that name bounds of a coordinate.
+const BOUNDS: [&str; 2] = ["bounds", "climatology"];
+
+/// The rules of a file that is one record along `name`.
+pub(super) fn rules(
+    variables: &Variables<'_, '_>,
+    name: &str,
+    options: &ConventionOptions,
+) -> Result<Vec<(usize, Rule)>, Refusal> {
+    let file = variables.file;
+    let coordinate = coordinate(file, name)?;
+    let record = file.path_of(coordinate);
+    let grid = of_grid(file);
+    let times: Vec<(usize, usize)> =
+        scalars(file).filter(|&at| is_time(file, at)).flat_map(|at| bounds(file, at)).collect();
+    let in_reach = |at: usize| {
+        let group = parent_path(record);
+        group == b"/" || file.path_of(at).strip_prefix(group).is_some_and(|rest| rest.starts_with(b"/"))
+    };
+    let mut rules = vec![(0, of_root(options))];
+    for at in (1..file.len()).filter(|&at| file.column(at).is_some() || file.scalar(at).is_some()) {
+        let is_scalar = file.scalar(at).is_some();
+        let stays = is_scale(file, at) || grid.contains(&at) || file.has(at, GRID_MAPPING) || !in_reach(at);
+        let mut rule = match (stays, is_scalar) {
+            (true, true) => of_scalar(file, at),
+            (true, false) => of_variable(Rule::once()),
+            (false, _) => Rule { is_lifted: true, record: Some(record.to_vec()), ..of_variable(Rule::along(0)) },
+        };
+        rule.values = match times.iter().find(|(bounds, _)| *bounds == at) {
+            _ if stays => Values::Plain,
+            Some((_, time)) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(*time).to_vec() },
+            _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
+            _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
+            _ => Values::Plain,
+        };
+        rules.push((at, rule));
+    }
+    Ok(rules)
+}
+
+/// The scalar variable that `name` means.
+fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
+    let is_meant = |at: &usize| {
+        let path = file.path_of(*at);
+        path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
+    };
+    let refuse = |object: &[u8], reason: String| Refusal { object: display_path(object), reason };
+    let found: Vec<usize> = scalars(file).filter(is_meant).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [first, second, ..] => Err(refuse(
+            file.path_of(first),
+            format!("and {} are both named {name:?}: --new-dim takes a whole path", display_path(file.path_of(second))),
+        )),
+        [] => {
+            let known: Vec<String> = scalars(file).map(|at| display_path(file.path_of(at))).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let is_dimension = (1..file.len()).filter(is_meant).any(|at| is_scale(file, at));
+            Err(refuse(
+                b"/",
+                match is_dimension {
+                    true => format!("has the dimension {name:?} already: --dim {name} puts files together along it"),
+                    false => format!("has no scalar variable {name:?} (--new-dim); it has {known}"),
+                },
+            ))
+        }
+    }
+}
+
+/// Scalar variables, by entry.
+fn scalars<'f>(file: &'f FileView<'_>) -> impl Iterator<Item = usize> + 'f {
+    (1..file.len())
+        .filter(|&at| file.scalar(at).is_some_and(|(_, value)| !value.is_empty()) && !file.has(at, GRID_MAPPING))
+}
+
+/// Variables of the grid: those with dimensions that others name as coordinates or measures of cells, and bounds of these.
+fn of_grid(file: &FileView<'_>) -> BTreeSet<usize> {
+    let mut grid = BTreeSet::new();
+    for at in 1..file.len() {
+        for text in OF_GRID.iter().filter_map(|name| file.text(at, name)) {
+            grid.extend(text.split_whitespace().filter_map(|word| variable(file, at, word)));
+        }
+    }
+    grid.retain(|&at| file.column(at).is_some());
+    let coordinates: Vec<usize> = (1..file.len()).filter(|at| is_scale(file, *at) || grid.contains(at)).collect();
+    grid.extend(coordinates.into_iter().flat_map(|at| bounds(file, at)).map(|(bounds, _)| bounds));
+    grid
+}
+
+/// The bounds of a coordinate, each with the coordinate.
+fn bounds(file: &FileView<'_>, at: usize) -> Vec<(usize, usize)> {
+    let names = BOUNDS.iter().filter_map(|name| file.text(at, name));
+    names.filter_map(|name| Some((variable(file, at, &name)?, at))).collect()
+}
+
+/// The variable that an attribute of entry `at` names.
+fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
+    let mut group = parent_path(file.path_of(at));
+    loop {
+        match file.find(&child_path(group, name.as_bytes())) {
+            None if group != b"/" => group = parent_path(group),
+            found => return found,
+        }
+    }
+}
+
+/// Makes the coordinate a dimension scale, and attaches it to everything that has the new dimension.
+pub(super) fn complete(completion: &mut Completion<'_>) {
+    let mut lifted = completion.declared.iter().filter(|declared| declared.rule.is_lifted).peekable();
+    let Some(record) = lifted.peek().and_then(|declared| declared.rule.record.clone()) else { return };
+    let schema = &mut *completion.schema;
+    let id = next_id(schema);
+    for declared in lifted {
+        let entry = &mut schema.entries[declared.entry as usize];
+        let attributes = if entry.path == record {
+            let name = record.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let mut attributes = replaced(&entry.attributes, fixed_text("CLASS", b"DIMENSION_SCALE"));
+            attributes = replaced(&attributes, fixed_text("NAME", name));
+            match &id {
+                Some(id) => replaced(&attributes, id.clone()),
+                None => attributes,
+            }
+        } else {
+            let Role::Column(column) = entry.role else { continue };
+            let rank = schema.columns[column as usize].model().dataspace.dims().len();
+            let list = dimension_list(named(&entry.attributes, "DIMENSION_LIST"), &record, rank);
+            let mut attributes = replaced(&entry.attributes, list);
+            let ids = named(&attributes, "_Netcdf4Coordinates").and_then(|known| with_id(known, id.as_ref()?));
+            if let Some(ids) = ids {
+                attributes = replaced(&attributes, ids);
+            }
+            attributes
+        };
+        entry.attributes = attributes;
+    }
+}
+
+/// The number of a dimension more, in an attribute; `None` where dimensions have no numbers.
+fn next_id(schema: &Schema) -> Option<AttributeValue> {
+    let of_entries = schema.entries.iter().filter_map(|entry| named(&entry.attributes, "_Netcdf4Dimid"));
+    let last = of_entries.max_by_key(|id| number(std::slice::from_ref(id), "_Netcdf4Dimid").unwrap_or(0.0) as i64)?;
+    let next = numbers(last)?.first().map(|&last| last as i64 + 1)?;
+    with_integers(last, &[next])
+}
+
+/// The numbers of a variable's dimensions, with that of the new one first.
+fn with_id(known: &AttributeValue, id: &AttributeValue) -> Option<AttributeValue> {
+    let mut ids: Vec<i64> = numbers(id)?.into_iter().map(|id| id as i64).collect();
+    ids.extend(numbers(known)?.into_iter().map(|id| id as i64));
+    let dims = vec![ids.len() as u64];
+    let dataspace = Dataspace::Simple { max_dims: dims.clone(), dims };
+    let datatype = Datatype { class: Arc::clone(&known.datatype.class), committed: None };
+    with_integers(&AttributeValue { dataspace, datatype, ..known.clone() }, &ids)
+}
