@@ -274,6 +274,23 @@ def test_missing_values_that_nothing_stands_for_are_refused(tmp_path, kind):
     MERGING.refused(inputs, "--join", "outer", names=["/extra", "--join inner"])
 
 
+def test_a_grid_of_any_size_is_carried_once(tmp_path):
+    """Grids of more than 64 MiB were refused."""
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for path in inputs:
+        with netCDF4.Dataset(path, "a") as file:
+            file.createDimension("rows", 3000)
+            file.createDimension("columns", 3000)
+            grid = file.createVariable("grid", "f8", ("rows", "columns"), zlib=True, chunksizes=(700, 800))
+            grid[:] = np.arange(9e6).reshape(3000, 3000) // 1000
+    output = MERGING.equal_or_refused(inputs, judge=None)
+    with netCDF4.Dataset(output) as merged, netCDF4.Dataset(inputs[0]) as first:
+        np.testing.assert_array_equal(merged["grid"][:], first["grid"][:])
+    with netCDF4.Dataset(inputs[1], "a") as file:
+        file["grid"][2999, 7] = -1
+    MERGING.refused(inputs, names=["/grid", "element 8997007 is 8997.0", "element 8997007 is -1.0", "--tolerance"])
+
+
 def test_history_gets_a_line(tmp_path):
     inputs = write_all(tmp_path, simple(), simple(3))
     for path, line in zip(inputs, ["made by a model", "made later"]):

@@ -50,6 +50,7 @@ mod specs;
 mod stack;
 mod stored;
 mod tiles;
+mod value_source;
 mod values;
 pub mod verify;
 

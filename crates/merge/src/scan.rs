@@ -21,6 +21,7 @@ use crate::schema::{
     split_again,
 };
 use crate::stored::{FormedChunks, Stored};
+use crate::value_source::ValueSource;
 use foldhash::HashMap;
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::fragment;
@@ -373,7 +374,7 @@ impl Scanner<'_, '_> {
             if let ScannedRole::Column { kept, .. } = &mut entry.role
                 && self.reader.keeps(path)
             {
-                *kept = Some(fragment(&self.constant(&formed.dataset(), at)?));
+                *kept = Some(self.digest(&formed.dataset(), at)?);
             }
             entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)]);
             entry.comment.clone_from(&formed.form.comment);
@@ -396,7 +397,7 @@ impl Scanner<'_, '_> {
         if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
             && self.reader.keeps(path)
         {
-            *kept = Some(fragment(&self.constant(dataset, at)?));
+            *kept = Some(self.digest(dataset, at)?);
         }
         Ok(entry)
     }
@@ -405,13 +406,22 @@ impl Scanner<'_, '_> {
     fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
         let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
-        let value = match &self.tree.objects[index as usize].kind {
-            ObjectKind::Dataset(dataset) => self.constant(dataset, at)?,
-            ObjectKind::Formed(formed) => self.constant(&formed.dataset(), at)?,
+        let formed;
+        let dataset = match &self.tree.objects[index as usize].kind {
+            ObjectKind::Dataset(dataset) => dataset,
+            ObjectKind::Formed(of_form) => {
+                formed = of_form.dataset();
+                &formed
+            }
             _ => return Ok(()),
         };
-        *kept = Some(fragment(&value));
-        *values = keeps_values.then(|| value.into());
+        if keeps_values {
+            let value = self.constant(dataset, at)?;
+            *kept = Some(fragment(&value));
+            *values = Some(value.into());
+        } else {
+            *kept = Some(self.digest(dataset, at)?);
+        }
         Ok(())
     }
 
@@ -542,8 +552,14 @@ impl Scanner<'_, '_> {
             let (path, what) = (self.view.file().path().to_path_buf(), "a value that is kept once".to_owned());
             return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
         }
-        let mut source = crate::values::ValueSource::new(self.view.file(), self.encoding, self.reader);
+        let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
         source.all_values(dataset, self.visits.paths.get(at), &mut self.resolver)
+    }
+
+    /// Digest of all values of the dataset of entry `at`, which is kept once.
+    fn digest(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<u64> {
+        let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
+        source.digest(dataset, self.visits.paths.get(at), &mut self.resolver)
     }
 
     /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.

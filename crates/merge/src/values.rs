@@ -21,8 +21,8 @@ use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
-use raddle_hdf5::model::{Dataset, FileTree, InlineData, Layout, ObjectKind, TypeClass};
-use raddle_hdf5::native::{Encoding, ReadLimits, Superblock, read_object};
+use raddle_hdf5::model::{Dataset, FileTree, InlineData, ObjectKind, TypeClass};
+use raddle_hdf5::native::{ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
 use std::collections::HashMap;
@@ -90,58 +90,6 @@ impl FillPattern {
         let origin = vec![0; count.len()];
         let source = BoxSource { bytes: &values, shape: count, origin: &origin };
         Ok(copy_box(source, target, count, self.pattern.len())?)
-    }
-}
-
-/// Reads values of one file's datasets outside of a plan, as the scan does for scalars.
-pub struct ValueSource<'a> {
-    file: &'a InputFile,
-    encoding: Encoding,
-    library: &'a InputReader,
-}
-
-impl<'a> ValueSource<'a> {
-    /// Values of `file`.
-    pub fn new(file: &'a InputFile, encoding: Encoding, library: &'a InputReader) -> Self {
-        Self { file, encoding, library }
-    }
-
-    /// Canonical bytes of all elements of a small dataset.
-    pub fn all_values(
-        &mut self,
-        dataset: &Dataset,
-        path: &[u8],
-        resolver: &mut Resolver<'_>,
-    ) -> raddle_hdf5::Result<Vec<u8>> {
-        if let Layout::Compact(InlineData::Canonical(bytes)) = &dataset.layout {
-            return Ok(bytes.clone());
-        }
-        let dims = dataset.dataspace.dims();
-        if dataset.layout.is_through_library() {
-            return self.library.read_values(self.file.path(), path, None);
-        }
-        let class = &dataset.datatype.class;
-        let element_len_bytes = class.len_bytes();
-        let pipeline = Pipeline::new(&dataset.filters, element_len_bytes as usize).map_err(|error| {
-            Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address: 0, what: error.to_string() }
-        })?;
-        let limit = self.library.value_limit_bytes();
-        let needed = ReaderLimits::default().held_len_bytes(dataset, &pipeline, self.file.len_bytes());
-        if needed > limit {
-            return Err(Hdf5Error::Memory { path: self.file.path().to_path_buf(), needed, limit });
-        }
-        let source = DatasetSource { file: self.file, encoding: self.encoding, dataset, pipeline: &pipeline };
-        let start = vec![0; dims.len()];
-        let target = BoxRead { start: &start, count: dims, out_shape: dims, out_origin: &start };
-        let elements = dataset.dataspace.element_count().unwrap_or(0);
-        let mut stored = vec![0; (elements * element_len_bytes) as usize];
-        DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut stored)?;
-        if !class.is_file_local() {
-            return Ok(stored);
-        }
-        let mut canonical = Vec::new();
-        resolver.canonical(class, &stored, &mut canonical)?;
-        Ok(canonical)
     }
 }
 

@@ -383,6 +383,10 @@ impl Joiner {
                 self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
             }
         }
+        // Under different conventions everything else differs too.
+        if self.found.keys().any(|found| found.kind == DifferenceKind::Convention) {
+            self.found.retain(|found, _| found.kind == DifferenceKind::Convention);
+        }
         let (mut differences, mut warnings) = (Vec::new(), Vec::new());
         for (found, mut inputs) in std::mem::take(&mut self.found) {
             if found.kind == DifferenceKind::Repeated

@@ -12,9 +12,10 @@ use crate::order::find;
 use crate::plan::PlannedInput;
 use crate::readers::InputReader;
 use crate::schema::{ABSENT, Column, Role, Schema, display_path};
-use crate::values::ValueSource;
+use crate::value_source::ValueSource;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
+use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::InputFile;
 
 /// Names the first element that differs in each difference between datasets that are carried once, and takes back those
@@ -40,23 +41,17 @@ pub(crate) fn explain(
             explained.push(difference);
             continue;
         };
-        let known = values(column, first.0, path, inputs, &reader)?;
+        let Some(known) = OneInput::find(column, first.0, path, inputs, &reader)? else {
+            explained.push(difference);
+            continue;
+        };
         let mut differing = Vec::new();
         for &input in &difference.inputs {
-            let found = match &known {
-                Some(known) => {
-                    let found = values(column, input, path, inputs, &reader)?;
-                    let class = &column.model().datatype.class;
-                    found.map_or_else(Comparison::unknown, |found| {
-                        compare(class, known, &found, options.conventions.tolerance)
-                    })
-                }
-                None => Comparison::unknown(),
+            let found = match OneInput::find(column, input, path, inputs, &reader)? {
+                Some(found) => compare(&known, &found, path, &reader, options.conventions.tolerance)?,
+                None => Some(("the first input's values".to_owned(), "other values".to_owned())),
             };
-            match found {
-                Comparison::Within => {}
-                Comparison::Differs(words) => differing.push((input, words)),
-            }
+            differing.extend(found.map(|words| (input, words)));
         }
         if let Some((_, (expected, found))) = differing.first() {
             (difference.expected, difference.found) = (expected.clone(), found.clone());
@@ -76,52 +71,79 @@ fn column_at<'s>(schema: &'s Schema, path: &str) -> Option<(&'s [u8], &'s Column
     }
 }
 
-/// Canonical bytes of all values of an input's dataset; `None` where they cannot be read on their own.
-fn values(
-    column: &Column,
-    input: u32,
+/// The dataset of one input.
+struct OneInput {
+    file: InputFile,
+    tree: FileTree,
+    encoding: Encoding,
+}
+
+impl OneInput {
+    /// The dataset at `path` of an input; `None` where it has none.
+    fn find(
+        column: &Column,
+        input: u32,
+        path: &[u8],
+        inputs: &[PlannedInput],
+        reader: &InputReader,
+    ) -> Result<Option<Self>> {
+        if column.facts[input as usize].template == ABSENT {
+            return Ok(None);
+        }
+        let planned = &inputs[input as usize];
+        let tree: FileTree = reader.read_whole_tree(&planned.path)?;
+        let file = InputFile::open(&planned.path)?;
+        Ok(find(&tree, path).is_some().then(|| Self { file, tree, encoding: planned.encoding }))
+    }
+}
+
+/// The first element that differs by more than `tolerance`, as each of both has it.
+fn compare(
+    known: &OneInput,
+    found: &OneInput,
     path: &[u8],
-    inputs: &[PlannedInput],
     reader: &InputReader,
-) -> Result<Option<Vec<u8>>> {
-    if column.facts[input as usize].template == ABSENT {
-        return Ok(None);
+    tolerance: f64,
+) -> Result<Option<(String, String)>> {
+    let (Some(left), Some(right)) = (find(&known.tree, path), find(&found.tree, path)) else { return Ok(None) };
+    let (left_dims, right_dims) = (left.dataspace.dims(), right.dataspace.dims());
+    if left_dims != right_dims {
+        let words = |dims: &[u64]| format!("{} elements", dims.iter().product::<u64>());
+        return Ok(Some((words(left_dims), words(right_dims))));
     }
-    let tree: FileTree = reader.read_whole_tree(&inputs[input as usize].path)?;
-    let file = InputFile::open(&inputs[input as usize].path)?;
-    let Some(dataset) = find(&tree, path) else { return Ok(None) };
-    let mut resolver = Resolver::new(&file, &tree);
-    let mut source = ValueSource::new(&file, inputs[input as usize].encoding, reader);
-    Ok(Some(source.all_values(dataset, path, &mut resolver)?))
-}
-
-/// How two datasets compare.
-enum Comparison {
-    Within,
-    Differs((String, String)),
-}
-
-impl Comparison {
-    fn unknown() -> Self {
-        Self::Differs(("the first input's values".to_owned(), "other values".to_owned()))
+    let class = &left.datatype.class;
+    let mut known_source = ValueSource::new(&known.file, known.encoding, reader);
+    let mut found_source = ValueSource::new(&found.file, found.encoding, reader);
+    let (mut known_resolver, mut found_resolver) =
+        (Resolver::new(&known.file, &known.tree), Resolver::new(&found.file, &found.tree));
+    let row_elements: u64 = left_dims.iter().skip(1).product();
+    for block in known_source.blocks(left)? {
+        let first = block.start * row_elements;
+        let known = known_source.read_rows(left, path, block.clone(), &mut known_resolver)?;
+        let found = found_source.read_rows(right, path, block, &mut found_resolver)?;
+        if let Some(words) = first_difference(class, &known, &found, tolerance, first) {
+            return Ok(Some(words));
+        }
     }
+    Ok(None)
 }
 
-fn compare(class: &TypeClass, known: &[u8], found: &[u8], tolerance: f64) -> Comparison {
+/// The first element that differs by more than `tolerance`; the elements are those from number `first` on.
+fn first_difference(
+    class: &TypeClass,
+    known: &[u8],
+    found: &[u8],
+    tolerance: f64,
+    first: u64,
+) -> Option<(String, String)> {
     let (left, right) = (CanonicalElements::new(class, known), CanonicalElements::new(class, found));
-    let (left, right): (Vec<_>, Vec<_>) = (left.collect(), right.collect());
-    if left.len() != right.len() {
-        let words = |elements: &[Option<&[u8]>]| format!("{} elements", elements.len());
-        return Comparison::Differs((words(&left), words(&right)));
-    }
     let number = NumberType::of(class);
     let value = |element: Option<&[u8]>| {
         let (mut integers, mut floats) = (Vec::new(), Vec::new());
         number?.decode_floats(element?, &mut integers, &mut floats);
         floats.first().copied()
     };
-    let differs = |at: &usize| {
-        let (a, b) = (left[*at], right[*at]);
+    let differs = |a: Option<&[u8]>, b: Option<&[u8]>| {
         a != b
             && match (value(a), value(b)) {
                 (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan() != b.is_nan(),
@@ -129,12 +151,12 @@ fn compare(class: &TypeClass, known: &[u8], found: &[u8], tolerance: f64) -> Com
                 _ => true,
             }
     };
-    let Some(at) = (0..left.len()).find(differs) else { return Comparison::Within };
+    let (at, (left, right)) = (first..).zip(left.zip(right)).find(|(_, (left, right))| differs(*left, *right))?;
     let words = |element: Option<&[u8]>| {
         let shown =
             element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
         format!("element {at} is {shown}")
     };
     let option = if number.is_some() { "; --tolerance allows a difference" } else { "" };
-    Comparison::Differs((words(left[at]), words(right[at]) + option))
+    Some((words(left), words(right) + option))
 }
