@@ -4,8 +4,11 @@ import cf_judge
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 from cf_files import Variable, simple, write_all
-from merging import Merging
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import Merging, Refusal, case_folder, examples
 
 MERGING = Merging("cf", cf_judge.judge)
 
@@ -53,6 +56,55 @@ def test_unpacked_unsigned_bytes(tmp_path):
     for file in files:
         file.variables["tas"].values[:] = -1
     MERGING.equal(write_all(tmp_path, *files), "--packing", "unpack", unpacked=["tas"], different=["tas"])
+
+
+@examples(10)
+@given(
+    st.sampled_from(["i1", "i2", "i4", "u1", "u2"]),
+    st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3)), min_size=2, max_size=4, unique=True),
+    st.integers(0, 2**32 - 1),
+)
+def test_values_packed_anew(kind, packings, seed):
+    """Every value is within half a step of the new packing of the value that its input has; missing ones stay missing."""
+    random = np.random.default_rng(seed)
+    limits = np.iinfo(kind)
+    files = []
+    for number, (scale, offset) in enumerate(packings):
+        fill = limits.max - number
+        file = packed(3 * number, scale, offset, fill, kind)
+        values = np.asarray(file.variables["tas"].values)
+        values[:] = random.integers(limits.min, limits.max, values.shape, endpoint=True)
+        values[0, 0] = fill
+        files.append(file)
+    with case_folder() as folder:
+        inputs = write_all(folder, *files)
+        output = MERGING.equal_or_refused(inputs, "--packing", "repack", judge=None)
+        assert not isinstance(output, Refusal), output
+        with xr.open_dataset(output) as merged, xr.open_dataset(output, mask_and_scale=False) as stored:
+            assert stored["tas"].dtype == kind
+            step = stored["tas"].attrs["scale_factor"]
+            parts = [xr.open_dataset(path)["tas"].values.astype("f8") for path in inputs]
+            expected = np.concatenate(parts)
+            np.testing.assert_array_equal(np.isnan(merged["tas"]), np.isnan(expected))
+            # xarray unpacks some inputs in 32 bits.
+            rounding = np.nanmax(np.abs(expected)) * 2e-6
+            assert np.nanmax(np.abs(merged["tas"] - expected)) <= step * 0.5 + rounding
+
+
+def test_the_largest_error_of_a_new_packing_is_told(tmp_path, raddle):
+    inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99), packed(3, 1.0, 100.0, 98))
+    output = tmp_path / "merged.nc"
+    finished = raddle("merge", *inputs, "-o", output, "--packing", "repack")
+    with netCDF4.Dataset(output) as merged:
+        step = merged["tas"].scale_factor
+    assert "/tas is packed anew" in finished.stderr and f"the largest error is {step / 2:.3e}".replace("e-0", "e-") in finished.stderr
+    assert "equal" in raddle("verify", output, "--against", *inputs).stdout
+
+
+@pytest.mark.parametrize("kind", ["f4", "i8"])
+def test_what_cannot_be_packed_anew_is_refused(tmp_path, kind):
+    inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99, kind), packed(3, 1.0, 100.0, 98, kind))
+    MERGING.refused(inputs, "--packing", "repack", names=["/tas", "--packing unpack"])
 
 
 MEANINGS = {

@@ -97,6 +97,7 @@ impl ConventionArgs {
             packing: match self.packing {
                 Packing::Refuse => conventions::Packing::Refuse,
                 Packing::Unpack => conventions::Packing::Unpack,
+                Packing::Repack => conventions::Packing::Repack,
             },
             units: match self.units {
                 Units::Refuse => conventions::Units::Refuse,
@@ -162,6 +163,8 @@ pub enum Packing {
     Refuse,
     /// Write them unpacked, as floats
     Unpack,
+    /// Pack them anew, by one scale and offset for all; the largest error is reported, and inputs are read twice
+    Repack,
 }
 
 /// What becomes of values whose units differ.

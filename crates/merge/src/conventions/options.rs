@@ -99,6 +99,8 @@ pub enum Packing {
     Refuse,
     /// They are written unpacked, as floats.
     Unpack,
+    /// They are packed anew, by one scale and offset for all inputs.
+    Repack,
 }
 
 /// What becomes of values whose units differ between inputs.

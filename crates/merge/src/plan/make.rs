@@ -22,6 +22,7 @@ use crate::ranks::agree;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
+    repack::{self, Ranges},
     user,
 };
 use crate::scales;
@@ -86,10 +87,10 @@ pub(crate) fn plan_from(
     agree(ranks, "complete what an append left", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
-    let mut counts = Counts::new();
+    let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
-        (found.taken, found.counts) = (taken, counts.clone());
+        (found.taken, found.counts, found.ranges) = (taken, counts.clone(), ranges.clone());
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
@@ -98,10 +99,19 @@ pub(crate) fn plan_from(
             taken = RecordTrims::default();
             continue;
         }
+        if !plan.unranged.is_empty() {
+            ranges.extend(agree(ranks, PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
+            taken = RecordTrims::default();
+            continue;
+        }
         let order = agree(ranks, PLANNING, rules::check::check(&plan, watch))?;
         match order {
             RecordOrder::Kept => {
                 plan.warnings.extend(agree(ranks, PLANNING, anndata::repeated(&plan, watch))?);
+                if ranks.rank() == 0 {
+                    let event = |text| Event::Message { severity: Severity::Warning, text };
+                    repack::describe(&plan).into_iter().for_each(|text| watch.observer.event(&event(text)));
+                }
                 plan.alignment = alignment::decide(&plan, ranks)?;
                 return Ok(plan);
             }
@@ -140,6 +150,8 @@ pub(crate) struct FoundInputs {
     taken: RecordTrims,
     /// What was counted of elements that are picked.
     counts: Counts,
+    /// What was found of values that are packed anew.
+    ranges: Ranges,
 }
 
 impl FoundInputs {
@@ -156,6 +168,7 @@ impl FoundInputs {
             link: options.link,
             taken: RecordTrims::default(),
             counts: Counts::new(),
+            ranges: Ranges::new(),
         }
     }
 
@@ -205,6 +218,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         chunk_count: input_chunk_count,
         taken,
         counts,
+        ranges,
         ..
     } = found;
     let scan_s = started.elapsed().as_secs_f64();
@@ -227,7 +241,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     user::check_matched(&options.conventions.rules, &joined.schema)?;
     let is_new = !matches!(beginning, Beginning::Grows(_));
-    let unsettled = settle(&mut joined, options, planned.len() as u32, &taken, is_new);
+    let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
     joined.differences.extend(unsettled);
     if options.join.join == Join::Inner {
         scales::drop_missing(&mut joined.schema);
@@ -299,6 +313,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         alignment: None,
         convention: joined.convention,
         uncounted: joined.uncounted,
+        unranged,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         // A group that is not of AnnData makes its readers fail.
@@ -315,11 +330,12 @@ fn settle(
     joined: &mut Joined,
     options: &MergeOptions,
     inputs: u32,
-    taken: &RecordTrims,
+    (taken, ranges): (&RecordTrims, &Ranges),
     is_new: bool,
-) -> Vec<Difference> {
+) -> (Vec<Difference>, Vec<Vec<u8>>) {
     let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
-    let mut differences = rules::settle::settle(&mut joined.schema, &declared, conventions, taken, is_new);
+    let (mut differences, unranged) =
+        rules::settle::settle(&mut joined.schema, &declared, conventions, taken, ranges, is_new);
     differences.extend(rules::absent::unfillable(&joined.schema));
     if let Some(convention) = joined.convention.and_then(conventions::of_choice)
         && inputs > 1
@@ -329,7 +345,7 @@ fn settle(
         differences.extend(convention.complete(&mut completion));
     }
     joined.declared = declared;
-    differences
+    (differences, unranged)
 }
 
 /// Tells of the user blocks of all inputs but the first few, whose files stay.

@@ -79,6 +79,8 @@ pub struct MergePlan {
     pub alignment: Option<Alignment>,
     /// Elements that have to be counted; the plan is a first one, which is not carried out.
     pub(crate) uncounted: Vec<Uncounted>,
+    /// Paths of values whose range has to be found; the plan is a first one too.
+    pub(crate) unranged: Vec<Vec<u8>>,
     /// What the inputs were recognised as.
     pub convention: Option<Choice>,
     /// Why, in words.

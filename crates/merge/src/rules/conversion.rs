@@ -6,6 +6,7 @@
 use super::attribute::string;
 use super::number::NumberType;
 use super::pick::Pick;
+use super::repack::OnePacking;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;
@@ -76,6 +77,19 @@ pub enum ElementMap {
         reinterpret: bool,
         /// Computed in 32 bits, as readers do for small types.
         in_single: bool,
+    },
+    /// The same, and then packed as the output packs values.
+    Repack {
+        /// Factor.
+        scale: f64,
+        /// What is added.
+        offset: f64,
+        /// Packed values that stand for missing ones.
+        missing: Vec<f64>,
+        /// The stored integers are of the other signedness (`_Unsigned`).
+        reinterpret: bool,
+        /// The output's packing.
+        packing: OnePacking,
     },
     /// A float in other units: `value * slope + shift`, rounded.
     Linear {
@@ -192,6 +206,16 @@ fn convert_block(
         target.encode_floats(floats, out);
         return Ok(());
     }
+    if let ElementMap::Repack { scale, offset, missing, reinterpret, packing } = map {
+        let source = if *reinterpret { other_signedness(source) } else { source };
+        source.decode_floats(block, integers, floats);
+        integers.clear();
+        integers.extend(floats.iter().map(|value| match missing.contains(value) {
+            true => packing.missing,
+            false => packing.stored(value * scale + offset),
+        }));
+        return target.encode_integers(integers, out).map_err(|at| Inexact::new(&integers[at], MISFIT));
+    }
     if source.is_integer() {
         if !source.decode_integers(block, integers) {
             let at = integers.iter().position(|&value| value < 0).unwrap_or(0);
@@ -225,7 +249,7 @@ fn convert_block(
                 }
             }
             ElementMap::Linear { .. } => return inexact(&integers[0], "is an integer, which other units would round"),
-            ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } => {}
+            ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } | ElementMap::Repack { .. } => {}
             ElementMap::Suffix(_) | ElementMap::Blank => return inexact(&"a number", "is not a text"),
         }
         if target.is_integer() {

@@ -17,6 +17,7 @@ pub(crate) mod once;
 pub(crate) mod packing;
 pub(crate) mod pick;
 mod positions;
+pub(crate) mod repack;
 pub(crate) mod settle;
 pub(crate) mod time_units;
 mod units;
@@ -26,6 +27,7 @@ pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
 pub use number::NumberType;
 pub use pick::{Pick, PickForm};
+pub use repack::OnePacking;
 
 use serde::{Deserialize, Serialize};
 

@@ -5,11 +5,12 @@
 use super::attribute::{named, number, numbers, text, without, words};
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::number::NumberType;
+use super::repack;
 use super::settle::{Declared, Mismatch, Settling};
 use super::units::linear_map;
 use crate::conventions::{Packing, Units};
 use crate::schema::{AttributeValue, ColumnIndex};
-use raddle_hdf5::model::{Dataspace, Datatype, InlineData};
+use raddle_hdf5::model::{Dataspace, Datatype, InlineData, TypeClass};
 use std::sync::Arc;
 
 /// Attributes that say what a stored number stands for.
@@ -18,7 +19,7 @@ pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "mis
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
 /// What decides where inputs pack differently.
-pub const DECIDES: &str = "--packing unpack writes the values as floats";
+pub const DECIDES: &str = "--packing unpack writes the values as floats, --packing repack packs them anew";
 
 /// Settles a dataset of packed values, or of values that are not packed.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
@@ -42,7 +43,15 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
         let found = "packed differently, so that the limit would mean another value".to_owned();
         return settling.refuse(declared.entry, Mismatch::attribute(name, known, found), Vec::new());
     }
-    unpack(settling, declared, column);
+    let path = settling.schema.column_path(column).to_vec();
+    match (settling.options.packing, settling.ranges.get(&path).copied()) {
+        (Packing::Repack, Some(range)) => repack::settle(settling, declared, column, range),
+        (Packing::Repack, None) => {
+            settling.unranged.push(path);
+            unpack(settling, declared, column);
+        }
+        _ => unpack(settling, declared, column),
+    }
 }
 
 fn refuse(settling: &mut Settling<'_>, declared: &Declared) {
@@ -97,9 +106,13 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
     }
 }
 
-/// Writes the values unpacked, in the float type that readers would choose for the input that needs most.
-fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
-    let unpacking = settling.of_inputs(column, |settling, input| {
+/// How the values of each input are unpacked.
+pub(super) fn unpacking(
+    settling: &mut Settling<'_>,
+    declared: &Declared,
+    column: ColumnIndex,
+) -> Result<Vec<ElementMap>, (Mismatch, Vec<u32>)> {
+    settling.of_inputs(column, |settling, input| {
         let scanned = &settling.schema.columns[column as usize];
         let template = scanned.facts[input as usize].template as usize;
         let Some(stored) = NumberType::of(&scanned.templates[template].datatype.class) else {
@@ -111,10 +124,24 @@ fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex)
             offset: number(&attributes, "add_offset").unwrap_or(0.0),
             missing: missing_values(&attributes),
             reinterpret: reinterprets(stored, &attributes),
-            in_single: is_single(stored, &attributes),
+            in_single: is_single(stored, &attributes) && settling.options.packing == Packing::Unpack,
         })
-    });
-    let maps = match unpacking {
+    })
+}
+
+/// The type of numbers that all inputs store.
+pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Option<NumberType> {
+    let mut numbers = settling.schema.columns[column as usize]
+        .templates
+        .iter()
+        .map(|template| NumberType::of(&template.datatype.class));
+    let first = numbers.next()??;
+    numbers.all(|number| number == Some(first)).then_some(first)
+}
+
+/// Writes the values unpacked, in the float type that readers would choose for the input that needs most.
+fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+    let maps = match unpacking(settling, declared, column) {
         Ok(maps) => maps,
         Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
     };
@@ -140,15 +167,19 @@ pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
     if let Some(number) = NumberType::of(&datatype.class) {
         number.encode_floats(&[f64::NAN], &mut nan);
     }
-    let attribute = AttributeValue {
-        name: b"_FillValue".to_vec(),
+    (one_number("_FillValue", datatype.class.as_ref().clone(), nan.clone()), nan)
+}
+
+/// An attribute of one number, as the netCDF library writes it.
+pub(super) fn one_number(name: &str, class: TypeClass, value: Vec<u8>) -> AttributeValue {
+    AttributeValue {
+        name: name.as_bytes().to_vec(),
         utf8: false,
-        datatype: Datatype { class: Arc::clone(&datatype.class), committed: None },
+        datatype: Datatype { class: Arc::new(class), committed: None },
         committed: None,
         dataspace: Dataspace::Simple { dims: vec![1], max_dims: vec![1] },
-        value: nan.clone(),
-    };
-    (attribute, nan)
+        value,
+    }
 }
 
 /// Stored numbers that stand for missing values.

@@ -7,6 +7,7 @@ use super::attribute::{named, words};
 use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
+use super::repack::Ranges;
 use super::{Placement, Rule, Values, absent, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
 use crate::facts::Facts;
@@ -69,23 +70,29 @@ pub(crate) struct Settling<'a> {
     pub options: &'a ConventionOptions,
     /// Whether the output is a new file; one that grows keeps its attributes and fill values.
     pub is_new: bool,
+    /// Ranges of values that are packed anew, where they are known.
+    pub ranges: &'a Ranges,
+    /// Paths of those whose range is not known yet.
+    pub unranged: Vec<Vec<u8>>,
     declared: &'a [Declared],
     differences: Vec<Difference>,
     /// Columns by path.
     columns: HashMap<Vec<u8>, ColumnIndex>,
 }
 
-/// Settles the `declared` rules of `schema`; what cannot be made right is returned.
+/// Settles the `declared` rules of `schema`. Returns what cannot be made right, and the paths of values whose range is needed.
 pub(crate) fn settle(
     schema: &mut Schema,
     declared: &[Declared],
     options: &ConventionOptions,
     taken: &RecordTrims,
+    ranges: &Ranges,
     is_new: bool,
-) -> Vec<Difference> {
+) -> (Vec<Difference>, Vec<Vec<u8>>) {
     let columns =
         (0..schema.columns.len() as ColumnIndex).map(|column| (schema.column_path(column).to_vec(), column)).collect();
-    let mut settling = Settling { schema, options, is_new, declared, differences: Vec::new(), columns };
+    let mut settling =
+        Settling { schema, options, is_new, ranges, unranged: Vec::new(), declared, differences: Vec::new(), columns };
     let lengths = settling.record_lengths();
     for one in declared {
         settling.widen(one);
@@ -97,7 +104,7 @@ pub(crate) fn settle(
         settling.pad_records(one, &lengths);
         settling.take_records(one, taken);
     }
-    settling.differences
+    (settling.differences, settling.unranged)
 }
 
 impl Settling<'_> {

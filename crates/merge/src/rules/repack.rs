@@ -1,0 +1,191 @@
+//! `--packing repack`: one packing for the values of all inputs, as narrow as these allow.
+//!
+//! The first plan has the values unpacked, and their range is found by reading them; the second one packs them. Invariant: no
+//! value is further from the one that its input stands for than half a step of the packing.
+
+use super::attribute::{named, replaced, without};
+use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::number::NumberType;
+use super::packing::{PACKING, single_number, unpacking};
+use super::settle::{Declared, Mismatch, Settling};
+use crate::error::Result;
+use crate::options::Watch;
+use crate::plan::MergePlan;
+use crate::schema::{ColumnIndex, Role, display_path};
+use crate::values::{ColumnReader, open_pool};
+use raddle_hdf5::model::{Datatype, InlineData};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes of unpacked values read at once.
+const BLOCK_LEN_BYTES: u64 = 4 << 20;
+
+/// The least and the largest value of datasets, by path.
+pub(crate) type Ranges = HashMap<Vec<u8>, (f64, f64)>;
+
+/// How the output packs values: `stored * scale + offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OnePacking {
+    /// Factor.
+    pub scale: f64,
+    /// What is added.
+    pub offset: f64,
+    /// The stored number of a missing value.
+    pub missing: i64,
+    /// The least stored number, and the largest.
+    pub stored: (i64, i64),
+}
+
+impl OnePacking {
+    /// The packing of values between `least` and `largest` in integers of a type; `None` for one that is not of integers of
+    /// up to 32 bits.
+    pub(crate) fn of(number: NumberType, (least, largest): (f64, f64)) -> Option<Self> {
+        let NumberType::Integer { len_bytes: len @ 1..=4, signed, .. } = number else { return None };
+        let steps = (1_i64 << (8 * len)) - 2;
+        // One number is left for missing values: the least of signed ones, the largest of others.
+        let (missing, first) = if signed { (-(steps / 2) - 1, -(steps / 2)) } else { (steps + 1, 0) };
+        let scale = if largest > least { (largest - least) / steps as f64 } else { 1.0 };
+        let offset = least - first as f64 * scale;
+        Some(Self { scale, offset, missing, stored: (first, first + steps) })
+    }
+
+    /// The stored number of a value; that of a missing one for NaN.
+    pub(crate) fn stored(&self, value: f64) -> i64 {
+        if value.is_nan() {
+            return self.missing;
+        }
+        // Rounding may lead beyond the ends, whose values are the least and the largest.
+        (((value - self.offset) / self.scale).round() as i64).clamp(self.stored.0, self.stored.1)
+    }
+}
+
+/// Finds the range of the unpacked values of the datasets at `paths`.
+pub(crate) fn ranges(plan: &MergePlan, paths: &[Vec<u8>], watch: &Watch<'_>) -> Result<Ranges> {
+    let pool = open_pool(plan);
+    let mut reader = ColumnReader::new(plan, &pool);
+    let mut ranges = Ranges::new();
+    for path in paths {
+        let column = crate::picking::column_at(plan, path)?;
+        let Some(number) = NumberType::of(&plan.schema.columns[column as usize].model().datatype.class) else {
+            continue;
+        };
+        let dims = &plan.columns[column as usize].dims;
+        let row_len_bytes = dims.iter().skip(1).product::<u64>() * number.len_bytes() as u64;
+        let block_rows = (BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1);
+        let (mut bytes, mut integers, mut floats) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut least, mut largest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for start in (0..dims[0]).step_by(block_rows as usize) {
+            watch.cancel.check()?;
+            let rows = start..dims[0].min(start + block_rows);
+            bytes.clear();
+            bytes.resize(((rows.end - rows.start) * row_len_bytes) as usize, 0);
+            reader.read_rows(column, rows, &mut bytes)?;
+            number.decode_floats(&bytes, &mut integers, &mut floats);
+            for value in floats.iter().filter(|value| !value.is_nan()) {
+                (least, largest) = (least.min(*value), largest.max(*value));
+            }
+        }
+        ranges.insert(path.clone(), if least <= largest { (least, largest) } else { (0.0, 0.0) });
+    }
+    Ok(ranges)
+}
+
+/// Packs the values of all inputs alike, once their range is known.
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, range: (f64, f64)) {
+    let refuse = |settling: &mut Settling<'_>, found: &str| {
+        let mismatch = Mismatch::new("integers of up to 32 bits and finite values", found);
+        settling.refuse(declared.entry, mismatch.or("--packing unpack writes the values as floats"), Vec::new());
+    };
+    let Some(number) = single_number(settling, column) else {
+        return refuse(settling, "values of several types, which no packing of one covers");
+    };
+    let packing = OnePacking::of(number, range).filter(|packing| packing.scale.is_finite() && packing.scale > 0.0);
+    let Some(packing) = packing else { return refuse(settling, "values that no packing covers") };
+    let maps = match unpacking(settling, declared, column) {
+        Ok(maps) => maps,
+        Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
+    };
+    let of_inputs = maps.into_iter().map(|map| {
+        let map = match map {
+            ElementMap::Unpack { scale, offset, missing, reinterpret, .. } => {
+                ElementMap::Repack { scale, offset, missing, reinterpret, packing }
+            }
+            other => other,
+        };
+        InputConversion { map, ..InputConversion::default() }
+    });
+    let conversion = Conversion { of_inputs: of_inputs.collect() };
+    let mut output = settling.schema.columns[column as usize].model().clone();
+    output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
+    let mut missing = Vec::new();
+    // It is one of the type's numbers.
+    let _ = number.encode_integers(&[packing.missing], &mut missing);
+    output.fill.value = Some(InlineData::Stored(missing.clone()));
+    (output.fill.user_defined, output.fill.undefined) = (true, false);
+    let mut attributes = without(&declared.first, &PACKING);
+    let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+    for (name, value) in [("scale_factor", packing.scale), ("add_offset", packing.offset)] {
+        let mut bytes = Vec::new();
+        double.encode_floats(&[value], &mut bytes);
+        attributes = replaced(&attributes, super::packing::one_number(name, double.class(), bytes));
+    }
+    attributes = replaced(&attributes, super::packing::one_number("_FillValue", number.class(), missing));
+    settling.set_attributes(declared.entry, attributes);
+    settling.schema.columns[column as usize].set_output(output);
+    settling.convert(column, None, conversion);
+}
+
+/// What became of the packing of datasets, for the user.
+pub(crate) fn describe(plan: &MergePlan) -> Vec<String> {
+    let mut told = Vec::new();
+    for entry in &plan.schema.entries {
+        let Role::Column(column) = entry.role else { continue };
+        let Some(conversion) = &plan.schema.columns[column as usize].conversion else { continue };
+        let packing = conversion.of_inputs.iter().find_map(|one| match &one.map {
+            ElementMap::Repack { packing, .. } => Some(packing),
+            _ => None,
+        });
+        let Some(packing) = packing else { continue };
+        debug_assert!(named(&entry.attributes, "scale_factor").is_some());
+        told.push(format!(
+            "{} is packed anew (scale_factor {}, add_offset {}): the largest error is {:.3e}",
+            display_path(&entry.path),
+            packing.scale,
+            packing.offset,
+            packing.scale / 2.0
+        ));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_are_the_ends_of_the_type_and_one_number_is_left() {
+        for (len_bytes, signed, ends, missing) in [
+            (1, true, (-127, 127), -128),
+            (1, false, (0, 254), 255),
+            (2, true, (-32_767, 32_767), -32_768),
+            (4, false, (0, u32::MAX.into()), i64::from(u32::MAX)),
+        ] {
+            let number = NumberType::Integer { len_bytes, signed, is_big_endian: false };
+            let packing = OnePacking::of(number, (-3.0, 11.5)).unwrap();
+            let ends = if len_bytes == 4 { (0, i64::from(u32::MAX) - 1) } else { ends };
+            assert_eq!(
+                (packing.stored(-3.0), packing.stored(11.5), packing.stored(f64::NAN)),
+                (ends.0, ends.1, missing)
+            );
+            for value in [-3.0, 0.1, 4.0, 11.499] {
+                let read = packing.stored(value) as f64 * packing.scale + packing.offset;
+                assert!((read - value).abs() <= packing.scale * 0.500_001);
+            }
+        }
+        assert_eq!(OnePacking::of(NumberType::Float { len_bytes: 4, is_big_endian: false }, (0.0, 1.0)), None);
+        let constant =
+            OnePacking::of(NumberType::Integer { len_bytes: 2, signed: true, is_big_endian: false }, (5.0, 5.0));
+        assert_eq!(constant.map(|packing| packing.stored(5.0) as f64 * packing.scale + packing.offset), Some(5.0));
+    }
+}
