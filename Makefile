@@ -21,6 +21,7 @@
 #   make bench-layouts  measure every layout of events, for docs/reference/event-layouts.md
 #   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
+#   make bench-prediction  compare what plan predicts with what merges take (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
 PYTHON ?= python3
 PREFIX ?= /usr/local
@@ -35,6 +36,8 @@ BENCH_PYTHON ?=
 BENCH_EVENTS ?=
 BENCH_GPU ?=
 BENCH_IDX ?=
+BENCH_PREDICTION ?=
+PREDICTION_FOLDER ?= target/prediction
 CASES ?= 10000
 FIRST_CASE ?= 0
 MEANING_CASES ?= 100
@@ -48,7 +51,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-prediction docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -161,6 +164,10 @@ bench-layouts: setup-tests
 # The table of docs/howto/reproduce-the-papers.md.
 bench-papers: build setup-tests
 	$(BIN)/python benches/papers.py $(BENCH_PAPERS)
+
+# What `plan` predicts against what merges take, over generated sets of files in PREDICTION_FOLDER.
+bench-prediction: build setup-tests
+	$(BIN)/python benches/prediction.py --folder $(PREDICTION_FOLDER) $(BENCH_PREDICTION)
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels

@@ -86,20 +86,25 @@ class Plan(_Report):
     differences: list[Fields]
     """Differences between inputs that the join bridges: ``path``, ``kind``, ``expected``, ``found``, ``inputs``."""
     predicted: Fields
-    """Sizes, time and memory to be expected."""
+    """Expected size, time and memory: ``stored_len_bytes``, ``metadata_len_bytes``, ``size_error`` (uncertainty as a share of their
+    sum; above 0.15 the size is unknown), ``elapsed_s`` and ``cpu_s`` (None if the sample does not determine them),
+    ``memory_len_bytes`` (of buffers), ``sampled_len_bytes``, ``input_len_bytes``."""
     scan_s: float
     elapsed_s: float
 
     def _rows(self) -> list[tuple[str, str]]:
         predicted = self.predicted
         expected = predicted.stored_len_bytes + predicted.metadata_len_bytes
+        error = predicted.size_error
+        output = f"about {size(expected)}" if error <= 0.15 else "unknown"
+        elapsed_s = predicted.elapsed_s
         return [
             ("inputs", f"{len(self.inputs):,} ({size(predicted.input_len_bytes)})"),
             ("left out", f"{len(self.skipped):,}"),
             ("datasets", f"{len(self.output.datasets):,}"),
             ("uncompressed", size(self.output.logical_len_bytes)),
-            ("output", f"about {size(expected)}"),
-            ("time", f"about {predicted.elapsed_s:.2f} s"),
+            ("output", output),
+            ("time", "unknown" if elapsed_s is None else f"about {elapsed_s:.2f} s"),
         ]
 
 

@@ -65,7 +65,7 @@ pub use layout::LayoutPolicy;
 pub use links::{Link, LinkPaths};
 pub use options::{Compress, MergeOptions, Shuffle, Watch};
 pub use plan::{MergePlan, plan, plan_among};
-pub use prediction::{Prediction, predict};
+pub use prediction::{Prediction, Sample, predict};
 pub use publish::{check_output, published_path};
 pub use selection::Selection;
 pub use verify::{Mismatch, VerifyReport, verify};

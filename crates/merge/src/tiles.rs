@@ -195,7 +195,12 @@ impl<'p> MergeWork<'p> {
 
     /// Brings the values of a tile together in `raw`.
     fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        let (column, array) = self.array(tile);
+        self.gather_cut(reader, tile, self.array(tile).1, raw)
+    }
+
+    /// Like [`gather`](Self::gather), with the tile's array cut into other tiles: those of `array`.
+    fn gather_cut(&self, reader: &mut ColumnReader<'p>, tile: Tile, array: &ArrayPlan, raw: &mut [u8]) -> Result<()> {
+        let column = self.array(tile).0;
         let fill = &self.fills[column as usize];
         if !array.is_full(tile.index) {
             fill_with(raw, &fill.pattern);
@@ -210,6 +215,17 @@ impl<'p> MergeWork<'p> {
             }
         }
         Ok(())
+    }
+
+    /// Gathers the values of a tile of `array` for a trial; see [`gather_cut`](Self::gather_cut).
+    pub(crate) fn try_tile(
+        &self,
+        worker: &mut MergeWorker<'p>,
+        tile: Tile,
+        array: &ArrayPlan,
+        raw: &mut [u8],
+    ) -> Result<()> {
+        self.gather_cut(&mut worker.reader, tile, array, raw)
     }
 
     /// Whether somebody wants to see values of a tile.

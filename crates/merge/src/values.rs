@@ -41,12 +41,28 @@ const OPEN_INPUTS: usize = 256;
 
 /// A pool of the inputs of `plan`, each of which must still be the file that was scanned.
 pub fn open_pool(plan: &MergePlan) -> InputPool {
+    open_pool_of(plan, open_inputs())
+}
+
+/// A pool for trials of parts of `plan`. If a merge cannot keep all inputs open, it opens them again for each dataset: then this
+/// pool keeps few, lest a trial of a part finds all of its inputs open.
+pub fn open_pool_for_trials(plan: &MergePlan) -> InputPool {
+    let are_kept = plan.inputs.len() <= open_inputs();
+    open_pool_of(plan, if are_kept { open_inputs() } else { plan.options.jobs.max(1) })
+}
+
+/// Inputs that a merge keeps open.
+fn open_inputs() -> usize {
+    OPEN_INPUTS.min(descriptor_limit() / 4).max(1)
+}
+
+fn open_pool_of(plan: &MergePlan, kept: usize) -> InputPool {
     let paths = plan.inputs.iter().map(|input| input.path.clone()).collect();
     // A file that grows changes while it is read, behind what is read of it.
     let is_growing = |number: usize| number == 0 && plan.growth.is_some();
     let identities = plan.inputs.iter().enumerate();
     let identities = identities.map(|(number, input)| (!is_growing(number)).then_some(input.identity)).collect();
-    InputPool::new(paths, identities, OPEN_INPUTS.min(descriptor_limit() / 4).max(1))
+    InputPool::new(paths, identities, kept)
 }
 
 /// Soft limit on open files; the usual default where it cannot be asked.

@@ -28,7 +28,7 @@ use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::parts::merge_part;
 use raddle_merge::plan::MergePlan;
-use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::prediction::{Sample, predict};
 use raddle_merge::schema::display_path;
 use std::ffi::OsString;
 use std::iter;
@@ -52,7 +52,7 @@ pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
         options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
-        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+        let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
         Ok(json(&Summary::of(&plan, Some(predicted))))
     })
 }

@@ -261,30 +261,35 @@ fn stage_table(run: &Run) -> String {
     table(&["stage", "time", "processor", "bytes", "calls"], &rows)
 }
 
-/// What was foretold, beside what happened.
+/// The prediction next to what happened.
 fn predictions(run: &Run) -> String {
     let Some(prediction) = &run.prediction else { return String::new() };
+    let chunks_len_bytes = run.output_len_bytes.zip(run.metadata_len_bytes).map(|(all, part)| all.saturating_sub(part));
+    // An error that would round to 0 % is not shown.
+    let error = prediction.size_error.filter(|error| *error >= 0.005);
     let sizes = [
-        (
-            "chunks and values",
-            prediction.stored_len_bytes,
-            run.output_len_bytes.zip(run.metadata_len_bytes).map(|(all, part)| all.saturating_sub(part)),
-        ),
-        ("metadata", prediction.metadata_len_bytes, run.metadata_len_bytes),
-        ("memory of buffers", prediction.memory_len_bytes, run.memory.budget_peak_bytes),
+        ("chunks", prediction.stored_len_bytes, chunks_len_bytes, error),
+        ("metadata and other values", prediction.metadata_len_bytes, run.metadata_len_bytes, error),
+        ("memory of buffers", prediction.memory_len_bytes, run.memory.budget_peak_bytes, None),
     ];
     let ratio =
         |predicted: f64, actual: f64| if actual > 0.0 { format!("{:.2}", predicted / actual) } else { "-".to_owned() };
     let mut rows = Vec::new();
-    for (name, predicted, actual) in sizes {
+    for (name, predicted, actual, error) in sizes {
         if let (Some(predicted), Some(actual)) = (predicted, actual) {
             let ratio = ratio(predicted as f64, actual as f64);
-            rows.push(vec![name.to_owned(), quantity::size(predicted), quantity::size(actual), ratio]);
+            let error = error.map_or(String::new(), |error| format!(" ± {:.0} %", error * 100.0));
+            rows.push(vec![name.to_owned(), quantity::size(predicted) + &error, quantity::size(actual), ratio]);
         }
     }
-    if let (Some(predicted), Some(actual)) = (prediction.elapsed_s, run.engine.elapsed_s) {
+    // Reports without an error come from versions that predicted the execution alone.
+    let (elapsed_s, what) = match prediction.size_error {
+        Some(_) => (run.elapsed_s, "scan, plan and execution"),
+        None => (run.engine.elapsed_s, "execution"),
+    };
+    if let (Some(predicted), Some(actual)) = (prediction.elapsed_s, elapsed_s) {
         rows.push(vec![
-            "execution".to_owned(),
+            what.to_owned(),
             quantity::seconds(predicted),
             quantity::seconds(actual),
             ratio(predicted, actual),

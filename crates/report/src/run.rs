@@ -233,11 +233,13 @@ pub struct Stage {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Prediction {
-    /// Bytes of chunks and values.
+    /// Bytes of chunks.
     pub stored_len_bytes: Option<u64>,
-    /// Bytes of metadata.
+    /// Bytes of everything else.
     pub metadata_len_bytes: Option<u64>,
-    /// Time of execution.
+    /// Uncertainty of the sum of both, as a share of it.
+    pub size_error: Option<f64>,
+    /// Wall time.
     pub elapsed_s: Option<f64>,
     /// Memory of buffers.
     pub memory_len_bytes: Option<u64>,

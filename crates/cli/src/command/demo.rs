@@ -16,7 +16,7 @@ use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::options::{MergeOptions, Watch};
-use raddle_merge::prediction::{QUICK_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::prediction::{Sample, predict};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -132,7 +132,7 @@ fn show(
 
     tell(arguments, "\n$ raddle plan\n")?;
     let plan = raddle_merge::plan::plan(inputs, &options, watch).map_err(failed)?;
-    let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+    let predicted = predict(&plan, Sample::QUICK).map_err(failed)?;
     tell(arguments, &Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
 
     tell(arguments, "\n$ raddle merge\n")?;

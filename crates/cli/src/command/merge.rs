@@ -28,7 +28,7 @@ use raddle_merge::links::Link;
 use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::{MergePlan, Route};
-use raddle_merge::prediction::{Prediction, QUICK_SAMPLE_LEN_BYTES, THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::prediction::{Prediction, Sample, predict};
 use raddle_merge::{Companion, Io, Through, check_output, published_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -236,7 +236,7 @@ pub(super) fn merge(
             if team.leads() {
                 tell_recoded(&plan, &watching);
                 tell_needs(&plan, &watching);
-                let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+                let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
                 let summary = Summary::of(&plan, Some(predicted));
                 running.write_report(&summary)?;
@@ -250,7 +250,7 @@ pub(super) fn merge(
             tell_needs(&plan, &watching);
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
             preview.iter().flat_map(MergePreview::warnings).for_each(|warning| watching.warn(&warning));
-            let predicted = predict(&plan, QUICK_SAMPLE_LEN_BYTES).map_err(failed)?;
+            let predicted = predict(&plan, Sample::QUICK).map_err(failed)?;
             if predicted.grows() {
                 watching.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
             }

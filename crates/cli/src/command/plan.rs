@@ -18,7 +18,7 @@ use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::execute::bridged;
 use raddle_merge::options::MergeOptions;
-use raddle_merge::prediction::{THOROUGH_SAMPLE_LEN_BYTES, predict};
+use raddle_merge::prediction::{Sample, predict};
 
 /// Options of `raddle plan`.
 #[derive(Debug, Clone, clap::Args)]
@@ -100,7 +100,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
         watching.note_differences(bridged(&plan));
         tell_recoded(&plan, &watching);
         tell_needs(&plan, &watching);
-        let predicted = predict(&plan, THOROUGH_SAMPLE_LEN_BYTES).map_err(failed)?;
+        let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;
         match arguments.json {

@@ -45,7 +45,7 @@ pub struct Summary {
     /// The same by the numbers of inputs.
     #[serde(skip)]
     pub bridged: Vec<Difference>,
-    /// What executing the plan will cost; absent where nothing was made on trial.
+    /// What executing the plan will cost; absent if it is not predicted.
     pub predicted: Option<Prediction>,
     /// Wall time of the scan.
     pub scan_s: f64,
@@ -139,13 +139,22 @@ pub struct Dataset {
 
 /// A prediction in a line.
 pub fn prediction(predicted: &Prediction) -> String {
-    let against = predicted.output_len_bytes() as f64 / predicted.input_len_bytes.max(1) as f64;
+    let output = if predicted.is_size_known() {
+        let len_bytes = predicted.output_len_bytes();
+        let against = len_bytes as f64 / predicted.input_len_bytes.max(1) as f64;
+        format!("output {} ({:.0} % of the inputs)", quantity::size(len_bytes), against * 100.0)
+    } else {
+        let (least, most) = predicted.bounds_len_bytes();
+        format!("output size unknown ({} to {})", quantity::size(least), quantity::size(most))
+    };
+    let time = match (predicted.elapsed_s, predicted.cpu_s) {
+        (Some(elapsed_s), _) => format!("about {}", quantity::seconds(elapsed_s)),
+        (None, Some(cpu_s)) => format!("time unknown ({} of processor time)", quantity::seconds(cpu_s)),
+        (None, None) => "time unknown".to_owned(),
+    };
     format!(
-        "output {} ({:.0} % of the inputs), {} of buffers, about {} (from {} made on trial)",
-        quantity::size(predicted.output_len_bytes()),
-        against * 100.0,
+        "{output}, {} of buffers, {time} (from {} made on trial)",
         quantity::size(predicted.memory_len_bytes),
-        quantity::seconds(predicted.elapsed_s),
         quantity::size(predicted.sampled_len_bytes),
     )
 }

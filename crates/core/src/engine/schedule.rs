@@ -119,6 +119,8 @@ pub struct Rehearsal {
     pub jobs: usize,
     /// Memory of each rank beside the buffers of its batches.
     pub fixed_len_bytes: u64,
+    /// Memory that each rank acquires from its budget: the above and all buffers.
+    pub permit_len_bytes: u64,
 }
 
 /// What `ranks` ranks, each with the same `options` and memory budget, would agree on at the start of an execution.
@@ -147,7 +149,7 @@ pub fn rehearse<W: TileWork>(
         owners: options.owners,
     };
     let schedule = Schedule::new(plan, &index, work, batches, &needs, &terms);
-    Ok(Rehearsal { schedule, jobs, fixed_len_bytes })
+    Ok(Rehearsal { schedule, jobs, fixed_len_bytes, permit_len_bytes: fitted.permit_len_bytes() })
 }
 
 /// The cost of encoding each batch, in the work's unit.

@@ -293,6 +293,11 @@ impl Fitted {
         self.jobs as usize
     }
 
+    /// Memory acquired from the budget.
+    pub(super) fn permit_len_bytes(&self) -> u64 {
+        self.permit.len_bytes()
+    }
+
     /// Memory beside the buffers.
     pub(super) fn fixed_len_bytes(&self) -> u64 {
         self.permit.len_bytes().saturating_sub(self.limits.buffers_bytes)

@@ -12,12 +12,14 @@
 
 mod chunk_index;
 mod extensible_array;
+mod heap;
 mod ledger;
 mod messages;
 mod objects;
 mod structures;
 
 pub(super) use chunk_index::IndexRoom;
+pub use heap::HeapContent;
 pub(super) use ledger::Ledger;
 pub(super) use objects::values_len_bytes;
 

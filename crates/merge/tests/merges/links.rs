@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use raddle_core::progress::Stage;
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, merge, plan, predict};
+use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, Sample, merge, plan, predict};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::content::Node;
 use raddle_testing::plain::{self, numbers};
@@ -133,7 +133,7 @@ fn room_for_mappings_is_predicted() {
         let output = folder.path().join("virtual.h5");
         let options = MergeOptions { output: output.clone(), provenance: false, force: true, ..link(Link::Virtual) };
         let plan = watched(|watch| plan(&inputs, &options, watch)).unwrap();
-        let predicted = predict(&plan, 0).unwrap().metadata_len_bytes as f64;
+        let predicted = predict(&plan, Sample::QUICK).unwrap().metadata_len_bytes as f64;
         let written = watched(|watch| merge(&plan, watch)).unwrap().output_len_bytes as f64;
         // The region is reserved whole: what is written is at least that long, and no longer where it was enough.
         let page = 4096.0;

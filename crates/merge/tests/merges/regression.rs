@@ -3,7 +3,7 @@
 use crate::watched::{merge_to, watched};
 use raddle_hdf5::model::{ByteOrder, Member, TypeClass};
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, plan, predict, verify};
+use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Sample, plan, predict, verify};
 use raddle_testing::canonical::push_string;
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::plain::{self, numbers};
@@ -26,12 +26,14 @@ fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOption
 
 /// The time of nothing was -0.
 #[test]
-fn what_has_no_datasets_is_foretold_to_take_no_time() {
+fn what_has_no_datasets_is_predicted_to_take_next_to_no_time() {
     let folder = tempfile::tempdir().unwrap();
     let spec = FileSpec { objects: vec![ObjectSpec::group("/empty")], ..FileSpec::default() };
     let inputs = plain::make_all(folder.path(), &[spec]).unwrap();
     let planned = watched(|watch| plan(&inputs, &MergeOptions::new(""), watch)).unwrap();
-    assert_eq!(predict(&planned, 1 << 20).unwrap().elapsed_s.to_bits(), 0);
+    let predicted = predict(&planned, Sample::QUICK).unwrap();
+    assert!((0.0..0.1).contains(&(predicted.elapsed_s.unwrap() - planned.elapsed_s)), "{predicted:?}");
+    assert_eq!((predicted.stored_len_bytes, predicted.size_error), (0, 0.0));
 }
 
 /// Null strings, as libhdf5 leaves them where nothing was written, became empty strings.

@@ -1,0 +1,243 @@
+//! Estimates the parts of an output other than tiles and object metadata: values that libhdf5 writes, and provenance.
+//!
+//! The size of variable-length values is only known from reading them, so some rows of each dataset are read. Invariant: the budget
+//! bounds the rows that are read, and no process is started.
+
+use super::estimate::Estimate;
+use super::trial::needs_library;
+use crate::digests::blocks::block_rows;
+use crate::error::Result;
+use crate::plan::{ColumnPlan, MergePlan, Route, Storage};
+use crate::schema::{ABSENT, Column, Role};
+use crate::tiles::MergeWork;
+use raddle_core::report::thread_cpu_ns;
+use raddle_hdf5::model::{Layout, TypeClass};
+use raddle_hdf5::write::HeapContent;
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+
+/// Number of places in a dataset where rows are read.
+const PLACES: u64 = 4;
+/// Elements read per place.
+const ELEMENTS: u64 = 256;
+/// Reading a place takes as long as decoding and encoding this number of bytes of tiles.
+const PLACE_COST_BYTES: u64 = 64 << 10;
+/// Relative deviation of values that were not read.
+const DEVIATION: f64 = 0.5;
+/// Bytes in the heap for a value that was not read.
+const VALUE_LEN_BYTES: u64 = 24;
+/// Time of libhdf5 to write a value of variable length.
+const WRITE_VALUE_S: f64 = 0.9e-6;
+/// Headers of the groups and tables of provenance, and their links.
+const PROVENANCE_LEN_BYTES: u64 = 9000;
+
+/// The estimate of everything but tiles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Untiled {
+    /// Bytes.
+    pub len_bytes: Estimate,
+    /// Processor seconds, all on the committing thread.
+    pub cpu_s: Estimate,
+}
+
+/// Estimates the values that libhdf5 writes, from rows that cost about `budget_len_bytes` to read.
+///
+/// # Errors
+/// If rows cannot be read: the merge would fail the same way.
+pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes: u64) -> Result<Untiled> {
+    let mut heap = HeapContent::default();
+    let mut all = Untiled::default();
+    let mut places_left = budget_len_bytes / PLACE_COST_BYTES;
+    for entry in &plan.schema.entries {
+        if let Role::Constant { dataset, value, .. } = &entry.role
+            && let Some(content) = HeapContent::of(&dataset.datatype.class, value)
+        {
+            heap.add(content);
+        }
+    }
+    let columns = (0..).zip(plan.columns.iter().zip(&plan.schema.columns));
+    let mut late: Vec<(u32, &ColumnPlan, &Column)> = columns
+        .filter(|(_, (planned, _))| matches!(planned.route, Route::FileLocal))
+        .map(|(index, (planned, column))| (index, planned, column))
+        .collect();
+    let len_bytes = |(_, planned, column): &(u32, &ColumnPlan, &Column)| {
+        planned.logical_len_bytes(column.model().datatype.class.len_bytes())
+    };
+    late.sort_by_key(|column| (std::cmp::Reverse(len_bytes(column)), column.0));
+    for (index, planned, column) in late {
+        all.len_bytes.total += descriptors_len_bytes(planned, column);
+        let places = PLACES.min(places_left).min(planned.dims[0]);
+        let class = &column.model().datatype.class;
+        let elements: f64 = planned.dims.iter().map(|&dim| dim as f64).product();
+        let looked = if places == 0 || class.has_reference() || needs_library(column) {
+            None
+        } else {
+            places_left -= places;
+            look(plan, work, index, places)?
+        };
+        match looked {
+            Some(Looked { content, elements: of_places, read_s, error, read_error }) => {
+                let scale = elements / of_places;
+                heap.add(content.times(scale));
+                let read_s = read_s * elements;
+                all.cpu_s.add(Estimate { total: read_s, variance: (read_s * read_error).powi(2) });
+                all.cpu_s.add(Estimate::assumed(content.values * scale * WRITE_VALUE_S));
+                let len_bytes = content.times(scale).len_bytes();
+                all.len_bytes.add(Estimate { total: 0.0, variance: (len_bytes * error).powi(2) });
+            }
+            None if holds_addresses_only(class) => {
+                let total = elements * WRITE_VALUE_S;
+                all.cpu_s.add(Estimate { total, variance: total * total });
+            }
+            None => {
+                let mut guessed = HeapContent::default();
+                guessed.add_value(VALUE_LEN_BYTES);
+                let guessed = guessed.times(elements);
+                heap.add(guessed);
+                let (len_bytes, total) = (guessed.len_bytes(), elements * WRITE_VALUE_S);
+                all.len_bytes.add(Estimate { total: 0.0, variance: (len_bytes * DEVIATION).powi(2) });
+                all.cpu_s.add(Estimate { total, variance: total * total });
+            }
+        }
+    }
+    if plan.options.provenance {
+        add_provenance(plan, &mut all.len_bytes, &mut heap);
+    }
+    all.len_bytes.total += heap.len_bytes();
+    Ok(all)
+}
+
+/// Returns whether the only file-local parts of elements are object references, which take no space in the heap.
+fn holds_addresses_only(class: &TypeClass) -> bool {
+    use raddle_hdf5::model::ReferenceKind;
+    match class {
+        TypeClass::Reference(ReferenceKind::Object) => true,
+        TypeClass::Compound { members, .. } => {
+            members.iter().all(|member| !member.class.is_file_local() || holds_addresses_only(&member.class))
+        }
+        TypeClass::Array { base, .. } => holds_addresses_only(base),
+        _ => false,
+    }
+}
+
+/// Returns the stored bytes of a dataset's elements themselves. If libhdf5 deflates them, their gain is that of the inputs.
+fn descriptors_len_bytes(planned: &ColumnPlan, column: &Column) -> f64 {
+    let element_len_bytes = column.model().datatype.class.len_bytes() as f64;
+    let product =
+        |counts: &mut dyn Iterator<Item = u64>| counts.fold(element_len_bytes, |all, count| all * count as f64);
+    let raw_len_bytes = product(&mut planned.dims.iter().copied());
+    let Storage::Chunked(chunk) = &planned.storage else { return raw_len_bytes };
+    let padded = product(&mut planned.dims.iter().zip(chunk).map(|(&dim, &chunk)| dim.next_multiple_of(chunk.max(1))));
+    if planned.filters.is_empty() {
+        return padded;
+    }
+    let is_chunked = |column: &Column| matches!(column.model().layout, Layout::Chunked { .. });
+    let gain = column.stored_len_bytes() as f64 / raw_len_bytes.max(1.0);
+    if is_chunked(column) && gain > 0.0 { raw_len_bytes * gain.min(1.0) } else { raw_len_bytes }
+}
+
+/// Values that were read.
+struct Looked {
+    content: HeapContent,
+    elements: f64,
+    /// Processor seconds to read an element.
+    read_s: f64,
+    /// Standard error of the bytes in the heap, as a share of them.
+    error: f64,
+    /// Standard error of `read_s`, as a share of it.
+    read_error: f64,
+}
+
+/// Reads rows of a dataset at `places` places.
+fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Result<Option<Looked>> {
+    let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
+    let class = &column.model().datatype.class;
+    let row_elements = planned.dims[1..].iter().fold(1_u64, |product, &dim| product.saturating_mul(dim)).max(1);
+    let wanted = (ELEMENTS / row_elements).max(1);
+    let mut reader = work.column_reader();
+    let (mut seen, mut seen_elements) = (HeapContent::default(), 0.0);
+    let (mut len_bytes_per_element, mut s_per_element) = (Vec::new(), Vec::new());
+    for place in 0..places {
+        let row = (u128::from(2 * place + 1) * u128::from(planned.dims[0]) / u128::from(2 * places)) as u64;
+        let Some((input, row)) = input_of_row(column, row) else { continue };
+        let rows = wanted.min(column.facts[input as usize].rows - row);
+        let before_ns = thread_cpu_ns();
+        let canonical = reader.canonical_rows(index, input, row, rows, &planned.dims)?;
+        let read_s = (thread_cpu_ns() - before_ns) as f64 * 1e-9;
+        let Some(content) = HeapContent::of(class, &canonical) else { return Ok(None) };
+        seen.add(content);
+        let elements = rows.saturating_mul(row_elements) as f64;
+        seen_elements += elements;
+        len_bytes_per_element.push(content.len_bytes() / elements);
+        s_per_element.push(read_s / elements);
+    }
+    if seen_elements == 0.0 {
+        return Ok(None);
+    }
+    let is_all = seen_elements >= row_elements as f64 * planned.dims[0] as f64;
+    let unknown = if is_all { 0.0 } else { DEVIATION };
+    Ok(Some(Looked {
+        content: seen,
+        elements: seen_elements,
+        // An interruption lengthens one place by much: the others show the usual time.
+        read_s: median(&mut s_per_element),
+        error: standard_error(&len_bytes_per_element).unwrap_or(unknown),
+        read_error: standard_error(&s_per_element).unwrap_or(unknown),
+    }))
+}
+
+/// Returns the standard error of the mean of `values` as a share of the mean; `None` for fewer than two values or a mean of 0.
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1 && mean > 0.0).then(|| (squares / (count * (count - 1.0))).sqrt() / mean)
+}
+
+/// Returns the lower median.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[(values.len() - 1) / 2]
+}
+
+/// Returns the input that has a row of the output, and the row there; `None` if the input lacks the dataset.
+fn input_of_row(column: &Column, row: u64) -> Option<(u32, u64)> {
+    let mut first = 0;
+    for (input, fact) in (0..).zip(column.facts.iter()) {
+        if row < first + fact.rows {
+            return (fact.template != ABSENT).then_some((input, row - first));
+        }
+        first += fact.rows;
+    }
+    None
+}
+
+/// Adds the size of `/_raddle` ([`crate::provenance`]).
+fn add_provenance(plan: &MergePlan, len_bytes: &mut Estimate, heap: &mut HeapContent) {
+    let inputs = plan.inputs.len() as u64;
+    let is_column = |role: &Role| matches!(role, Role::Column(_));
+    let objects = plan.schema.entries.iter().filter(|entry| !is_column(&entry.role)).count() as u64;
+    let columns = plan.columns.len() as u64;
+    plan.inputs.iter().for_each(|input| heap.add_value(input.path.as_os_str().as_bytes().len() as u64));
+    plan.schema.entries.iter().for_each(|entry| heap.add_value(entry.path.len() as u64));
+    // Columns of one table share a list of runs, which is one row here.
+    let lists: HashSet<*const _> = plan.tiles.arrays.iter().map(|array| array.segments.as_ptr()).collect();
+    let row_starts = (lists.len() as u64 + 1).saturating_mul(inputs + 1);
+    let blocks: u64 = (0..).zip(&plan.columns).map(|(index, planned)| blocks(plan, index, planned)).sum();
+    // Each path takes 16 bytes in addition to the heap. The other tables of datasets are five of 8 bytes and one of 4.
+    let words = inputs * 2 + objects + columns * 5 + row_starts + blocks;
+    let others = columns * 4 + (inputs + objects + columns) * 16 + PROVENANCE_LEN_BYTES;
+    len_bytes.total += (words * 8 + others) as f64;
+}
+
+/// Returns the number of row blocks of a column that have digests.
+fn blocks(plan: &MergePlan, index: u32, planned: &ColumnPlan) -> u64 {
+    let rows = planned.dims.first().copied().unwrap_or(0);
+    match planned.route {
+        Route::Empty | Route::Linked => 0,
+        Route::Verbatim { array } if planned.is_undecodable() || !plan.options.decode_moved => {
+            rows.div_ceil(plan.tiles.arrays[array as usize].tile_shape[0].max(1))
+        }
+        _ => rows.div_ceil(block_rows(plan.row_len_bytes(index), rows)),
+    }
+}

@@ -1,0 +1,69 @@
+"""What `plan` predicts of a merge: the size, or that it is unknown, and the memory of buffers."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+LARGEST_SIZE_ERROR = 0.15
+
+
+@pytest.fixture(scope="module")
+def fields(tmp_path_factory):
+    """Files of a field that compresses well, one that hardly does, uncompressed numbers, and words."""
+    paths = [tmp_path_factory.mktemp("fields") / f"day{day}.nc" for day in range(6)]
+    for day, path in enumerate(paths):
+        random = np.random.default_rng(day)
+        chunked = {"compression": "gzip", "chunks": (1, 64, 128), "maxshape": (None, 64, 128)}
+        with h5py.File(path, "w") as file:
+            smooth = random.normal(0, 3, (16, 64, 128)).cumsum(axis=2).astype("i2")
+            file.create_dataset("packed", data=smooth, shuffle=True, **chunked)
+            file.create_dataset("noise", data=random.random((16, 64, 128), "f4"), **chunked)
+            file.create_dataset("plain", data=np.linspace(day, day + 1, 20_000).round(4))
+            words = [f"{day} {'electron' * number}" for number in random.integers(0, 9, 3000)]
+            file.create_dataset("words", data=words, dtype=h5py.string_dtype(), chunks=(100,), maxshape=(None,))
+    return paths
+
+
+def planned_and_merged(raddle, inputs, output, *options):
+    """The prediction of `plan`, and the report of the merge."""
+    predicted = json.loads(raddle("plan", *inputs, "--json", *options).stdout)["predicted"]
+    return predicted, json.loads(raddle("merge", *inputs, "-o", output, "--json", *options).stdout)
+
+
+@pytest.mark.parametrize("options", [["-j", 1], ["-j", 2], ["-j", 2, "-c", "none"], ["-j", 2, "-c", "keep"],
+                                     ["-j", 4, "--memory", "64MiB"], ["-j", 2, "--no-provenance"]])  # fmt: skip
+def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
+    """The gain of the largest field was taken for that of all, and buffers were counted for a third of their memory."""
+    output = tmp_path / "all.nc"
+    planned, report = planned_and_merged(raddle, fields, output, *options)
+    assert planned["memory_len_bytes"] == report["memory"]["budget_peak_bytes"]
+    assert planned["size_error"] <= LARGEST_SIZE_ERROR
+    for predicted in [planned, report["prediction"]]:
+        size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
+        assert abs(size / output.stat().st_size - 1) <= max(LARGEST_SIZE_ERROR, predicted["size_error"])
+        assert predicted["elapsed_s"] is None or predicted["elapsed_s"] > 0
+
+
+def test_a_size_that_a_sample_does_not_determine_is_unknown(raddle, tmp_path):
+    paths = [tmp_path / f"mixed{number}.h5" for number in range(2)]
+    for number, path in enumerate(paths):
+        random = np.random.default_rng(number)
+        blocks = random.integers(0, 256, (256, 65_536), "u1") * (random.random((256, 1)) < 0.2)
+        with h5py.File(path, "w") as file:
+            file["mixed"] = blocks.astype("u1").reshape(-1)
+    output = tmp_path / "all.h5"
+    predicted, report = planned_and_merged(raddle, paths, output)
+    size, error = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"], predicted["size_error"]
+    assert error > LARGEST_SIZE_ERROR
+    assert abs(size - report["output_len_bytes"]) <= 2 * error * size
+    assert "size unknown" in raddle("plan", *paths).stdout
+
+
+def test_a_refused_memory_limit_is_predicted(raddle, fields, tmp_path):
+    options = ["-j", 1, "--memory", "300KiB"]
+    plan = raddle("plan", *fields, "--json", *options)
+    needed = json.loads(plan.stdout)["predicted"]["memory_len_bytes"]
+    assert needed > 300 << 10
+    raddle("merge", *fields, "-o", tmp_path / "all.nc", *options, expect=6)
