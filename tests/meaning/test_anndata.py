@@ -230,15 +230,6 @@ def test_policies_for_what_belongs_to_genes(tmp_path, policy):
     MERGING.equal(write_all(tmp_path, *objects), "--merge", policy, merge=policy, uns_merge=policy)
 
 
-def test_along_genes(tmp_path):
-    schema = plain(extras={"varm", "obsm", "uns"}, columns=[])
-    objects = [make(schema, 0, GENES[:3], 4), make(schema, 0, GENES[3:6], 4)]
-    for made in objects:
-        made.varm["loadings"] = np.full((3, 1), 1.5)
-        del made.varm["differs"]
-    MERGING.refused(write_all(tmp_path, *objects), "--axis", "var", names=["--axis var", "anndata.concat"])
-
-
 def test_raw_of_some_is_not_lost_silently(tmp_path):
     schema = plain()
     objects = [make(schema, 0, GENES[:2], 3, extras={"raw"}), make(schema, 1, GENES[:2], 3)]

@@ -115,6 +115,8 @@ MEANINGS = {
     "flag_meanings": ("good bad", "bad good"),
     "flag_values": (np.array([0, 1], "f4"), np.array([1, 0], "f4")),
     "grid_mapping": ("crs", "other_crs"),
+    "compress": ("y x", "x y"),
+    "bounds": ("tas_bounds", "other_bounds"),
 }
 
 

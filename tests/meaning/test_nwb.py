@@ -275,3 +275,19 @@ def test_a_file_without_units(tmp_path):
 def test_a_plan_names_the_convention(tmp_path, raddle):
     inputs = write_all(tmp_path, Session([1], WORDS[:1]), Session([1], WORDS[:1], first_id=10, first_s=100.0))
     assert "NWB" in raddle("plan", *inputs).stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--scalars", "first"]])
+def test_labels_in_another_order_are_refused(tmp_path, options):
+    """The values of an `EnumData` are numbers of its labels."""
+    inputs = []
+    for number, labels in enumerate([["left", "right"], ["right", "left"]]):
+        file = pynwb.NWBFile("one session", f"{number}", START, session_id="7")
+        file.add_trial_column("side", "of the animal", enum=True)
+        # They are numbered as they come.
+        for trial, label in enumerate(labels):
+            file.add_trial(id=2 * number + trial, start_time=1.0 * trial, stop_time=trial + 0.5, side=label)
+        inputs.append(tmp_path / f"{number}.nwb")
+        with pynwb.NWBHDF5IO(inputs[-1], "w") as io:
+            io.write(file)
+    MERGING.refused(inputs, *options, names=["/intervals/trials/side_elements", "left", "right"])

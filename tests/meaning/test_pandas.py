@@ -207,6 +207,8 @@ def test_other_categories_are_refused(tmp_path, first, second, data_columns):
     inputs = write_all(tmp_path, grades(first), grades(second), data_columns=data_columns)
     names = ["moderate", "poor"] if second == "xz" else ["excellent", "moderate"] if second == "yx" else ["3", "2"]
     MERGING.refused(inputs, names=["/data/meta", *names])
+    # The codes of the second file would mean other categories.
+    MERGING.refused(inputs, "--scalars", "first", names=["/data/meta", *names])
 
 
 def test_categories_are_not_doubled(tmp_path):

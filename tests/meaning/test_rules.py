@@ -189,6 +189,53 @@ def test_positions_among_floats_are_refused(tmp_path):
     MERGING.refused(inputs, "--rule", RULES["ends"], names=["/run/index"])
 
 
+@pytest.mark.parametrize(
+    ("form", "values", "found"),
+    [
+        ("bounds", [0, 9, 5], "element 1 is 9"), ("bounds", [0, 3, 2, 5], "element 2 is 2"), ("ends", [2, -1, 5], "element 1 is -1"),
+        ("starts", [0, 6, 5], "element 1 is 6"), ("rows", [0, 5, 1], "element 1 is 5"), ("rows", [0, 2**62, 1], f"element 1 is {2**62}"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("first", [True, False])
+def test_each_position_is_one_of_the_rows(tmp_path, form, values, found, first):
+    """Only the first and the last were looked at."""
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            column(file, "hits", np.arange(5))
+            right = {"bounds": [0, 5], "ends": [5], "starts": [0, 2], "rows": [4, 0]}[form]
+            column(file, "index", np.array(values if first == (number == 0) else right))
+    MERGING.refused(inputs, "--rule", f"index: {form} of hits", names=["/index", found, "/hits"])
+
+
+def test_a_number_for_no_row_stays(tmp_path):
+    inputs = []
+    for number in range(3):
+        inputs.append(tmp_path / f"{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            column(file, "hits", np.arange(3))
+            column(file, "mate", np.array([-1, 0, 2], "i4"))
+
+    def judge_rows(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged["mate"][:].tolist() == [-1, 0, 2, -1, 3, 5, -1, 6, 8]
+
+    MERGING.equal(inputs, "--rule", "mate: rows of hits", judge=judge_rows)
+
+
+def test_an_axis_that_a_dataset_has_not(tmp_path):
+    inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
+    MERGING.refused(inputs, "--rule", "/run/index: along 2", names=["/run/index", "1 axes", "along 2"])
+
+
+def test_a_rule_of_the_command_goes_before_one_of_a_file(tmp_path):
+    inputs = write_all(tmp_path, [[1, 2], [3, 0]], "bounds")
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[rules]\n"/run/index" = "once"\n"edges" = "once"\n')
+    MERGING.equal(inputs, "--rules", rules, "--rule", RULES["bounds"], form="bounds")
+
+
 def test_bounds_that_are_none_are_refused(tmp_path):
     """They must begin with 0 and end with the number of rows; else the rule is of another form."""
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")

@@ -80,8 +80,14 @@ impl Advice {
                 "merge without a union to concatenate",
             ]);
         }
-        let mut advice =
-            Self::one_of(&["leave out the files that differ", "leave out the objects that differ with --exclude"]);
+        let is_decided = |difference: &Difference| {
+            matches!(difference.kind, DifferenceKind::Meaning | DifferenceKind::Convention)
+                && difference.found.contains("; --")
+        };
+        let by_option = differences.iter().any(is_decided).then_some("choose an option that the table names");
+        let others = ["leave out the files that differ", "leave out the objects that differ with --exclude"];
+        let choices: Vec<&str> = by_option.into_iter().chain(others).collect();
+        let mut advice = Self::one_of(&choices);
         for (kinds, lead, choices) in [
             (
                 &[Missing, Extra][..],

@@ -15,10 +15,11 @@ pub struct ConventionArgs {
 
     /// A rule of your own for datasets whose path matches; may be given several times
     ///
-    /// 'PATTERN: once' carries one copy, which all inputs must have. 'PATTERN: along 1' concatenates along that axis.
-    /// 'PATTERN: positions of TARGET' is for row numbers of another dataset, which are then those of the merged one; 'ends
-    /// of' for the row behind each group, 'bounds of' for one more position than groups, from 0 to the number of rows. A
-    /// TARGET without a slash lies in the same group.
+    /// 'PATTERN: once' carries one copy, which all inputs must have. 'PATTERN: concatenate' puts rows one after another,
+    /// 'PATTERN: along 1' elements of that axis.
+    /// 'PATTERN: rows of TARGET' is for row numbers of another dataset, which are then those of the merged one; negative
+    /// ones stay. 'starts of' is for the first row of each group, 'ends of' for the row behind each group, 'bounds of' for
+    /// one more position than groups, from 0 to the number of rows. A TARGET without a slash lies in the same group.
     #[arg(long, value_name = "RULE", value_parser = UserRule::parse)]
     pub rule: Vec<UserRule>,
 
@@ -50,10 +51,6 @@ pub struct ConventionArgs {
     #[arg(long, value_enum, default_value_t = Overlap::Refuse)]
     pub overlap: Overlap,
 
-    /// AnnData: the axis along which files follow one another
-    #[arg(long, value_enum, default_value_t = Axis::Obs)]
-    pub axis: Axis,
-
     /// AnnData: keep pairs of observations (obsp), block by block
     #[arg(long)]
     pub pairwise: bool,
@@ -81,13 +78,15 @@ impl ConventionArgs {
     /// # Errors
     /// If the file of rules cannot be read.
     pub fn options(&self) -> Result<ConventionOptions, Failure> {
-        let mut rules = self.rule.clone();
+        let mut rules = Vec::new();
         if let Some(path) = &self.rules {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Failure::usage(&format!("{}: {error}", path.display())))?;
             let of_file = UserRule::parse_file(&text);
             rules.extend(of_file.map_err(|error| Failure::usage(&format!("{}: {error}", path.display())))?);
         }
+        // The last one counts: that of the command line.
+        rules.extend(self.rule.iter().cloned());
         Ok(ConventionOptions {
             convention: self.convention.map(ConventionName::choice),
             rules,
@@ -110,10 +109,6 @@ impl ConventionArgs {
             },
             tolerance: self.tolerance,
             require_equal: self.require_equal.clone(),
-            axis: match self.axis {
-                Axis::Obs => conventions::Axis::Obs,
-                Axis::Var => conventions::Axis::Var,
-            },
             pairwise: self.pairwise,
             merge: match self.merge {
                 MergePolicy::Same => conventions::MergePolicy::Same,
@@ -185,15 +180,6 @@ pub enum Overlap {
     First,
     /// Take the record of the later input
     Last,
-}
-
-/// The axis of AnnData along which files follow one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Axis {
-    /// Observations
-    Obs,
-    /// Variables
-    Var,
 }
 
 /// Which elements that do not belong to the axis of concatenation are carried.

@@ -23,7 +23,7 @@ pub struct Cf;
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
 /// Attributes that change what a value means, besides those of packing.
-const MEANING: [&str; 10] = [
+const MEANING: [&str; 13] = [
     "units",
     "calendar",
     "flag_values",
@@ -34,6 +34,9 @@ const MEANING: [&str; 10] = [
     "cell_methods",
     "grid_mapping",
     "formula_terms",
+    "compress",
+    "bounds",
+    "climatology",
 ];
 /// Attributes in which the library keeps which dimensions a variable has.
 const DIMENSIONS: [&str; 2] = ["DIMENSION_LIST", "_Netcdf4Coordinates"];

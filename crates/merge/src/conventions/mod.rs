@@ -14,7 +14,7 @@ pub mod pandas;
 mod refused;
 mod view;
 
-pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use options::{Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
 pub use view::FileView;
 
 use crate::join::Difference;
@@ -127,7 +127,9 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
             Err(refusal) => recognised.refusal = Some(refusal),
         }
     }
-    user::apply(&options.rules, file, &mut recognised.rules);
+    if let Err(refusal) = user::apply(&options.rules, file, &mut recognised.rules) {
+        recognised.refusal = Some(refusal);
+    }
     recognised.rules.sort_by_key(|(at, _)| *at);
     recognised
 }

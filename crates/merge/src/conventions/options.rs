@@ -28,8 +28,6 @@ pub struct ConventionOptions {
     pub overlap: Overlap,
     /// Largest difference between values of what is carried once.
     pub tolerance: f64,
-    /// The axis along which AnnData files follow one another.
-    pub axis: Axis,
     /// Pairwise arrays of observations are kept, block by block.
     pub pairwise: bool,
     /// Which elements along the other axis are carried.
@@ -127,17 +125,6 @@ pub enum Overlap {
     First,
     /// The later input's rows are taken.
     Last,
-}
-
-/// The axis of AnnData along which files follow one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Axis {
-    /// Observations.
-    #[default]
-    Obs,
-    /// Variables.
-    Var,
 }
 
 /// Which elements that are not along the axis of concatenation are carried, as `anndata.concat(merge=…)` names it.

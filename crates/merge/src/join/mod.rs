@@ -23,6 +23,7 @@ use crate::conventions::{Choice, Recognised, Refusal};
 use crate::facts::Facts;
 use crate::paths::Paths;
 use crate::picking::Uncounted;
+use crate::rules::once::OTHER_VALUES;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
@@ -312,7 +313,9 @@ impl Joiner {
                 if let Some(digest) = joined.kept {
                     let differs = kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows);
                     if differs && !is_settled(DifferenceKind::Scale) {
-                        report(DifferenceKind::Scale, "the first input's".to_owned(), "other values".to_owned());
+                        let is_strict = joined.declared.as_ref().is_some_and(|declared| declared.rule.is_strict);
+                        let kind = if is_strict { DifferenceKind::Meaning } else { DifferenceKind::Scale };
+                        report(kind, "the first input's".to_owned(), OTHER_VALUES.to_owned());
                     }
                     fact.rows = 0;
                 } else if self.options.join == Join::Union {

@@ -19,6 +19,8 @@ use std::collections::HashMap;
 
 /// Bytes of converted values read at once.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
+/// Positions read at once.
+const BLOCK_ELEMENTS: u64 = 1 << 18;
 
 /// What became of the order of inputs.
 #[derive(Debug)]
@@ -164,9 +166,50 @@ impl Checker<'_> {
                          the number of rows, the rule is 'bounds of', where they are ends it is 'ends of'"
                     )
                 }
-                _ => continue,
+                _ => {
+                    self.each_position(column, input, rows, target, (form, target_rows))?;
+                    continue;
+                }
             };
             self.refuse(column, expected, format!("positions from {first} to {last}"), vec![input]);
+        }
+        Ok(())
+    }
+
+    /// Checks all positions of an input. Negative ones stand for no row among numbers of rows, and for nothing elsewhere.
+    fn each_position(
+        &mut self,
+        column: ColumnIndex,
+        input: u32,
+        rows: u64,
+        target: ColumnIndex,
+        (form, target_rows): (PositionForm, i64),
+    ) -> Result<()> {
+        let (mut bytes, mut values, mut before) = (Vec::new(), Vec::new(), 0_i64);
+        for start in (0..rows).step_by(BLOCK_ELEMENTS as usize) {
+            let count = BLOCK_ELEMENTS.min(rows - start);
+            let class = self.reader.read_stored(column, input, start, count, &mut bytes)?;
+            let Some(number) = NumberType::of(&class) else { return Ok(()) };
+            let is_exact = number.decode_integers(&bytes, &mut values);
+            // Beyond 63 bits, unsigned numbers come out negative.
+            let is_beyond = |value: i64| value >= target_rows || !is_exact && value < 0;
+            let at = match form {
+                PositionForm::Rows => values.iter().position(|&value| is_beyond(value)),
+                _ => values.iter().position(|&value| {
+                    let is_out = value < before || value > target_rows;
+                    before = value;
+                    is_out
+                }),
+            };
+            let Some(at) = at else { continue };
+            let counted = display_path(self.plan.schema.column_path(target));
+            let expected = match form {
+                PositionForm::Rows => format!("numbers of the {target_rows} rows of {counted}, or negative ones"),
+                _ => format!("ascending positions up to {target_rows}, the rows of {counted}"),
+            };
+            let found = format!("element {} is {}", start + at as u64, values[at]);
+            self.refuse(column, expected, found, vec![input]);
+            return Ok(());
         }
         Ok(())
     }

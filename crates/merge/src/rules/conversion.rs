@@ -50,7 +50,7 @@ pub enum ElementMap {
     Same,
     /// It is stored in another type, which holds it exactly.
     Cast,
-    /// A number is added.
+    /// A number is added to those that are not negative: these are positions, others stand for none.
     Shift(i64),
     /// `value * multiplier / divisor + offset / divisor`, which must be exact in the output's type.
     Scale {
@@ -223,7 +223,7 @@ fn convert_block(
         }
         match map {
             ElementMap::Shift(by) => {
-                for value in integers.iter_mut() {
+                for value in integers.iter_mut().filter(|value| **value >= 0) {
                     *value = match value.checked_add(*by) {
                         Some(sum) => sum,
                         None => return inexact(value, BEYOND),

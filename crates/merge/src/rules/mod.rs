@@ -133,6 +133,18 @@ pub enum PositionForm {
     Rows,
 }
 
+impl PositionForm {
+    /// What rules call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Bounds => "bounds",
+            Self::Starts => "starts",
+            Self::Ends => "ends",
+            Self::Rows => "rows",
+        }
+    }
+}
+
 /// Attributes that say what a time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeAttributes {
@@ -169,6 +181,11 @@ impl Rule {
     /// One copy that all inputs must have.
     pub fn once() -> Self {
         Self { placement: Placement::Once, ..Self::default() }
+    }
+
+    /// One copy of labels that codes count: under other labels the codes would mean others, whatever the user chooses.
+    pub fn labels() -> Self {
+        Self { is_strict: true, ..Self::once() }
     }
 
     /// Positions of rows of the dataset at `target`.
@@ -234,14 +251,13 @@ impl Rule {
             Placement::LeftOut => "left out".to_owned(),
         };
         let values = match &self.values {
-            Values::Plain | Values::Kept => String::new(),
-            Values::Positions { target, .. } => format!("positions of {}", display_path(target)),
+            Values::Plain | Values::Kept | Values::Packed => String::new(),
+            Values::Positions { target, form } => format!("{} of {}", form.word(), display_path(target)),
             Values::LabelNumbers { labels } => format!("numbers of {}", display_path(labels)),
             Values::Unique => "all different".to_owned(),
             Values::Codes { categories } => format!("codes of {}", display_path(categories)),
             Values::Categories { .. } => "categories of all inputs".to_owned(),
             Values::Time(_) | Values::TimeOf { .. } => "time in the units of the output".to_owned(),
-            Values::Packed => "packed as in the output".to_owned(),
         };
         let labels = self
             .labels

@@ -18,6 +18,9 @@ use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::InputFile;
 
+/// What is found in an input whose values differ, before they are looked at.
+pub(crate) const OTHER_VALUES: &str = "other values";
+
 /// Names the first element that differs in each difference between datasets that are carried once, and takes back those
 /// within the tolerance.
 pub(crate) fn explain(
@@ -26,13 +29,18 @@ pub(crate) fn explain(
     inputs: &[PlannedInput],
     options: &MergeOptions,
 ) -> Result<()> {
-    if differences.iter().all(|difference| difference.kind != DifferenceKind::Scale) {
+    let is_of_values = |difference: &Difference| match difference.kind {
+        DifferenceKind::Scale => true,
+        DifferenceKind::Meaning => difference.found == OTHER_VALUES,
+        _ => false,
+    };
+    if !differences.iter().any(is_of_values) {
         return Ok(());
     }
     let reader = InputReader::new(options);
     let mut explained = Vec::with_capacity(differences.len());
     for mut difference in std::mem::take(differences) {
-        let column = (difference.kind == DifferenceKind::Scale).then(|| column_at(schema, &difference.path)).flatten();
+        let column = is_of_values(&difference).then(|| column_at(schema, &difference.path)).flatten();
         let Some((path, column)) = column else {
             explained.push(difference);
             continue;
@@ -49,7 +57,7 @@ pub(crate) fn explain(
         for &input in &difference.inputs {
             let found = match OneInput::find(column, input, path, inputs, &reader)? {
                 Some(found) => compare(&known, &found, path, &reader, options.conventions.tolerance)?,
-                None => Some(("the first input's values".to_owned(), "other values".to_owned())),
+                None => Some(("the first input's values".to_owned(), OTHER_VALUES.to_owned())),
             };
             differing.extend(found.map(|words| (input, words)));
         }

@@ -3,9 +3,9 @@
 //! Patterns are those of `--include`. Invariant: a rule of the user comes before one of a convention.
 
 use super::{PositionForm, Rule};
-use crate::conventions::FileView;
+use crate::conventions::{FileView, Refusal};
 use crate::error::MergeError;
-use crate::schema::{Entry, Role, Schema};
+use crate::schema::{Entry, Role, Schema, display_path};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ pub struct UserRule {
 }
 
 /// What users can ask for, for messages.
-const FORMS: &str = "expected 'PATTERN: once', 'PATTERN: along AXIS', 'PATTERN: bounds|starts|ends|rows of TARGET' or \
+const FORMS: &str = "expected 'PATTERN: once', 'PATTERN: concatenate', 'PATTERN: along AXIS', 'PATTERN: bounds|starts|ends|rows of TARGET' or \
      'PATTERN: positions of TARGET'";
 
 impl UserRule {
@@ -56,7 +56,13 @@ impl UserRule {
         struct File {
             rules: std::collections::BTreeMap<String, String>,
         }
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: File = toml::from_str(text).map_err(|error: toml::de::Error| match error.span() {
+            Some(span) => {
+                let line = text[..span.start.min(text.len())].lines().count().max(1);
+                format!("line {line}: {}", error.message())
+            }
+            None => error.message().to_owned(),
+        })?;
         file.rules.iter().map(|(pattern, rule)| Self::new(pattern, rule)).collect()
     }
 
@@ -114,8 +120,11 @@ pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), Me
     }
 }
 
-/// Puts the user's rules in place of those of a convention.
-pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32, Rule)>) {
+/// Puts the user's rules in place of those of a convention; of several for one dataset the last.
+///
+/// # Errors
+/// A rule that names an axis which its dataset has not.
+pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32, Rule)>) -> Result<(), Refusal> {
     for one in user {
         let Ok(matcher) = one.matcher() else { continue };
         for at in 0..file.len() {
@@ -125,8 +134,16 @@ pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32
                 continue;
             }
             let Some(rule) = one.form(path) else { continue };
+            let rank = file.dims(at).map_or(0, |dims| dims.len());
+            if rule.axis() >= rank {
+                return Err(Refusal {
+                    object: display_path(path),
+                    reason: format!("has {rank} axes, counted from 0; the rule for it is '{}'", one.rule),
+                });
+            }
             rules.retain(|(known, _)| *known as usize != at);
             rules.push((at as u32, rule));
         }
     }
+    Ok(())
 }

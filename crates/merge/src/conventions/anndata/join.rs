@@ -9,7 +9,7 @@ use super::names::{self, Alignment};
 use super::output::Output;
 use super::tree::{Files, Node, Outcome, refuse};
 use super::value::{Axes, frame_columns, index_name};
-use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
+use crate::conventions::{Choice, ConventionOptions, MergePolicy};
 use crate::join::{Join, Joined};
 use crate::picking::Counts;
 use crate::schema::child_path;
@@ -31,14 +31,6 @@ pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, count
 
 fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out: &mut Output) -> Outcome<()> {
     let Some(&first) = roots.first() else { return Ok(()) };
-    if options.axis == Axis::Var {
-        return refuse(
-            b"/",
-            "observations one after another",
-            "--axis var, which cannot be done yet; use anndata.concat(axis=\"var\")",
-            Vec::new(),
-        );
-    }
     for root in roots {
         root.expect(&[("anndata", "0.1.0")])?;
         if let Some(stray) = root.children().find(|child| !ROOT.contains(&child.name())) {
@@ -116,12 +108,15 @@ fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>
             let others: std::collections::HashSet<&String> = other.iter().collect();
             let gone = own[0].iter().find(|name| !others.contains(name));
             if added.is_some() || gone.is_some() {
-                let word = |name: Option<&String>| name.map_or("fewer names".to_owned(), |name| format!("{name:?}"));
+                let word = |name: &String| format!("{name:?}");
+                let lacks = gone.map(|name| format!("lacks {}", word(name)));
+                let has = added.map(|name| format!("has {} in addition", word(name)));
+                let found: Vec<String> = lacks.into_iter().chain(has).collect();
                 return frame.refuse(
-                    format!("the same names; {} is missing", word(gone)),
+                    "the same names",
                     format!(
-                        "{} in addition; --join inner takes the names that all inputs have, --join outer those of any",
-                        added.map_or("nothing".to_owned(), |name| format!("{name:?}"))
+                        "{}; --join inner takes the names that all inputs have, --join outer those of any",
+                        found.join(" and ")
                     ),
                 );
             }
