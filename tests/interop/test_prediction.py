@@ -33,7 +33,7 @@ def planned_and_merged(raddle, inputs, output, *options):
 
 
 @pytest.mark.parametrize("options", [["-j", 1], ["-j", 2], ["-j", 2, "-c", "none"], ["-j", 2, "-c", "keep"],
-                                     ["-j", 4, "--memory", "64MiB"], ["-j", 2, "--no-provenance"]])  # fmt: skip
+                                     ["-j", 4, "--memory", "64MiB"], ["-j", 1, "--memory", "256MiB"]])  # fmt: skip
 def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
     """The gain of the largest field was taken for that of all, and buffers were counted for a third of their memory."""
     output = tmp_path / "all.nc"

@@ -35,7 +35,7 @@ pub use links::NewLink;
 pub use mappings::Mapping;
 pub use output::{Compat, OutputFile, OutputOptions, WrittenFile};
 pub use overlay::Change;
-pub use predict::{HeapContent, MetadataPrediction};
+pub use predict::{HeapContent, MetadataPrediction, likely_len_bytes};
 
 use crate::error::Hdf5Error;
 use crate::ffi::Call;

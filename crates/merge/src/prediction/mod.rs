@@ -17,6 +17,7 @@ use crate::values::open_pool_for_trials;
 use estimate::Estimate;
 use raddle_core::CoreError;
 use raddle_core::engine::{EngineOptions, default_jobs, rehearse};
+use raddle_hdf5::write::likely_len_bytes;
 use serde::{Deserialize, Serialize};
 use trial::{Subject, Tried};
 
@@ -127,8 +128,11 @@ pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
     let stored = |tried: &Tried| tried.stored_len_bytes;
     let mut chunks = estimate::total(&subjects, &trials, stored, |subject| subject.is_encoded);
     chunks.total += moved_len_bytes(&subjects);
-    let region_len_bytes = output_options(plan).raw_start().unwrap_or(0);
-    let metadata_len_bytes = region_len_bytes as f64 + untiled.len_bytes.total;
+    let options = output_options(plan);
+    let region_len_bytes = options.raw_start().unwrap_or(0);
+    let room_len_bytes = region_len_bytes.saturating_sub(likely_len_bytes(options.metadata_region_len_bytes)) as f64;
+    let overflow_len_bytes = (untiled.front_len_bytes - room_len_bytes).max(0.0);
+    let metadata_len_bytes = region_len_bytes as f64 + overflow_len_bytes + untiled.len_bytes.total;
     let mut size = chunks;
     size.add(Estimate { total: metadata_len_bytes, ..untiled.len_bytes });
 

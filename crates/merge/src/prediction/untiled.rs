@@ -29,13 +29,17 @@ const VALUE_LEN_BYTES: u64 = 24;
 /// Time of libhdf5 to write a value of variable length.
 const WRITE_VALUE_S: f64 = 0.9e-6;
 /// Headers of the groups and tables of provenance, and their links.
-const PROVENANCE_LEN_BYTES: u64 = 9000;
+const PROVENANCE_LEN_BYTES: u64 = 2508;
+/// Tables below this length are put where metadata is.
+const SMALL_TABLE_LEN_BYTES: u64 = 2048;
 
 /// The estimate of everything but tiles.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Untiled {
-    /// Bytes.
+    /// Bytes behind the chunks.
     pub len_bytes: Estimate,
+    /// Bytes that go to the room for metadata as long as it lasts, and then behind the chunks.
+    pub front_len_bytes: f64,
     /// Processor seconds, all on the committing thread.
     pub cpu_s: Estimate,
 }
@@ -101,9 +105,9 @@ pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes:
         }
     }
     if plan.options.provenance {
-        add_provenance(plan, &mut all.len_bytes, &mut heap);
+        add_provenance(plan, &mut all, &mut heap);
     }
-    all.len_bytes.total += heap.len_bytes();
+    all.front_len_bytes += heap.len_bytes();
     Ok(all)
 }
 
@@ -213,7 +217,7 @@ fn input_of_row(column: &Column, row: u64) -> Option<(u32, u64)> {
 }
 
 /// Adds the size of `/_raddle` ([`crate::provenance`]).
-fn add_provenance(plan: &MergePlan, len_bytes: &mut Estimate, heap: &mut HeapContent) {
+fn add_provenance(plan: &MergePlan, all: &mut Untiled, heap: &mut HeapContent) {
     let inputs = plan.inputs.len() as u64;
     let is_column = |role: &Role| matches!(role, Role::Column(_));
     let objects = plan.schema.entries.iter().filter(|entry| !is_column(&entry.role)).count() as u64;
@@ -225,9 +229,12 @@ fn add_provenance(plan: &MergePlan, len_bytes: &mut Estimate, heap: &mut HeapCon
     let row_starts = (lists.len() as u64 + 1).saturating_mul(inputs + 1);
     let blocks: u64 = (0..).zip(&plan.columns).map(|(index, planned)| blocks(plan, index, planned)).sum();
     // Each path takes 16 bytes in addition to the heap. The other tables of datasets are five of 8 bytes and one of 4.
-    let words = inputs * 2 + objects + columns * 5 + row_starts + blocks;
-    let others = columns * 4 + (inputs + objects + columns) * 16 + PROVENANCE_LEN_BYTES;
-    len_bytes.total += (words * 8 + others) as f64;
+    let of_inputs = [inputs * 16, inputs * 8, inputs * 8, row_starts * 8, blocks * 8];
+    let of_objects = [objects * 16, objects * 8, columns * 16, columns * 4];
+    let tables = of_inputs.into_iter().chain(of_objects).chain([columns * 8; 5]);
+    let (small, large): (Vec<u64>, Vec<u64>) = tables.partition(|&len_bytes| len_bytes < SMALL_TABLE_LEN_BYTES);
+    all.front_len_bytes += (small.iter().sum::<u64>() + PROVENANCE_LEN_BYTES) as f64;
+    all.len_bytes.total += large.iter().sum::<u64>() as f64;
 }
 
 /// Returns the number of row blocks of a column that have digests.
