@@ -6,21 +6,20 @@
 use crate::conventions::ConventionOptions;
 use crate::digests::stored;
 use crate::error::{MergeError, Result};
-use crate::join::describe;
+use crate::join::{JoinOptions, describe};
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan};
-use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
+use crate::remembered::{Contradiction, recall};
+use crate::schema::{Column, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, FillPattern, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
-use raddle_hdf5::logical::CanonicalElements;
-use raddle_hdf5::model::Dataspace;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -69,13 +68,12 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 /// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let expected = plan(inputs, &with_made(output, options)?, watch)?;
+    let expected = plan(inputs, &as_made(output, options)?, watch)?;
     let found = plan_file(output, Selection::default(), options, watch)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
     comparison.structure();
-    comparison.stacks()?;
     comparison.values(watch)?;
     let mut report = comparison.report;
     report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
@@ -84,9 +82,9 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     Ok(report)
 }
 
-/// Options under which datasets that raddle made for `output` are made from the inputs again. Only how they were made is
-/// taken from the output, not what they hold.
-fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
+/// Options under which the inputs make `output` again: what `options` leave open is as the output remembers it. Only how things
+/// were made is taken from the output, not what they hold.
+fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
         // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
@@ -99,12 +97,12 @@ fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
         ) => None,
         Err(error) => return Err(error),
     };
-    let conventions = stored::conventions(stored.as_ref(), options);
+    let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
     let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
     // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
     let (link, link_paths) = if link.0 == Link::External { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
-    Ok(MergeOptions { made, link, link_paths, conventions, output: output.to_path_buf(), ..options.clone() })
+    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
 }
 
 /// The plan of one file as it is, of the objects that are selected. A file that cannot be read is told as that, not as one among
@@ -126,6 +124,7 @@ pub(crate) fn plan_file(
         extendible: false,
         link: Link::No,
         conventions: ConventionOptions::default(),
+        join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
         ..options.clone()
     };
@@ -140,14 +139,12 @@ struct Comparison<'p> {
     found: &'p MergePlan,
     /// Columns of both sides that have the same type and dimensions.
     pairs: Vec<(u32, u32)>,
-    /// Entries of the expected side that are stacks of scalars, and their columns in the output.
-    stacks: Vec<(EntryIndex, ColumnIndex)>,
     report: VerifyReport,
 }
 
 impl<'p> Comparison<'p> {
     fn new(expected: &'p MergePlan, found: &'p MergePlan) -> Self {
-        Self { expected, found, pairs: Vec::new(), stacks: Vec::new(), report: VerifyReport::default() }
+        Self { expected, found, pairs: Vec::new(), report: VerifyReport::default() }
     }
 
     fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
@@ -159,7 +156,7 @@ impl<'p> Comparison<'p> {
         let (expected, found) = (&self.expected.schema, &self.found.schema);
         let by_path: HashMap<&[u8], usize> =
             found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
-        for (index_of_expected, entry) in expected.entries.iter().enumerate() {
+        for entry in &expected.entries {
             self.report.objects += 1 + entry.attributes.len() as u64;
             let Some(&index) = by_path.get(entry.path.as_slice()) else {
                 self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
@@ -172,9 +169,6 @@ impl<'p> Comparison<'p> {
                     if a.datatype != b.datatype || a.dataspace != b.dataspace || left != right {
                         self.mismatch(&entry.path, "the scalar dataset differs");
                     }
-                }
-                (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
-                    self.stacks.push((index_of_expected as u32, *right));
                 }
                 (left, right) if left == right => {}
                 (left, right) if left.word() != right.word() => {
@@ -228,40 +222,6 @@ impl<'p> Comparison<'p> {
                 self.pairs.push((left, right));
             }
         }
-    }
-
-    /// Compares stacks of scalars: few values, known since the scan.
-    fn stacks(&mut self) -> Result<()> {
-        let pool = open_pool(self.found);
-        let mut reader = ColumnReader::new(self.found, &pool);
-        for (entry, column) in std::mem::take(&mut self.stacks) {
-            let entry = &self.expected.schema.entries[entry as usize];
-            let Role::Constant { dataset, value, .. } = &entry.role else { continue };
-            let (found, dims) =
-                (self.found.schema.columns[column as usize].model(), &self.found.columns[column as usize].dims);
-            let class = &dataset.datatype.class;
-            if dataset.datatype != found.datatype {
-                let what = format!("datatype is {} instead of {}", describe(&found.datatype.class), describe(class));
-                self.mismatch(&entry.path, what);
-            } else if dataset.dataspace.dims() != dims.as_slice() {
-                let what = format!("dimensions are {dims:?} instead of {:?}", dataset.dataspace.dims());
-                self.mismatch(&entry.path, what);
-            } else {
-                self.report.datasets += 1;
-                self.report.compared_len_bytes += value.len() as u64;
-                let values = reader.canonical_rows(column, 0, 0, dims[0], dims)?;
-                let pairs = CanonicalElements::new(class, value).zip(CanonicalElements::new(class, &values));
-                if let Some(row) = pairs.map(|(left, right)| left != right).position(|differs| differs) {
-                    self.report.mismatches.push(Mismatch {
-                        path: display_path(&entry.path),
-                        what: format!("values differ from row {row} on"),
-                        row: Some(row as u64),
-                        input: self.expected.inputs.get(row).map(|input| input.path.clone()),
-                    });
-                }
-            }
-        }
-        Ok(())
     }
 
     fn values(&mut self, watch: &Watch<'_>) -> Result<()> {

@@ -14,7 +14,7 @@ pub(super) fn unite_attributes(
     known: &mut Arc<[AttributeValue]>,
     found: &[AttributeValue],
     dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
+    report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
     let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
     let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
@@ -57,7 +57,7 @@ pub(super) fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
     dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
+    report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
     if expected == found {
         return;
@@ -79,12 +79,12 @@ pub(super) fn compare_attributes(
 }
 
 /// `name = value`.
-fn shown(attribute: &AttributeValue) -> String {
+pub(super) fn shown(attribute: &AttributeValue) -> String {
     let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
     format!("{} = {value}", display_path(&attribute.name))
 }
 
-fn absent(attribute: &AttributeValue) -> String {
+pub(super) fn absent(attribute: &AttributeValue) -> String {
     format!("no {}", display_path(&attribute.name))
 }
 
