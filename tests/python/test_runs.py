@@ -330,10 +330,10 @@ def test_attributes_become_datasets(runs, tmp_path):
         report = raddle.merge(
             runs, tmp_path / "all.h5", attributes="stack", add_column=["/rec/run_of_row=@run"], progress=False
         )
-    assert [item["found"] for item in report.differences] == ["others: stacked in /run"]
+    assert [item.found for item in report.differences] == ["others: stacked in /run"]
     with h5py.File(tmp_path / "all.h5") as file:
         assert file["run"][:].tolist() == [7, 8, 9]
         assert file["rec/run_of_row"][:].tolist() == [7] * 100 + [9] * 57
     assert raddle.verify(tmp_path / "all.h5", runs, progress=False)
-    with pytest.raises(errors.InputError, match="add_column"):
+    with pytest.raises(errors.InputError, match="no none"):
         raddle.merge(runs, tmp_path / "no.h5", add_column=["run=@none"], progress=False)

@@ -57,7 +57,7 @@ pub enum Role {
     },
     /// A dataset of rank 1 or more: rows of all inputs one after another.
     Column(ColumnIndex),
-    /// A scalar or null dataset, kept once.
+    /// A scalar or null dataset, kept once; or a small dataset that a convention makes of all inputs.
     Constant {
         /// Its facts.
         dataset: Box<Dataset>,

@@ -14,12 +14,14 @@ use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan};
 use crate::remembered::{Contradiction, recall};
-use crate::schema::{Column, Role, display_path};
+use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, FillPattern, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
+use raddle_hdf5::logical::CanonicalElements;
+use raddle_hdf5::model::Dataspace;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -74,6 +76,7 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
     comparison.structure();
+    comparison.stacks()?;
     comparison.values(watch)?;
     let mut report = comparison.report;
     report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
@@ -139,12 +142,14 @@ struct Comparison<'p> {
     found: &'p MergePlan,
     /// Columns of both sides that have the same type and dimensions.
     pairs: Vec<(u32, u32)>,
+    /// Entries of the expected side whose values the plan holds, as those of AnnData, and their columns in the output.
+    stacks: Vec<(EntryIndex, ColumnIndex)>,
     report: VerifyReport,
 }
 
 impl<'p> Comparison<'p> {
     fn new(expected: &'p MergePlan, found: &'p MergePlan) -> Self {
-        Self { expected, found, pairs: Vec::new(), report: VerifyReport::default() }
+        Self { expected, found, pairs: Vec::new(), stacks: Vec::new(), report: VerifyReport::default() }
     }
 
     fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
@@ -156,7 +161,7 @@ impl<'p> Comparison<'p> {
         let (expected, found) = (&self.expected.schema, &self.found.schema);
         let by_path: HashMap<&[u8], usize> =
             found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
-        for entry in &expected.entries {
+        for (index_of_expected, entry) in expected.entries.iter().enumerate() {
             self.report.objects += 1 + entry.attributes.len() as u64;
             let Some(&index) = by_path.get(entry.path.as_slice()) else {
                 self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
@@ -169,6 +174,9 @@ impl<'p> Comparison<'p> {
                     if a.datatype != b.datatype || a.dataspace != b.dataspace || left != right {
                         self.mismatch(&entry.path, "the scalar dataset differs");
                     }
+                }
+                (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
+                    self.stacks.push((index_of_expected as u32, *right));
                 }
                 (left, right) if left == right => {}
                 (left, right) if left.word() != right.word() => {
@@ -222,6 +230,40 @@ impl<'p> Comparison<'p> {
                 self.pairs.push((left, right));
             }
         }
+    }
+
+    /// Compares datasets whose values the plan holds: few, known since the scan.
+    fn stacks(&mut self) -> Result<()> {
+        let pool = open_pool(self.found);
+        let mut reader = ColumnReader::new(self.found, &pool);
+        for (entry, column) in std::mem::take(&mut self.stacks) {
+            let entry = &self.expected.schema.entries[entry as usize];
+            let Role::Constant { dataset, value, .. } = &entry.role else { continue };
+            let (found, dims) =
+                (self.found.schema.columns[column as usize].model(), &self.found.columns[column as usize].dims);
+            let class = &dataset.datatype.class;
+            if dataset.datatype != found.datatype {
+                let what = format!("datatype is {} instead of {}", describe(&found.datatype.class), describe(class));
+                self.mismatch(&entry.path, what);
+            } else if dataset.dataspace.dims() != dims.as_slice() {
+                let what = format!("dimensions are {dims:?} instead of {:?}", dataset.dataspace.dims());
+                self.mismatch(&entry.path, what);
+            } else {
+                self.report.datasets += 1;
+                self.report.compared_len_bytes += value.len() as u64;
+                let values = reader.canonical_rows(column, 0, 0, dims[0], dims)?;
+                let pairs = CanonicalElements::new(class, value).zip(CanonicalElements::new(class, &values));
+                if let Some(row) = pairs.map(|(left, right)| left != right).position(|differs| differs) {
+                    self.report.mismatches.push(Mismatch {
+                        path: display_path(&entry.path),
+                        what: format!("values differ from row {row} on"),
+                        row: Some(row as u64),
+                        input: self.expected.inputs.get(row).map(|input| input.path.clone()),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn values(&mut self, watch: &Watch<'_>) -> Result<()> {
