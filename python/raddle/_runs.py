@@ -22,6 +22,8 @@ def plan(
     inputs: Inputs,
     *,
     join: Literal["exact", "inner", "outer", "union"] | None = None,
+    attributes: Literal["first", "identical", "error", "stack"] | None = None,
+    add_column: Sequence[str] | None = None,
     layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
     compress: str | None = None,
     jobs: int | None = None,
@@ -43,7 +45,15 @@ def plan(
     raddle.errors.InputError
         If inputs cannot be read or do not fit together; ``differences`` says how, ``details`` is their table.
     """
-    common = {"join": join, "for": layout, "compress": compress, "jobs": jobs, "memory": memory}
+    common = {
+        "join": join,
+        "attributes": attributes,
+        "add_column": add_column,
+        "for": layout,
+        "compress": compress,
+        "jobs": jobs,
+        "memory": memory,
+    }
     return Plan(_run(_core.plan, _paths(inputs), common, options, progress))
 
 
@@ -52,6 +62,8 @@ def merge(
     output: Path,
     *,
     join: Literal["exact", "inner", "outer"] | None = None,
+    attributes: Literal["first", "identical", "error", "stack"] | None = None,
+    add_column: Sequence[str] | None = None,
     layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
     compress: str | None = None,
     keys: Sequence[str] | None = None,
@@ -73,6 +85,12 @@ def merge(
     join
         Which datasets the output has where not every input has them: ``"exact"`` (the default; differences are an
         error), ``"inner"``, ``"outer"``.
+    attributes
+        Attributes that differ between inputs: ``"first"`` (the default) keeps the first input's, ``"identical"`` those that
+        are equal everywhere, ``"stack"`` makes datasets with a row per input, ``"error"`` refuses.
+    add_column
+        Columns that repeat an attribute of each input in its rows: ``["run=@run"]`` in every group,
+        ``["/hits/run=@run"]`` in one, ``["/hits/cut=/hits@threshold"]`` of another object than the root.
     layout
         How the output will be read, which decides the chunk shapes: ``"events"`` (default), ``"scan"``, ``"random"``,
         ``"cloud"``, ``"keep"``. The command's ``--for``.
@@ -124,6 +142,8 @@ def merge(
     common = {
         "output": os.fspath(output),
         "join": join,
+        "attributes": attributes,
+        "add_column": add_column,
         "for": layout,
         "compress": compress,
         "keys": keys,
@@ -183,6 +203,8 @@ def verify(
         The merged file.
     against
         The inputs, as for the merge. Default: the digests in the file.
+    join, options
+        What the merge was given is remembered in the file; an option given here holds in place of that.
 
     Returns
     -------

@@ -320,3 +320,20 @@ def test_a_signal_number_is_known():
     # The process of the tests must not have lost Python's own handler to a run.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert Path(raddle.__file__).name == "__init__.py"
+
+
+def test_attributes_become_datasets(runs, tmp_path):
+    for number, path in enumerate(runs):
+        with h5py.File(path, "a") as file:
+            file.attrs["run"] = number + 7
+    with pytest.warns(errors.DifferencesWarning):
+        report = raddle.merge(
+            runs, tmp_path / "all.h5", attributes="stack", add_column=["/rec/run_of_row=@run"], progress=False
+        )
+    assert [item.found for item in report.differences] == ["others: stacked in /run"]
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert file["run"][:].tolist() == [7, 8, 9]
+        assert file["rec/run_of_row"][:].tolist() == [7] * 100 + [9] * 57
+    assert raddle.verify(tmp_path / "all.h5", runs, progress=False)
+    with pytest.raises(errors.InputError, match="no none"):
+        raddle.merge(runs, tmp_path / "no.h5", add_column=["run=@none"], progress=False)

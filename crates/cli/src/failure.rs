@@ -490,6 +490,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::Repeated { .. }
+        | MergeError::Contradiction { .. }
         | MergeError::KeyFaults { .. }
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }

@@ -119,6 +119,16 @@ pub enum MergeError {
         /// The inputs, and the paths under which the file knows them.
         repeated: Vec<(PathBuf, PathBuf)>,
     },
+    /// An option contradicts what the file remembers of the merge that made it.
+    #[error("{}: was merged with {known}, not with {given}; leave that option out, or merge all inputs again", path.display())]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// The option of the merge.
+        known: String,
+        /// The option that was given.
+        given: String,
+    },
     /// The output path cannot be used.
     #[error("{}: {reason}", path.display())]
     Output {

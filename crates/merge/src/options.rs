@@ -11,6 +11,7 @@ use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -98,6 +99,9 @@ pub struct MergeOptions {
     pub join: JoinOptions,
     /// What conventions and rules leave to the user.
     pub conventions: ConventionOptions,
+    /// Options among these that decide values ([`crate::remembered::Decisions`]) and were given although they have their default
+    /// value: what a file remembers does not take their place.
+    pub explicit: BTreeSet<&'static str>,
     /// Decode chunks that are moved as stored, to digest their values. Otherwise the digests are of the stored bytes, and
     /// a chunk that cannot be decoded is carried over as it is.
     pub decode_moved: bool,
@@ -147,6 +151,7 @@ impl MergeOptions {
             selection: Selection::default(),
             join: JoinOptions::default(),
             conventions: ConventionOptions::default(),
+            explicit: BTreeSet::new(),
             decode_moved: true,
             link: Link::default(),
             link_paths: LinkPaths::default(),

@@ -9,6 +9,7 @@
 //! | attribute `digest_algorithm` | string | name of the digest |
 //! | attribute `made` | string | how datasets were made that no input has, in JSON ([`crate::keys::MadeSpec`]); absent where none |
 //! | attribute `link` | string | that values lie in the inputs and how these are named, in JSON ([`crate::links`]); absent where they do not |
+//! | attribute `join` | string | what decided how the inputs became one, in JSON ([`crate::remembered`]); absent where all was as by default |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths as given |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
@@ -27,16 +28,15 @@
 //!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
 
-use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored::StoredDigests;
 use crate::digests::structure::structure_digests;
 use crate::digests::{ColumnDigests, Digests};
 use crate::links::Link;
 use crate::plan::{MergePlan, PlannedInput};
-use crate::schema::{PROVENANCE_GROUP, Role, display_path};
+use crate::remembered::{JOIN, Remembered};
+use crate::schema::{PROVENANCE_GROUP, Role};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,8 +45,6 @@ use std::sync::Arc;
 pub const FORMAT: u64 = 2;
 /// Name of the attribute that tells how datasets were made that no input has.
 pub const MADE: &str = "made";
-/// Name of the attribute that holds the convention and the rules that were followed.
-pub const CONVENTION: &str = "convention";
 /// Name of the attribute that tells that the file leads to its inputs.
 pub const LINK: &str = "link";
 /// Row of `row_starts` of a dataset whose rows belong to no input.
@@ -110,17 +108,6 @@ fn canonical_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// The convention and the rules that a merge followed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Followed {
-    /// The convention, if one was recognised or asked for.
-    pub convention: Option<Choice>,
-    /// Paths of objects and their rules in words.
-    pub rules: Vec<(String, String)>,
-    /// What was asked for.
-    pub options: ConventionOptions,
-}
-
 /// Where [`PROVENANCE_GROUP`] lies, with `inside` below it.
 pub fn provenance_path(inside: &str) -> Vec<u8> {
     let mut path = vec![b'/'];
@@ -175,10 +162,10 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
         attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
     }
-    if let Some(followed) = followed(plan) {
+    if let Some(remembered) = Remembered::of_output(plan, earlier) {
         // Cannot fail: plain values with text keys.
-        let followed = serde_json::to_string(&followed).unwrap_or_default();
-        attributes.push(NamedValue { name: CONVENTION, class: string(), value: text(&followed) });
+        let remembered = serde_json::to_string(&remembered).unwrap_or_default();
+        attributes.push(NamedValue { name: JOIN, class: string(), value: text(&remembered) });
     }
     let before = earlier.map_or(&[][..], |earlier| &earlier.inputs);
     let inputs: Vec<(&Path, u64)> = before
@@ -241,20 +228,6 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
     attributes.push(NamedValue { name: SEAL, class: unsigned(8), value: sealed.to_le_bytes().to_vec() });
     let groups = ["", "inputs", "objects", "datasets"].map(provenance_path).to_vec();
     Provenance { groups, attributes, tables: tables.0 }
-}
-
-/// The convention and rules of the plan, or those of the file that it rewrites.
-fn followed(plan: &MergePlan) -> Option<Followed> {
-    if plan.convention.is_none() && plan.rules.is_empty() {
-        return earlier(plan)?.followed.clone();
-    }
-    let path = |entry: u32| display_path(&plan.schema.entries[entry as usize].path);
-    let rules = plan.rules.iter().filter(|(_, rule)| !rule.is_plain());
-    Some(Followed {
-        convention: plan.convention,
-        rules: rules.map(|(entry, rule)| (path(*entry), rule.describe())).collect(),
-        options: plan.options.conventions.clone(),
-    })
 }
 
 /// What the output said before, where it was there.

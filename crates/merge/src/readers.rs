@@ -50,7 +50,7 @@ impl InputReader {
     /// The metadata of a file, of the objects that take part.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
         let mut tree = self.read_whole_tree(path)?;
-        self.selection.prune(&mut tree);
+        self.selection.prune(&mut tree, path);
         Ok(tree)
     }
 
@@ -74,7 +74,7 @@ impl InputReader {
             Some(reader) => reader.read_outline(view, forms)?,
             None => native::read_outline(view, &self.native.limits, forms)?,
         };
-        self.selection.prune(&mut tree);
+        self.selection.prune(&mut tree, view.file().path());
         Ok(tree)
     }
 

@@ -57,7 +57,7 @@ pub enum Role {
     },
     /// A dataset of rank 1 or more: rows of all inputs one after another.
     Column(ColumnIndex),
-    /// A scalar or null dataset, equal in all inputs, kept once; or scalars that differ, one element per input.
+    /// A scalar or null dataset, kept once; or a small dataset that a convention makes of all inputs.
     Constant {
         /// Its facts.
         dataset: Box<Dataset>,
@@ -152,6 +152,15 @@ pub struct Column {
     pub trims: Option<Arc<[Option<Trim>]>>,
     /// Runs of rows in the order of the output, where inputs do not simply follow one another.
     pub runs: Option<Segments>,
+    /// What the rows of inputs hold that lack the dataset, if it is not the fill value.
+    pub of_inputs: Option<Arc<InputValues>>,
+}
+
+/// A row of each input, which all its rows repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputValues {
+    /// Canonical bytes of a row, by number of the input; empty where the input has rows of its own.
+    pub rows: Vec<Vec<u8>>,
 }
 
 /// Where one input keeps its part of a column.
@@ -258,6 +267,7 @@ impl Column {
             conversion: None,
             trims: None,
             runs: None,
+            of_inputs: None,
         }
     }
 
@@ -280,6 +290,12 @@ impl Column {
             && self.conversion.is_none()
             && self.trims.is_none()
             && self.runs.is_none()
+            && self.of_inputs.is_none()
+    }
+
+    /// What every row of an input holds that lacks the dataset; `None` where it is the fill value.
+    pub fn row_of(&self, input: u32) -> Option<&[u8]> {
+        self.of_inputs.as_ref()?.rows.get(input as usize).map(Vec::as_slice)
     }
 
     /// Makes the output other than the first template.

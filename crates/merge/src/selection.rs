@@ -13,7 +13,7 @@ use raddle_core::progress::{Event, Severity};
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +27,8 @@ pub struct Selection {
     exclude: Patterns,
     /// Datasets that are carried once and must be equal in all inputs.
     keep: Patterns,
+    /// A file of which all objects take part.
+    whole: Option<PathBuf>,
 }
 
 /// Patterns and which of them matched a path, in this selection or a copy of it.
@@ -47,7 +49,40 @@ impl Selection {
             include: if include.is_empty() { None } else { Some(Patterns::new(include)?) },
             exclude: Patterns::new(exclude)?,
             keep: Patterns::new(keep)?,
+            whole: None,
         })
+    }
+
+    /// The patterns as given: `--include`, `--exclude`, `--keep`.
+    pub fn patterns(&self) -> [&[String]; 3] {
+        let include = self.include.as_ref().map_or(&[][..], |include| &include.given);
+        [include, &self.exclude.given, &self.keep.given]
+    }
+
+    /// The selection of these patterns. Which of them matched stays known for lists that do not change.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_patterns(&self, include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
+        let mut changed = Self::new(include, exclude, keep)?;
+        let [known_include, known_exclude, known_keep] = self.patterns();
+        if known_include == include {
+            changed.include.clone_from(&self.include);
+        }
+        if known_exclude == exclude {
+            changed.exclude.clone_from(&self.exclude);
+        }
+        if known_keep == keep {
+            changed.keep.clone_from(&self.keep);
+        }
+        changed.whole.clone_from(&self.whole);
+        Ok(changed)
+    }
+
+    /// The same selection, but with all objects of the file at `path`: those that grow were selected when it was made.
+    #[must_use]
+    pub fn with_whole(self, path: &Path) -> Self {
+        Self { whole: Some(path.to_path_buf()), ..self }
     }
 
     /// Collective. Warns of patterns that matched nothing in the inputs that the `ranks` scanned with this selection.
@@ -79,9 +114,9 @@ impl Selection {
         self.keep.matches(path)
     }
 
-    /// Takes the links to objects that do not take part out of `tree`.
-    pub fn prune(&self, tree: &mut FileTree) {
-        if self.include.is_none() && self.exclude.given.is_empty() {
+    /// Takes the links to objects that do not take part out of `tree`, which is of the file at `path`.
+    pub fn prune(&self, tree: &mut FileTree, path: &Path) {
+        if self.include.is_none() && self.exclude.given.is_empty() || self.whole.as_deref() == Some(path) {
             return;
         }
         let all = std::mem::take(&mut tree.objects);
@@ -250,7 +285,7 @@ mod tests {
             }
         }
         let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
-        Selection::new(&strings(include), &strings(exclude), &[]).unwrap().prune(&mut tree);
+        Selection::new(&strings(include), &strings(exclude), &[]).unwrap().prune(&mut tree, Path::new("a.h5"));
         let mut out = Vec::new();
         list(&tree, 0, "/", &mut Vec::new(), &mut out);
         out.split_off(1)
@@ -293,7 +328,7 @@ mod tests {
         let told = |include: &[&str], exclude: &[&str]| {
             let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
             let selection = Selection::new(&strings(include), &strings(exclude), &[]).unwrap();
-            selection.clone().prune(&mut small());
+            selection.clone().prune(&mut small(), Path::new("a.h5"));
             let recorder = Recorder::default();
             let outcome =
                 selection.check_matched(&SingleProcess, &Watch { observer: &recorder, cancel: &CancelToken::new() });

@@ -3,9 +3,8 @@
 //! Invariant: element `i` of a stack is the value of input `i`, the fill value where that input lacks the dataset; a
 //! scalar that is equal wherever it is stays a scalar.
 
-use crate::schema::Role;
 use raddle_hdf5::logical::append_null;
-use raddle_hdf5::model::{Dataset, Dataspace, InlineData, Layout};
+use raddle_hdf5::model::{Dataset, InlineData};
 use std::ops::Range;
 
 /// Values that differ from the first one, by number of the input, ascending.
@@ -18,28 +17,21 @@ impl Differing {
         self.0.push((input, value));
     }
 
-    /// Makes a stack of `role`, whose value is that of the inputs `present` but for those in `self`. Nothing changes
-    /// where no value differs.
-    pub fn stack(self, role: &mut Role, present: &[Range<u32>], inputs: u32) {
-        let Role::Constant { dataset, value: first, .. } = role else { return };
-        if self.0.is_empty() {
-            return;
-        }
+    /// Whether no value differs.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of each input: that of `dataset` is `first` in the inputs `present`, but for those in `self`.
+    pub fn values(self, dataset: &Dataset, first: &[u8], present: &[Range<u32>], inputs: u32) -> Vec<Vec<u8>> {
         let absent = absent_value(dataset);
         let mut differing = self.0.into_iter().peekable();
-        let mut stacked = Vec::with_capacity(first.len() * inputs as usize);
-        for input in 0..inputs {
-            match differing.next_if(|(other, _)| *other == input) {
-                Some((_, value)) => stacked.extend_from_slice(&value),
-                None if present.iter().any(|run| run.contains(&input)) => stacked.extend_from_slice(first),
-                None => stacked.extend_from_slice(&absent),
-            }
-        }
-        *first = stacked;
-        let dims = vec![u64::from(inputs)];
-        dataset.dataspace = Dataspace::Simple { max_dims: dims.clone(), dims };
-        // One run: a header has no room for the values of thousands of inputs.
-        dataset.layout = Layout::Contiguous { address: None, len_bytes: 0 };
+        let value = |input| match differing.next_if(|(other, _)| *other == input) {
+            Some((_, value)) => value,
+            None if present.iter().any(|run| run.contains(&input)) => first.to_vec(),
+            None => absent.clone(),
+        };
+        (0..inputs).map(value).collect()
     }
 }
 

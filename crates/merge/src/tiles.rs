@@ -209,7 +209,7 @@ impl<'p> MergeWork<'p> {
             let fact = &self.plan.schema.columns[column as usize].facts[piece.input as usize];
             let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
             if fact.template == ABSENT {
-                fill.fill_box(target, &piece.source.count)?;
+                reader.read_absent(column, piece.input, &piece.source, target)?;
             } else {
                 reader.read_piece(column, piece.input, &piece.source, target)?;
             }

@@ -171,6 +171,20 @@ impl<'p> ColumnReader<'p> {
         stages.get_mut(Stage::Decode).add(&totals(self.counts.decode_s, 0));
     }
 
+    /// Fills a box with what the rows of an input hold that lacks the column.
+    pub fn read_absent(&self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let Some(row) = scanned.row_of(input) else {
+            return FillPattern::of(scanned.model()).fill_box(target, &source.count);
+        };
+        let mut shape = scanned.model().dataspace.dims().to_vec();
+        let mut origin = source.start.to_vec();
+        (shape[0], origin[0]) = (source.count[0], 0);
+        let rows = row.repeat(source.count[0] as usize);
+        let from = BoxSource { bytes: &rows, shape: &shape, origin: &origin };
+        Ok(copy_box(from, target, &source.count, scanned.model().datatype.class.len_bytes() as usize)?)
+    }
+
     /// Reads a box of an input's part of a column.
     pub fn read_piece(&mut self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
         if self.plan.made.has(column) {
@@ -424,11 +438,11 @@ impl<'p> ColumnReader<'p> {
                 let mut origin = vec![0; shape.len()];
                 origin[0] = start - rows.start;
                 let target = BoxTarget { bytes: &mut *out, shape: &shape, origin: &origin };
+                let mut source = Extent::whole(&count);
+                source.start[0] = start - first;
                 if fact.template == ABSENT {
-                    FillPattern::of(scanned.model()).fill_box(target, &count)?;
+                    self.read_absent(column, input as u32, &source, target)?;
                 } else {
-                    let mut source = Extent::whole(&count);
-                    source.start[0] = start - first;
                     self.read_piece(column, input as u32, &source, target)?;
                 }
             }
@@ -504,11 +518,18 @@ impl<'p> ColumnReader<'p> {
         let mut out_row = 0;
         for (input, fact) in scanned.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
             let input = input as u32;
-            if fact.template == ABSENT && scanned.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank) {
+            let blank = || {
+                let is_blank = scanned.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank);
+                is_blank.then(|| vec![0; row_elements as usize * EMPTY_TEXT_LEN_BYTES])
+            };
+            let absent = || scanned.row_of(input).map(<[u8]>::to_vec).or_else(blank);
+            if fact.template == ABSENT
+                && let Some(absent) = absent()
+            {
                 let mut row = 0;
                 while row < fact.rows {
                     let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
-                    visit(out_row, rows, &vec![0; (rows * row_elements) as usize * EMPTY_TEXT_LEN_BYTES])?;
+                    visit(out_row, rows, &absent.repeat(rows as usize))?;
                     (row, out_row) = (row + rows, out_row + rows);
                 }
                 continue;

@@ -6,13 +6,14 @@
 use crate::conventions::ConventionOptions;
 use crate::digests::stored;
 use crate::error::{MergeError, Result};
-use crate::join::describe;
+use crate::join::{JoinOptions, describe};
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan};
+use crate::remembered::{Contradiction, recall};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, FillPattern, open_pool};
@@ -69,7 +70,7 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 /// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let expected = plan(inputs, &with_made(output, options)?, watch)?;
+    let expected = plan(inputs, &as_made(output, options)?, watch)?;
     let found = plan_file(output, Selection::default(), options, watch)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
@@ -84,9 +85,9 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     Ok(report)
 }
 
-/// Options under which datasets that raddle made for `output` are made from the inputs again. Only how they were made is
-/// taken from the output, not what they hold.
-fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
+/// Options under which the inputs make `output` again: what `options` leave open is as the output remembers it. Only how things
+/// were made is taken from the output, not what they hold.
+fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
         // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
@@ -99,12 +100,12 @@ fn with_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
         ) => None,
         Err(error) => return Err(error),
     };
-    let conventions = stored::conventions(stored.as_ref(), options);
+    let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
     let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
     // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
     let (link, link_paths) = if link.0 == Link::External { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
-    Ok(MergeOptions { made, link, link_paths, conventions, output: output.to_path_buf(), ..options.clone() })
+    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
 }
 
 /// The plan of one file as it is, of the objects that are selected. A file that cannot be read is told as that, not as one among
@@ -126,6 +127,7 @@ pub(crate) fn plan_file(
         extendible: false,
         link: Link::No,
         conventions: ConventionOptions::default(),
+        join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
         ..options.clone()
     };
@@ -140,7 +142,7 @@ struct Comparison<'p> {
     found: &'p MergePlan,
     /// Columns of both sides that have the same type and dimensions.
     pairs: Vec<(u32, u32)>,
-    /// Entries of the expected side that are stacks of scalars, and their columns in the output.
+    /// Entries of the expected side whose values the plan holds, as those of AnnData, and their columns in the output.
     stacks: Vec<(EntryIndex, ColumnIndex)>,
     report: VerifyReport,
 }
@@ -230,7 +232,7 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// Compares stacks of scalars: few values, known since the scan.
+    /// Compares datasets whose values the plan holds: few, known since the scan.
     fn stacks(&mut self) -> Result<()> {
         let pool = open_pool(self.found);
         let mut reader = ColumnReader::new(self.found, &pool);

@@ -39,17 +39,17 @@ pub struct AppendArgs {
     #[arg(long, help_heading = "Inputs")]
     pub again: bool,
 
-    /// What to do where an input lacks a dataset of the file
-    #[arg(long, value_enum, default_value_t = Join::Exact, help_heading = "Where inputs differ")]
-    join: Join,
+    /// What to do where an input lacks a dataset of the file [default: as the file was merged]
+    #[arg(long, value_enum, help_heading = "Where inputs differ")]
+    join: Option<Join>,
 
-    /// Datasets of a single value (scalars) that differ from the file's
-    #[arg(long, value_enum, default_value_t = Scalars::Equal, help_heading = "Where inputs differ")]
-    scalars: Scalars,
+    /// Datasets of a single value (scalars) that differ from the file's [default: as the file was merged]
+    #[arg(long, value_enum, help_heading = "Where inputs differ")]
+    scalars: Option<Scalars>,
 
-    /// Attributes that differ from the file's
-    #[arg(long, value_enum, default_value_t = Attributes::First, help_heading = "Where inputs differ")]
-    attributes: Attributes,
+    /// Attributes that differ from the file's [default: as the file was merged]
+    #[arg(long, value_enum, help_heading = "Where inputs differ")]
+    attributes: Option<Attributes>,
 
     /// Datasets whose path matches do not grow; they must be equal in all inputs
     #[arg(long, value_name = "GLOB", help_heading = "Where inputs differ")]
@@ -99,17 +99,23 @@ impl AppendArgs {
         let mut options = MergeOptions::new(&self.file);
         options.selection = Selection::new(&[], &[], &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
         options.join.join = match self.join {
-            Join::Exact => JoinPolicy::Exact,
-            Join::Outer => JoinPolicy::Outer,
+            None | Some(Join::Exact) => JoinPolicy::Exact,
+            Some(Join::Outer) => JoinPolicy::Outer,
         };
         options.join.scalars = match self.scalars {
-            Scalars::Equal => ScalarPolicy::Equal,
-            Scalars::First => ScalarPolicy::First,
+            None | Some(Scalars::Equal) => ScalarPolicy::Equal,
+            Some(Scalars::First) => ScalarPolicy::First,
         };
         options.join.attributes = match self.attributes {
-            Attributes::First => AttributePolicy::First,
-            Attributes::Error => AttributePolicy::Error,
+            None | Some(Attributes::First) => AttributePolicy::First,
+            Some(Attributes::Error) => AttributePolicy::Error,
         };
+        let given = [
+            ("join", self.join.is_some()),
+            ("scalars", self.scalars.is_some()),
+            ("attributes", self.attributes.is_some()),
+        ];
+        options.explicit = given.into_iter().filter(|one| one.1).map(|one| one.0).collect();
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;
         self.compress.apply(&mut options);

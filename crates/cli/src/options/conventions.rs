@@ -39,33 +39,33 @@ pub struct ConventionArgs {
     #[arg(long, value_name = "UNITS")]
     pub time_units: Option<String>,
 
-    /// netCDF: values that inputs pack differently (scale_factor, add_offset, _FillValue)
-    #[arg(long, value_enum, default_value_t = Packing::Refuse)]
-    pub packing: Packing,
+    /// netCDF: values that inputs pack differently (scale_factor, add_offset, _FillValue) [default: refuse]
+    #[arg(long, value_enum)]
+    pub packing: Option<Packing>,
 
-    /// netCDF: values whose units differ between inputs
-    #[arg(long, value_enum, default_value_t = Units::Refuse)]
-    pub units: Units,
+    /// netCDF: values whose units differ between inputs [default: refuse]
+    #[arg(long, value_enum)]
+    pub units: Option<Units>,
 
-    /// netCDF: inputs whose times overlap
-    #[arg(long, value_enum, default_value_t = Overlap::Refuse)]
-    pub overlap: Overlap,
+    /// netCDF: inputs whose times overlap [default: refuse]
+    #[arg(long, value_enum)]
+    pub overlap: Option<Overlap>,
 
     /// AnnData: keep pairs of observations (obsp), block by block
     #[arg(long)]
     pub pairwise: bool,
 
-    /// AnnData: which elements that do not belong to observations are carried (columns of var, varm, varp, uns)
-    #[arg(long, value_enum, default_value_t = MergePolicy::Same)]
-    pub merge: MergePolicy,
+    /// AnnData: which elements that do not belong to observations are carried (columns of var, varm, varp, uns) [default: same]
+    #[arg(long, value_enum)]
+    pub merge: Option<MergePolicy>,
 
     /// AnnData: make names of observations unique by SEPARATOR and the number of their input, from 0
     #[arg(long, value_name = "SEPARATOR")]
     pub index_unique: Option<String>,
 
-    /// Largest difference between values that are carried once, as of grids that were computed again
-    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.0)]
-    pub tolerance: f64,
+    /// Largest difference between values that are carried once, as of grids that were computed again [default: 0]
+    #[arg(long, value_name = "DIFFERENCE")]
+    pub tolerance: Option<f64>,
 
     /// Attributes of the root group that must be equal in all inputs, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -73,6 +73,17 @@ pub struct ConventionArgs {
 }
 
 impl ConventionArgs {
+    /// Options that have a default value, and whether they were given.
+    pub fn given(&self) -> [(&'static str, bool); 5] {
+        [
+            ("packing", self.packing.is_some()),
+            ("units", self.units.is_some()),
+            ("overlap", self.overlap.is_some()),
+            ("merge", self.merge.is_some()),
+            ("tolerance", self.tolerance.is_some()),
+        ]
+    }
+
     /// The options as plain values.
     ///
     /// # Errors
@@ -94,27 +105,27 @@ impl ConventionArgs {
             new_dim: self.new_dim.clone(),
             time_units: self.time_units.clone(),
             packing: match self.packing {
-                Packing::Refuse => conventions::Packing::Refuse,
-                Packing::Unpack => conventions::Packing::Unpack,
-                Packing::Repack => conventions::Packing::Repack,
+                None | Some(Packing::Refuse) => conventions::Packing::Refuse,
+                Some(Packing::Unpack) => conventions::Packing::Unpack,
+                Some(Packing::Repack) => conventions::Packing::Repack,
             },
             units: match self.units {
-                Units::Refuse => conventions::Units::Refuse,
-                Units::Convert => conventions::Units::Convert,
+                None | Some(Units::Refuse) => conventions::Units::Refuse,
+                Some(Units::Convert) => conventions::Units::Convert,
             },
             overlap: match self.overlap {
-                Overlap::Refuse => conventions::Overlap::Refuse,
-                Overlap::First => conventions::Overlap::First,
-                Overlap::Last => conventions::Overlap::Last,
+                None | Some(Overlap::Refuse) => conventions::Overlap::Refuse,
+                Some(Overlap::First) => conventions::Overlap::First,
+                Some(Overlap::Last) => conventions::Overlap::Last,
             },
-            tolerance: self.tolerance,
+            tolerance: self.tolerance.unwrap_or(0.0),
             require_equal: self.require_equal.clone(),
             pairwise: self.pairwise,
             merge: match self.merge {
-                MergePolicy::Same => conventions::MergePolicy::Same,
-                MergePolicy::Unique => conventions::MergePolicy::Unique,
-                MergePolicy::First => conventions::MergePolicy::First,
-                MergePolicy::Only => conventions::MergePolicy::Only,
+                None | Some(MergePolicy::Same) => conventions::MergePolicy::Same,
+                Some(MergePolicy::Unique) => conventions::MergePolicy::Unique,
+                Some(MergePolicy::First) => conventions::MergePolicy::First,
+                Some(MergePolicy::Only) => conventions::MergePolicy::Only,
             },
             index_unique: self.index_unique.clone(),
         })

@@ -3,7 +3,7 @@
 use super::conventions::ConventionArgs;
 use super::size::Size;
 use crate::failure::Failure;
-use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
+use raddle_merge::join::{AddedColumn, AttributePolicy, Join as JoinPolicy, JoinOptions, ScalarPolicy};
 use raddle_merge::options::MergeOptions;
 use raddle_merge::selection::Selection;
 
@@ -11,17 +11,24 @@ use raddle_merge::selection::Selection;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Where inputs differ")]
 pub struct SchemaArgs {
-    /// Which datasets the output has when not every input has them
-    #[arg(id = "join", long, value_enum, default_value_t = Join::Exact)]
-    pub join: Join,
+    /// Which datasets the output has when not every input has them [default: exact]
+    #[arg(id = "join", long, value_enum)]
+    pub join: Option<Join>,
 
-    /// Datasets of a single value (scalars) that differ between inputs
-    #[arg(long, value_enum, default_value_t = Scalars::Equal)]
-    pub scalars: Scalars,
+    /// Datasets of a single value (scalars) that differ between inputs [default: equal]
+    #[arg(long, value_enum)]
+    pub scalars: Option<Scalars>,
 
-    /// Attributes that differ between inputs
-    #[arg(long, value_enum, default_value_t = Attributes::First)]
-    pub attributes: Attributes,
+    /// Attributes that differ between inputs [default: first]
+    #[arg(long, value_enum)]
+    pub attributes: Option<Attributes>,
+
+    /// Add a column with an attribute of each input in all rows that come from it (run=@run); may be given several times
+    ///
+    /// A NAME without a slash is added to every group whose datasets have rows, a path to its group only. @ATTRIBUTE is an
+    /// attribute of the root, OBJECT@ATTRIBUTE one of another object. An input without the attribute is refused.
+    #[arg(long, value_name = "NAME=@ATTRIBUTE", value_parser = AddedColumn::parse)]
+    pub add_column: Vec<AddedColumn>,
 
     /// Take only objects whose path matches, with the groups that lead to them; may be given several times
     ///
@@ -63,22 +70,33 @@ impl SchemaArgs {
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
         options.selection =
             Selection::new(&self.include, &self.exclude, &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
-        options.join.join = match self.join {
-            Join::Exact => JoinPolicy::Exact,
-            Join::Inner => JoinPolicy::Inner,
-            Join::Outer => JoinPolicy::Outer,
-            Join::Union => JoinPolicy::Union,
+        options.join = JoinOptions {
+            join: match self.join {
+                None | Some(Join::Exact) => JoinPolicy::Exact,
+                Some(Join::Inner) => JoinPolicy::Inner,
+                Some(Join::Outer) => JoinPolicy::Outer,
+                Some(Join::Union) => JoinPolicy::Union,
+            },
+            scalars: match self.scalars {
+                None | Some(Scalars::Equal) => ScalarPolicy::Equal,
+                Some(Scalars::First) => ScalarPolicy::First,
+                Some(Scalars::Stack) => ScalarPolicy::Stack,
+            },
+            attributes: match self.attributes {
+                None | Some(Attributes::First) => AttributePolicy::First,
+                Some(Attributes::Identical) => AttributePolicy::Identical,
+                Some(Attributes::Error) => AttributePolicy::Error,
+                Some(Attributes::Stack) => AttributePolicy::Stack,
+            },
+            add_columns: self.add_column.clone(),
         };
-        options.join.scalars = match self.scalars {
-            Scalars::Equal => ScalarPolicy::Equal,
-            Scalars::First => ScalarPolicy::First,
-            Scalars::Stack => ScalarPolicy::Stack,
-        };
-        options.join.attributes = match self.attributes {
-            Attributes::First => AttributePolicy::First,
-            Attributes::Identical => AttributePolicy::Identical,
-            Attributes::Error => AttributePolicy::Error,
-        };
+        let given = [
+            ("join", self.join.is_some()),
+            ("scalars", self.scalars.is_some()),
+            ("attributes", self.attributes.is_some()),
+        ];
+        options.explicit =
+            given.into_iter().chain(self.conventions.given()).filter(|one| one.1).map(|one| one.0).collect();
         options.conventions = self.conventions.options()?;
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;
@@ -122,4 +140,6 @@ pub enum Attributes {
     Identical,
     /// Stop if any differs
     Error,
+    /// Make a dataset with a row per input of each that differs: ATTRIBUTE in its group, DATASET.ATTRIBUTE next to its dataset
+    Stack,
 }

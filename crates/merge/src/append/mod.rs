@@ -17,11 +17,13 @@ use crate::digests::stored;
 use crate::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
+use crate::join::Join;
 use crate::keys::{KeyScope, MadeSpec};
 use crate::layout::LayoutPolicy;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::provenance::{gather, provenance_path};
+use crate::remembered::{self, Contradiction};
 use crate::resume::sample;
 use crate::schema::{Entry, display_path};
 use crate::specs::column_spec;
@@ -148,8 +150,7 @@ pub fn plan(
         made: Vec::new(),
         ordered: true,
         resume: false,
-        conventions: stored::conventions(stored.as_ref(), options),
-        ..options.clone()
+        ..recall(stored.as_ref(), options, held)?
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
     let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, &SingleProcess)?;
@@ -182,6 +183,17 @@ pub fn plan(
         }
     }
     Ok(plan)
+}
+
+/// `options`, with what they leave open as the file was made, which grows as a whole.
+fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: &Held) -> Result<MergeOptions> {
+    let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
+    if recalled.join.join == Join::Union {
+        // Rows are added to the datasets of all inputs.
+        recalled.join.join = Join::Exact;
+    }
+    recalled.selection = recalled.selection.with_whole(&held.path);
+    Ok(recalled)
 }
 
 /// Why a file with these made datasets does not grow, and the command that does what was wanted.

@@ -2,16 +2,14 @@
 //!
 //! Invariant: what is returned agrees with its seal, so a damaged digest is never taken for damaged data.
 
-use crate::conventions::ConventionOptions;
 use crate::digests::{ColumnDigests, Form};
 use crate::error::{MergeError, Result};
 use crate::keys::MadeSpec;
 use crate::links::{Link, LinkPaths};
 use crate::options::MergeOptions;
-use crate::provenance::{
-    CONVENTION, FORMAT, Followed, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned,
-};
+use crate::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::readers::InputReader;
+use crate::remembered::{JOIN, Remembered};
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind, TypeClass};
@@ -37,8 +35,8 @@ pub struct StoredDigests {
     pub made: Vec<MadeSpec>,
     /// Whether and how the file leads to its inputs.
     pub link: (Link, LinkPaths),
-    /// The convention that was followed, if one was.
-    pub followed: Option<Followed>,
+    /// What decided how the inputs became one; `None` where all was as by default, or the file does not say.
+    pub remembered: Option<Remembered>,
 }
 
 /// A concatenated dataset.
@@ -65,15 +63,6 @@ impl StoredDigests {
         let first = ends.partition_point(|&end| end <= rows.start);
         let after = column.row_starts.partition_point(|&start| start < rows.end);
         first..after.min(self.inputs.len()).max(first)
-    }
-}
-
-/// What conventions leave to the user: as `options` say, or where these say nothing, as the file was written.
-pub fn conventions(stored: Option<&StoredDigests>, options: &MergeOptions) -> ConventionOptions {
-    let followed = stored.and_then(|stored| stored.followed.as_ref());
-    match followed {
-        Some(followed) if options.conventions == ConventionOptions::default() => followed.options.clone(),
-        _ => options.conventions.clone(),
     }
 }
 
@@ -309,7 +298,7 @@ impl Source<'_> {
             datasets,
             made: self.json(MADE)?,
             link: self.json(LINK)?,
-            followed: self.json(CONVENTION)?,
+            remembered: self.json(JOIN)?,
         })
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn unite_attributes(
     found: &[AttributeValue],
     guard: Guard,
     dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
+    report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
     let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
     let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
@@ -95,7 +95,7 @@ pub(super) fn compare_attributes(
     found: &[AttributeValue],
     guard: Guard,
     dropped: &mut HashSet<Vec<u8>>,
-    report: &mut impl FnMut(DifferenceKind, String, String),
+    report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
     let mut report = |name: &[u8], expected: String, found: String| match guard.holds(name) {
         true => report(DifferenceKind::Meaning, expected, format!("{found}; {GUARDED}")),
@@ -121,12 +121,12 @@ pub(super) fn compare_attributes(
 }
 
 /// `name = value`.
-fn shown(attribute: &AttributeValue) -> String {
+pub(super) fn shown(attribute: &AttributeValue) -> String {
     let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
     format!("{} = {value}", display_path(&attribute.name))
 }
 
-fn absent(attribute: &AttributeValue) -> String {
+pub(super) fn absent(attribute: &AttributeValue) -> String {
     format!("no {}", display_path(&attribute.name))
 }
 

@@ -50,6 +50,8 @@ pub enum DifferenceKind {
     LeftOut,
     /// Names that should be unique are there more than once.
     Repetition,
+    /// No dataset can be made of an attribute of all inputs.
+    AttributeColumn,
 }
 
 impl DifferenceKind {
@@ -76,6 +78,7 @@ impl DifferenceKind {
             Self::LeftOut => "left_out",
             Self::Index => "index",
             Self::Repetition => "repetition",
+            Self::AttributeColumn => "attribute_column",
         }
     }
 
@@ -102,6 +105,7 @@ impl DifferenceKind {
             Self::Index => "an index of rows",
             Self::LeftOut => "left out",
             Self::Repetition => "repeated names",
+            Self::AttributeColumn => "no dataset of attributes",
         }
     }
 }

@@ -4,6 +4,8 @@
 //! bridge is a [`Difference`] and all of them are reported together; differing attributes are warnings.
 //! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
 
+mod added;
+mod attribute_rows;
 mod attributes;
 mod bounded;
 mod compare;
@@ -12,8 +14,10 @@ mod describe;
 mod describe_value;
 mod difference;
 mod fill;
+mod of_inputs;
 mod policy;
 
+pub use added::AddedColumn;
 pub use describe::describe;
 pub(crate) use describe_value::describe_value;
 pub use difference::{Difference, DifferenceKind};
@@ -32,7 +36,8 @@ use crate::stack::Differing;
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
 use fill::{Unclear, fill_absent_rows};
-use raddle_hdf5::model::Dataset;
+use of_inputs::Gathered;
+use raddle_hdf5::model::{Dataset, Dataspace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,6 +70,10 @@ pub struct Joiner {
     found: BTreeMap<Found, Vec<u32>>,
     inputs: u32,
     expected_inputs: usize,
+    /// The first input is a file that grows by the others.
+    grows: bool,
+    /// Attributes that become columns.
+    gathered: Gathered,
     /// What the first input was recognised as.
     convention: Option<Option<Choice>>,
     /// Why.
@@ -82,6 +91,8 @@ struct JoinedEntry {
     /// Runs of inputs that have it, ascending; nearly always one.
     present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
+    /// Attributes of inputs that have others than the first, where they are stacked; by number of the input.
+    other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
     /// Values of a scalar that differ from the first.
     differing: Differing,
     /// What a rule has to know of the inputs; none where no rule applies.
@@ -92,6 +103,17 @@ impl JoinedEntry {
     /// Number of inputs that have it.
     fn holders(&self) -> u32 {
         self.present.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Leaves out the attributes that are not the same in all inputs; whether there are any.
+    fn drop_attributes(&mut self) -> bool {
+        let (dropped, attributes) = (&self.dropped_attributes, &mut self.entry.attributes);
+        let is_any = attributes.iter().any(|attribute| dropped.contains(&attribute.name));
+        if is_any {
+            let kept = attributes.iter().filter(|attribute| !dropped.contains(&attribute.name));
+            *attributes = kept.cloned().collect();
+        }
+        is_any
     }
 
     /// Rows in each input, `None` where it is absent or no column.
@@ -121,9 +143,17 @@ impl Joiner {
             found: BTreeMap::new(),
             inputs: 0,
             expected_inputs,
+            grows: false,
+            gathered: Gathered::default(),
             convention: None,
             because: String::new(),
         }
+    }
+
+    /// The same, for a file, the first input, that grows by the others.
+    #[must_use]
+    pub(crate) fn growing(self, grows: bool) -> Self {
+        Self { grows, ..self }
     }
 
     /// Adds the next input, in input order: what it has at each of `paths`, and what it was recognised as.
@@ -131,6 +161,10 @@ impl Joiner {
         let input = self.inputs;
         self.inputs += 1;
         self.compare_conventions(recognised, input);
+        self.gathered.add(&self.options.add_columns, |wanted| {
+            let found = paths.iter().zip(&scanned).find(|(path, _)| *path == wanted);
+            found.map(|(_, entry)| &*entry.attributes)
+        });
         let mut cursor = 0;
         if input == 0 {
             self.entries.reserve(scanned.len());
@@ -242,6 +276,7 @@ impl Joiner {
             kept,
             present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
+            other_attributes: Vec::new(),
             differing: Differing::default(),
             declared,
         });
@@ -271,9 +306,24 @@ impl Joiner {
             _ => Guard::Nothing,
         };
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
+        let stacks = self.options.attributes == AttributePolicy::Stack && self.options.join != Join::Union;
+        if stacks {
+            // All that differs is looked at together, at the end.
+            if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes)
+                && *joined.entry.attributes != *scanned.attributes
+            {
+                joined.other_attributes.push((input, Arc::clone(&scanned.attributes)));
+            }
+        }
+        // What is stacked is no difference; what says what values stand for is not stacked.
+        let mut of_attributes = |kind, expected: String, found: String| {
+            if !stacks || kind != DifferenceKind::Attributes {
+                report(kind, expected, found);
+            }
+        };
         if self.options.join == Join::Union && is_shared {
             let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
-            unite_attributes(known, found, guard, &mut joined.dropped_attributes, &mut report);
+            unite_attributes(known, found, guard, &mut joined.dropped_attributes, &mut of_attributes);
         } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             match &mut joined.declared {
@@ -282,17 +332,12 @@ impl Joiner {
                     let others = |list: &[AttributeValue]| -> Vec<AttributeValue> {
                         list.iter().filter(|attribute| !is_handled(attribute)).cloned().collect()
                     };
-                    compare_attributes(
-                        &others(expected),
-                        &others(found),
-                        guard,
-                        &mut joined.dropped_attributes,
-                        &mut report,
-                    );
+                    let (expected, others) = (others(expected), others(found));
+                    compare_attributes(&expected, &others, guard, &mut joined.dropped_attributes, &mut of_attributes);
                     declared.attributes.push((input, Arc::clone(found)));
                 }
                 Some(_) => {}
-                None => compare_attributes(expected, found, guard, &mut joined.dropped_attributes, &mut report),
+                None => compare_attributes(expected, found, guard, &mut joined.dropped_attributes, &mut of_attributes),
             }
         }
         if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =
@@ -348,6 +393,17 @@ impl Joiner {
                 (Some((kind, expected, found)), _) => report(kind, expected, found),
                 (None, _) => {}
             },
+            (ScannedRole::Other(Role::Constant { dataset, value, .. }), Some(column))
+                if self.grows
+                    && self.options.scalars == ScalarPolicy::Stack
+                    && dataset.dataspace == Dataspace::Scalar
+                    && column.model().dataspace.dims().len() == 1
+                    && dataset.datatype == column.model().datatype =>
+            {
+                joined.differing.push(input, value);
+                column.facts.fill_to(input as usize, ColumnFact::absent(0));
+                column.facts.push(ColumnFact::absent(1));
+            }
             (ScannedRole::Other(role), Some(_)) => {
                 report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
             }
@@ -360,22 +416,19 @@ impl Joiner {
     /// Ends the join.
     pub fn finish(mut self) -> Joined {
         let inputs = self.inputs;
+        self.adopt_grown();
         self.report_absences();
         if self.options.join == Join::Inner {
             self.entries.retain(|joined| joined.holders() == inputs);
         }
+        // A file that grows keeps the attributes that it has.
+        let mut stuck = HashSet::new();
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
                 column.facts.fill_to(inputs as usize, ColumnFact::absent(0));
             }
-            std::mem::take(&mut joined.differing).stack(&mut joined.entry.role, &joined.present, inputs);
-            if self.options.attributes == AttributePolicy::Identical {
-                let dropped = &joined.dropped_attributes;
-                let attributes = &mut joined.entry.attributes;
-                if attributes.iter().any(|attribute| dropped.contains(&attribute.name)) {
-                    let kept = attributes.iter().filter(|attribute| !dropped.contains(&attribute.name));
-                    *attributes = kept.cloned().collect();
-                }
+            if self.options.attributes == AttributePolicy::Identical && joined.drop_attributes() {
+                stuck.extend(self.grows.then(|| joined.entry.path.clone()));
             }
         }
         if self.options.join == Join::Outer {
@@ -390,7 +443,8 @@ impl Joiner {
         if self.found.keys().any(|found| found.kind == DifferenceKind::Convention) {
             self.found.retain(|found, _| found.kind == DifferenceKind::Convention);
         }
-        let (mut differences, mut warnings) = (Vec::new(), Vec::new());
+        let (mut differences, mut warnings) = self.make_of_inputs();
+        differences.extend(self.stack_scalars());
         for (found, mut inputs) in std::mem::take(&mut self.found) {
             if found.kind == DifferenceKind::Repeated
                 && let Some(&index) = self.by_path.get(&found.path)
@@ -405,7 +459,12 @@ impl Joiner {
                 found: found.found,
                 inputs,
             };
-            if self.is_bridged(found.kind) { warnings.push(difference) } else { differences.push(difference) }
+            let is_stuck = found.kind == DifferenceKind::Attributes && stuck.contains(&found.path);
+            if self.is_bridged(found.kind) && !is_stuck {
+                warnings.push(difference)
+            } else {
+                differences.push(difference)
+            }
         }
         let (mut schema, mut all_declared) = (Schema::default(), Vec::new());
         for joined in sort_parents_first(self.entries) {
@@ -435,7 +494,11 @@ impl Joiner {
     fn is_bridged(&self, kind: DifferenceKind) -> bool {
         match kind {
             DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,
-            DifferenceKind::Attributes => self.options.attributes != AttributePolicy::Error,
+            DifferenceKind::Attributes => match self.options.attributes {
+                AttributePolicy::Error => false,
+                AttributePolicy::Stack => self.options.join != Join::Union,
+                _ => true,
+            },
             DifferenceKind::Value => self.options.scalars != ScalarPolicy::Equal,
             DifferenceKind::Scale => self.options.scalars == ScalarPolicy::First,
             DifferenceKind::Dangling | DifferenceKind::FillValue | DifferenceKind::Index => true,

@@ -2,10 +2,12 @@
 //!
 //! Plain values that a user chooses; [`Joiner`](super::Joiner) follows them.
 
+use super::AddedColumn;
 use serde::{Deserialize, Serialize};
 
 /// What to do with objects that only some inputs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Join {
     /// Every input must have the same objects.
@@ -22,6 +24,7 @@ pub enum Join {
 
 /// What to do with attributes that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AttributePolicy {
     /// The first input's, with a warning that counts the differing ones.
@@ -31,10 +34,13 @@ pub enum AttributePolicy {
     Identical,
     /// A difference is an error.
     Error,
+    /// Differing attributes become datasets with a row per input.
+    Stack,
 }
 
 /// What to do with scalar datasets that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ScalarPolicy {
     /// A difference is an error.
@@ -47,7 +53,7 @@ pub enum ScalarPolicy {
 }
 
 /// Policies of a join.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct JoinOptions {
     /// Objects that only some inputs have.
     pub join: Join,
@@ -55,4 +61,6 @@ pub struct JoinOptions {
     pub attributes: AttributePolicy,
     /// Differing scalars.
     pub scalars: ScalarPolicy,
+    /// Columns that repeat an attribute of each input.
+    pub add_columns: Vec<AddedColumn>,
 }

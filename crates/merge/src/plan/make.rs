@@ -90,6 +90,7 @@ pub(crate) fn plan_from(
     let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
+        found.joiner = found.joiner.growing(matches!(beginning, Beginning::Grows(_)));
         (found.taken, found.counts, found.ranges) = (taken, counts.clone(), ranges.clone());
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
@@ -159,7 +160,7 @@ impl FoundInputs {
     pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
         Self {
             started: Instant::now(),
-            joiner: Joiner::new(options.join, options.conventions.convention != Some(Choice::None), expected),
+            joiner: Joiner::new(options.join.clone(), options.conventions.convention != Some(Choice::None), expected),
             anndata: anndata::Files::default(),
             planned: Vec::with_capacity(expected),
             places: Vec::with_capacity(expected),
@@ -251,7 +252,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     if let Beginning::Grows(_) = &beginning {
         // Objects are not added to a file that grows; what its inputs lack is filled. An index that it has would stay.
         let refused = |warning: &Difference| match warning.kind {
-            DifferenceKind::Extra => true,
+            // With an inner join it is left out.
+            DifferenceKind::Extra => options.join.join != Join::Inner,
+            DifferenceKind::Missing => options.join.join == Join::Inner,
             DifferenceKind::Index => warning.inputs.first() == Some(&0),
             _ => false,
         };

@@ -15,6 +15,7 @@ mod ranks_keys;
 mod ranks_resume;
 mod references;
 mod regression;
+mod remembered;
 mod resume;
 mod round_trip;
 mod simulate;

@@ -1,0 +1,293 @@
+//! What decided how the inputs of a file became one, kept in the file for the commands that join inputs with it again.
+//!
+//! Attribute `join` of `/_raddle`, in JSON: the convention, the rules in words, and the options that decide values. Not for the
+//! layout, on which no value depends. Invariant: under what a file remembers, its inputs make the same file again.
+
+use crate::conventions::{Choice, ConventionOptions};
+use crate::digests::stored::StoredDigests;
+use crate::error::{MergeError, Result};
+use crate::join::{AddedColumn, AttributePolicy, Join, ScalarPolicy};
+use crate::options::MergeOptions;
+use crate::plan::MergePlan;
+use crate::schema::display_path;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Name of the attribute.
+pub const JOIN: &str = "join";
+
+/// What a file remembers of how it was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    /// The convention, if one was recognised or asked for.
+    pub convention: Option<Choice>,
+    /// Paths of objects and their rules in words.
+    pub rules: Vec<(String, String)>,
+    /// What was asked for.
+    pub options: Decisions,
+}
+
+/// The options that decide values. Fields have the names of options.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decisions {
+    /// Objects that only some inputs have.
+    pub join: Join,
+    /// Scalars that differ.
+    pub scalars: ScalarPolicy,
+    /// Attributes that differ.
+    pub attributes: AttributePolicy,
+    /// Patterns of the objects that take part; everything where there are none.
+    pub include: Vec<String>,
+    /// Patterns of the objects that do not.
+    pub exclude: Vec<String>,
+    /// Patterns of datasets that are carried once.
+    pub keep: Vec<String>,
+    /// Columns that repeat an attribute of each input.
+    pub add_column: Vec<AddedColumn>,
+    /// What conventions and rules leave to the user.
+    #[serde(flatten)]
+    pub conventions: ConventionOptions,
+}
+
+/// What becomes of an option that says otherwise than the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contradiction {
+    /// It is refused.
+    Refused,
+    /// It holds.
+    Follows,
+}
+
+impl Decisions {
+    /// What `options` decide.
+    pub fn of(options: &MergeOptions) -> Self {
+        let [include, exclude, keep] = options.selection.patterns().map(<[String]>::to_vec);
+        let join = &options.join;
+        Self {
+            join: join.join,
+            scalars: join.scalars,
+            attributes: join.attributes,
+            include,
+            exclude,
+            keep,
+            add_column: join.add_columns.clone(),
+            conventions: options.conventions.clone(),
+        }
+    }
+
+    /// Writes these decisions into options.
+    ///
+    /// # Errors
+    /// [`MergeError::Pattern`] if a pattern is not a valid one.
+    fn apply(self, options: &mut MergeOptions) -> Result<()> {
+        (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
+        options.join.add_columns = self.add_column;
+        options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;
+        options.conventions = self.conventions;
+        Ok(())
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            // Cannot happen: a struct of plain values with text keys.
+            _ => Map::new(),
+        }
+    }
+
+    fn of_fields(fields: Map<String, Value>) -> Self {
+        // Cannot fail: each field is one that was serialised.
+        serde_json::from_value(Value::Object(fields)).unwrap_or_default()
+    }
+}
+
+/// `options`, with what they leave open as the file decided it; as they are where it remembers nothing.
+///
+/// # Errors
+/// [`MergeError::Contradiction`] where an option that was given says otherwise than the file and that is `Refused`.
+pub fn recall(
+    stored: Option<&StoredDigests>,
+    options: &MergeOptions,
+    contradiction: Contradiction,
+) -> Result<MergeOptions> {
+    let mut recalled = options.clone();
+    let Some(remembered) = stored.and_then(|stored| stored.remembered.as_ref()) else { return Ok(recalled) };
+    let usual = Decisions::default().fields();
+    let mut fields = Decisions::of(options).fields();
+    for (name, known) in remembered.options.fields() {
+        let given = &fields[&name];
+        if *given == known {
+            continue;
+        }
+        let is_given = *given != usual[&name] || options.explicit.contains(name.as_str());
+        if !is_given {
+            fields.insert(name, known);
+        } else if contradiction == Contradiction::Refused && known != usual[&name] && !is_check(&name, given, &known) {
+            let [known, given] = [&known, given].map(|value| option(&name, value));
+            return Err(MergeError::Contradiction { path: options.output.clone(), known, given });
+        }
+    }
+    Decisions::of_fields(fields).apply(&mut recalled)?;
+    Ok(recalled)
+}
+
+/// Whether an option only refuses what the file let pass, so that no value of an append depends on it.
+fn is_check(name: &str, given: &Value, known: &Value) -> bool {
+    let is = |value: &Value, word: &str| value.as_str() == Some(word);
+    match name {
+        "join" => is(given, "exact"),
+        "scalars" => is(given, "equal") && is(known, "first"),
+        "attributes" => is(given, "error") && is(known, "identical"),
+        _ => false,
+    }
+}
+
+/// A decision as options of the command.
+fn option(name: &str, value: &Value) -> String {
+    let name = match name {
+        "rules" => "rule".to_owned(),
+        name => name.replace('_', "-"),
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Object(rule) => {
+            let part = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+            format!("'{}: {}'", part("pattern"), part("rule"))
+        }
+        other => other.to_string(),
+    };
+    match value {
+        Value::Array(values) if values.is_empty() => format!("no --{name}"),
+        Value::Array(values) => {
+            values.iter().map(|value| format!("--{name} {}", text(value))).collect::<Vec<_>>().join(" ")
+        }
+        Value::Null | Value::Bool(false) => format!("no --{name}"),
+        Value::Bool(true) => format!("--{name}"),
+        value => format!("--{name} {}", text(value)),
+    }
+}
+
+impl Remembered {
+    /// What the output of `plan` is to remember; `None` where all was as by default. `earlier` is what it said before, where it
+    /// was there.
+    pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
+        let earlier = earlier.map(|earlier| earlier.remembered.clone().unwrap_or_default());
+        let is_rewritten = plan.growth.is_none();
+        let remembered = match earlier {
+            Some(earlier) if is_rewritten => earlier,
+            Some(earlier) => {
+                let grown = Self::of_plan(plan);
+                Self {
+                    convention: grown.convention.or(earlier.convention),
+                    rules: if grown.rules.is_empty() { earlier.rules } else { grown.rules },
+                    options: earlier.options.or(grown.options),
+                }
+            }
+            None => Self::of_plan(plan),
+        };
+        (remembered != Self::default()).then_some(remembered)
+    }
+
+    fn of_plan(plan: &MergePlan) -> Self {
+        let path = |entry: u32| display_path(&plan.schema.entries[entry as usize].path);
+        let rules = plan.rules.iter().filter(|(_, rule)| !rule.is_plain());
+        let mut options = Decisions::of(&plan.options);
+        if options.attributes == AttributePolicy::Error {
+            // Nothing was decided.
+            options.attributes = AttributePolicy::First;
+        }
+        Self {
+            convention: plan.convention,
+            rules: rules.map(|(entry, rule)| (path(*entry), rule.describe())).collect(),
+            options,
+        }
+    }
+}
+
+impl Decisions {
+    /// These decisions, and of `later` ones those that had not been taken.
+    fn or(self, later: Self) -> Self {
+        let (usual, mut fields) = (Self::default().fields(), self.fields());
+        for (name, value) in later.fields() {
+            if fields[&name] == usual[&name] {
+                fields.insert(name, value);
+            }
+        }
+        Self::of_fields(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conventions::Overlap;
+    use crate::rules::user::UserRule;
+    use crate::selection::Selection;
+
+    fn stored(options: Decisions) -> StoredDigests {
+        StoredDigests { remembered: Some(Remembered { options, ..Remembered::default() }), ..StoredDigests::default() }
+    }
+
+    fn taken() -> Decisions {
+        Decisions {
+            scalars: ScalarPolicy::Stack,
+            keep: vec!["/bins".to_owned()],
+            conventions: ConventionOptions {
+                rules: vec![UserRule { pattern: "/first".to_owned(), rule: "starts of rows".to_owned() }],
+                overlap: Overlap::Last,
+                tolerance: 0.25,
+                ..ConventionOptions::default()
+            },
+            ..Decisions::default()
+        }
+    }
+
+    #[test]
+    fn what_is_left_open_is_as_the_file_decided() {
+        let mut options = MergeOptions::new("all.h5");
+        options.join.join = Join::Outer;
+        let recalled = recall(Some(&stored(taken())), &options, Contradiction::Refused).unwrap();
+        assert_eq!(Decisions::of(&recalled), Decisions { join: Join::Outer, ..taken() });
+        let as_given = recall(None, &options, Contradiction::Refused).unwrap();
+        assert_eq!(Decisions::of(&as_given), Decisions { join: Join::Outer, ..Decisions::default() });
+    }
+
+    #[test]
+    fn contradictions_name_both_options() {
+        let refused = |options: &MergeOptions| match recall(Some(&stored(taken())), options, Contradiction::Refused) {
+            Err(MergeError::Contradiction { known, given, .. }) => (known, given),
+            other => panic!("{other:?}"),
+        };
+        let mut options = MergeOptions::new("all.h5");
+        options.join.scalars = ScalarPolicy::First;
+        assert_eq!(refused(&options), ("--scalars stack".to_owned(), "--scalars first".to_owned()));
+        let followed = recall(Some(&stored(taken())), &options, Contradiction::Follows).unwrap();
+        assert_eq!(followed.join.scalars, ScalarPolicy::First);
+
+        let mut options = MergeOptions::new("all.h5");
+        options.explicit.insert("scalars");
+        assert_eq!(refused(&options).1, "--scalars equal");
+
+        let mut options = MergeOptions::new("all.h5");
+        options.selection = Selection::new(&[], &[], &["/a".to_owned(), "/b".to_owned()]).unwrap();
+        assert_eq!(refused(&options), ("--keep /bins".to_owned(), "--keep /a --keep /b".to_owned()));
+
+        let mut options = MergeOptions::new("all.h5");
+        options.conventions.rules = vec![UserRule { pattern: "/x".to_owned(), rule: "once".to_owned() }];
+        assert_eq!(refused(&options), ("--rule '/first: starts of rows'".to_owned(), "--rule '/x: once'".to_owned()));
+    }
+
+    /// A later version may have options that this one does not know, an earlier one lacks some.
+    #[test]
+    fn records_of_other_versions_are_read() {
+        let text = r#"{"convention":"cf","options":{"scalars":"stack","dim":"time","new":1}}"#;
+        let remembered: Remembered = serde_json::from_str(text).unwrap();
+        assert_eq!(remembered.convention, Some(Choice::Cf));
+        assert_eq!((remembered.options.scalars, remembered.options.join), (ScalarPolicy::Stack, Join::Exact));
+        assert_eq!(remembered.options.conventions.dim.as_deref(), Some("time"));
+        let text = serde_json::to_string(&remembered).unwrap();
+        assert_eq!(serde_json::from_str::<Remembered>(&text).unwrap(), remembered);
+    }
+}
