@@ -10,7 +10,7 @@ use super::packing::nan_fill;
 use super::settle::{Declared, Mismatch, Settling};
 use super::{Placement, Values};
 use crate::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, ColumnFact, ColumnIndex, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, Schema, display_path};
 use raddle_hdf5::model::{InlineData, TypeClass};
 use std::collections::HashMap;
 
@@ -67,7 +67,8 @@ pub(super) fn settle(
 /// The columns that lack rows of an input which cannot be written: of texts and references, no value stands for none.
 pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
     let mut differences = Vec::new();
-    for (number, column) in (0..).zip(&schema.columns).filter(|(_, column)| column.is_file_local()) {
+    let is_read = |column: &Column| column.is_file_local() && column.of_inputs.is_none();
+    for (number, column) in (0..).zip(&schema.columns).filter(|(_, column)| is_read(column)) {
         let is_blank = |input| column.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank);
         let is_lacking =
             |(input, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0 && !is_blank(*input);
