@@ -46,7 +46,8 @@ def test_a_group_that_was_empty_fills(raddle, tmp_path, made):
 
         def without_rows(name, item):
             if isinstance(item, h5py.Dataset):
-                empty.create_dataset(name, (0, item.shape[1]), item.dtype, maxshape=(None, item.shape[1]))
+                made = empty.create_dataset(name, (0, item.shape[1]), item.dtype, maxshape=(None, item.shape[1]))
+                made.attrs.update(item.attrs)
 
         full.visititems(without_rows)
     output = tmp_path / "out.h5"

@@ -23,7 +23,7 @@ def write(path, number, rows, **extra):
             group.create_dataset("energy", data=np.arange(rows * scale) + 1000.0 * number, chunks=(8,), maxshape=(None,))
             group.create_dataset("layer", data=np.arange(rows * scale) % 5, chunks=(8,), maxshape=(None,))
         file["hits"].attrs["threshold"] = number + 0.25
-        file["hits/energy"].attrs["gain"] = np.uint16(number)
+        file["hits/energy"].attrs["channel"] = np.uint16(number)
         for name, value in extra.items():
             file.attrs[name] = value
     return path
@@ -51,7 +51,7 @@ def assert_stacked(output, inputs):
         assert file["code"][:].tolist() == [b"x" * (number + 1) for number in numbers]
         assert file["origin"].shape == (len(inputs), 3) and np.array_equal(file["origin"], attribute(inputs, "origin"))
         assert file["hits/threshold"][:].tolist() == [number + 0.25 for number in numbers]
-        assert file["hits/energy.gain"].dtype == "u2" and file["hits/energy.gain"][:].tolist() == list(numbers)
+        assert file["hits/energy.channel"].dtype == "u2" and file["hits/energy.channel"][:].tolist() == list(numbers)
         # What is the same everywhere stays an attribute.
         assert dict(file.attrs) == {"experiment": "loom"}
         assert not file["hits"].attrs and not file["hits/energy"].attrs
@@ -78,7 +78,7 @@ def test_a_file_of_stacked_attributes_grows(raddle, tmp_path, inputs):
     inputs = [inputs[0], inputs[3], *inputs[1:3]]
     with h5py.File(output) as file:
         assert file["run"][:].tolist() == [100, 103, 101, 102] and file["code"][:].tolist() == [b"x", b"xxxx", b"xx", b"xxx"]
-        assert np.array_equal(file["origin"], attribute(inputs, "origin")) and len(file["hits/energy.gain"]) == 4
+        assert np.array_equal(file["origin"], attribute(inputs, "origin")) and len(file["hits/energy.channel"]) == 4
     raddle("verify", output)
     raddle("verify", output, "--against", *inputs, "--order", "given")
     # The longest text decided the type.
@@ -127,10 +127,10 @@ def test_columns_are_added(raddle, tmp_path, inputs):
     raddle("verify", output, "--against", *inputs)
     raddle("verify", output)
     # In chunks, on several threads, in parts, and resumed: the bytes are the same.
-    again = tmp_path / "again.h5"
+    achannel = tmp_path / "achannel.h5"
     for number in (1, 2):
-        raddle("merge", *inputs, "-o", again, *options, "--part", f"{number}/2")
-    assert again.read_bytes() == output.read_bytes()
+        raddle("merge", *inputs, "-o", achannel, *options, "--part", f"{number}/2")
+    assert achannel.read_bytes() == output.read_bytes()
 
 
 def test_a_file_with_added_columns_grows(raddle, tmp_path, inputs):

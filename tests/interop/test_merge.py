@@ -296,7 +296,7 @@ def test_differing_attributes_are_shown_with_their_values(raddle, tmp_path):
         with h5py.File(path, "w") as file:
             file["x"] = np.arange(3)
             file["x"].attrs["run"] = number
-            file["x"].attrs["scale"] = np.float32(20.0 + 0.01 * (number == 4))
+            file["x"].attrs["energy"] = np.float32(20.0 + 0.01 * (number == 4))
             file["x"].attrs["note"] = "x" * 60 + str(number // 3)
             if number == 5:
                 file["x"].attrs["late"] = True
@@ -308,7 +308,7 @@ def test_differing_attributes_are_shown_with_their_values(raddle, tmp_path):
         ("run = 0", "run = 2"): "run2.h5",
         ("run = 0", "run = 3"): "run3.h5",
         ("run = 0", "yet other values"): "run4.h5, run5.h5",
-        ("scale = 20.0", "scale = 20.01"): "run4.h5",
+        ("energy = 20.0", "energy = 20.01"): "run4.h5",
         ('note from byte 60 = "0"', 'note from byte 60 = "1"'): "run3.h5, run4.h5, run5.h5",
         ("no late", "late = TRUE"): "run5.h5",
     }, refused

@@ -36,6 +36,22 @@ def test_values_that_stand_for_other_quantities_are_refused(tmp_path, name, valu
     MERGING.equal(inputs, "--convention", "none")
 
 
+def test_inputs_without_values_may_differ(tmp_path):
+    paths = [tmp_path / f"{number}.h5" for number in range(3)]
+    for number, path in enumerate(paths):
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(3.0) if number == 1 else np.zeros(0)
+            if number < 2:
+                file["x"].attrs["units"] = "m"
+    MERGING.equal([paths[1], paths[2]])
+    output = MERGING.equal_or_refused([paths[2], paths[1]], judge=None)
+    with h5py.File(output) as merged:
+        assert merged["x"][:].tolist() == [0, 1, 2]
+    with h5py.File(paths[0], "a") as file:
+        file["x"].attrs["units"] = "cm"
+    MERGING.refused(paths[:2], names=["/x", "cm", "--convention none"])
+
+
 def test_attributes_that_say_nothing_of_values_are_those_of_the_first(tmp_path):
     made = [{"units": "m", "comment": text} for text in ["one", "two"]]
     inputs = [write(tmp_path / f"{number}.h5", attributes) for number, attributes in enumerate(made)]

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) enum Guard {
     /// Those of a dataset.
     Meaning,
+    /// Those of a dataset that has no values so far: it may lack what the next input has.
+    OtherMeaning,
     /// None: those of a group, or where values are to be put together whatever they mean.
     Nothing,
 }
@@ -37,11 +39,17 @@ const MEANING: [&[u8]; 13] = [
 ];
 
 /// What decides where such an attribute differs.
-const GUARDED: &str = "--convention none keeps the first, --exclude leaves the dataset out";
+const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
-    fn holds(self, name: &[u8]) -> bool {
-        self == Self::Meaning && MEANING.iter().any(|guarded| name.eq_ignore_ascii_case(guarded))
+    /// Whether inputs must be alike in the attribute of this name; `is_lacking`: those so far have none.
+    fn holds(self, name: &[u8], is_lacking: bool) -> bool {
+        let is_asked = match self {
+            Self::Meaning => true,
+            Self::OtherMeaning => !is_lacking,
+            Self::Nothing => false,
+        };
+        is_asked && MEANING.iter().any(|guarded| name.eq_ignore_ascii_case(guarded))
     }
 }
 
@@ -97,7 +105,7 @@ pub(super) fn compare_attributes(
     dropped: &mut HashSet<Vec<u8>>,
     report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
-    let mut report = |name: &[u8], expected: String, found: String| match guard.holds(name) {
+    let mut report = |name: &[u8], is_lacking, expected: String, found: String| match guard.holds(name, is_lacking) {
         true => report(DifferenceKind::Meaning, expected, format!("{found}; {GUARDED}")),
         false => report(DifferenceKind::Attributes, expected, found),
     };
@@ -109,14 +117,14 @@ pub(super) fn compare_attributes(
             Some(other) if other == attribute => continue,
             Some(other) => {
                 let (expected, found) = contrast_attributes(attribute, other);
-                report(&attribute.name, expected, found);
+                report(&attribute.name, false, expected, found);
             }
-            None => report(&attribute.name, shown(attribute), absent(attribute)),
+            None => report(&attribute.name, false, shown(attribute), absent(attribute)),
         }
         dropped.insert(attribute.name.clone());
     }
     for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
-        report(&attribute.name, absent(attribute), shown(attribute));
+        report(&attribute.name, true, absent(attribute), shown(attribute));
     }
 }
 

@@ -301,8 +301,12 @@ impl Joiner {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
             self.found.entry(found).or_default().push(input);
         };
-        let guard = match joined.entry.role {
-            Role::Column(_) | Role::Constant { .. } if self.guards_meaning => Guard::Meaning,
+        let has_no_rows = matches!(&scanned.role, ScannedRole::Column { fact, .. } if fact.rows == 0);
+        let guard = match (&joined.entry.role, &joined.column) {
+            // Of no values it does not matter what they stand for.
+            _ if !self.guards_meaning || has_no_rows => Guard::Nothing,
+            (Role::Column(_), Some(column)) if column.rows() == 0 => Guard::OtherMeaning,
+            (Role::Column(_) | Role::Constant { .. }, _) => Guard::Meaning,
             _ => Guard::Nothing,
         };
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
@@ -315,15 +319,13 @@ impl Joiner {
                 joined.other_attributes.push((input, Arc::clone(&scanned.attributes)));
             }
         }
-        // What is stacked is no difference; what says what values stand for is not stacked.
-        let mut of_attributes = |kind, expected: String, found: String| {
-            if !stacks || kind != DifferenceKind::Attributes {
-                report(kind, expected, found);
-            }
-        };
+        // What is stacked is no difference.
+        let mut ignore = |_, _, _| {};
+        let of_attributes: &mut dyn FnMut(DifferenceKind, String, String) =
+            if stacks { &mut ignore } else { &mut report };
         if self.options.join == Join::Union && is_shared {
             let (known, found) = (&mut joined.entry.attributes, &scanned.attributes);
-            unite_attributes(known, found, guard, &mut joined.dropped_attributes, &mut of_attributes);
+            unite_attributes(known, found, guard, &mut joined.dropped_attributes, of_attributes);
         } else if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes) {
             let (expected, found) = (&joined.entry.attributes, &scanned.attributes);
             match &mut joined.declared {
@@ -333,11 +335,11 @@ impl Joiner {
                         list.iter().filter(|attribute| !is_handled(attribute)).cloned().collect()
                     };
                     let (expected, others) = (others(expected), others(found));
-                    compare_attributes(&expected, &others, guard, &mut joined.dropped_attributes, &mut of_attributes);
+                    compare_attributes(&expected, &others, guard, &mut joined.dropped_attributes, of_attributes);
                     declared.attributes.push((input, Arc::clone(found)));
                 }
                 Some(_) => {}
-                None => compare_attributes(expected, found, guard, &mut joined.dropped_attributes, &mut of_attributes),
+                None => compare_attributes(expected, found, guard, &mut joined.dropped_attributes, of_attributes),
             }
         }
         if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =
