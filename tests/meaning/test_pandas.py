@@ -211,6 +211,11 @@ def test_other_categories_are_refused(tmp_path, first, second, data_columns):
     MERGING.refused(inputs, "--scalars", "first", names=["/data/meta", *names])
 
 
+def test_no_tolerance_makes_categories_fit(tmp_path):
+    frames = [pd.DataFrame({"level": pd.Categorical([1.0, last], categories=[1.0, last])}) for last in [2.0, 2.5]]
+    MERGING.refused(write_all(tmp_path, *frames), "--tolerance", "1", names=["/data/meta", "2.5"])
+
+
 def test_categories_are_not_doubled(tmp_path):
     output = MERGING.equal(write_all(tmp_path, grades("xy"), grades("xy")))
     assert pd.read_hdf(output, "data")["grade"].tolist() == ["excellent", "moderate"] * 2

@@ -56,3 +56,14 @@ def test_attributes_that_say_nothing_of_values_are_those_of_the_first(tmp_path):
     made = [{"units": "m", "comment": text} for text in ["one", "two"]]
     inputs = [write(tmp_path / f"{number}.h5", attributes) for number, attributes in enumerate(made)]
     MERGING.equal(inputs)
+
+
+OPTIONS = ["--dim=x", "--new-dim=gain", "--time-units=days since 2000-01-01", "--packing=unpack", "--units=convert",
+           "--overlap=first", "--require-equal=title", "--pairwise", "--merge=first", "--index-unique=-"]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_of_a_convention_that_inputs_do_not_follow_are_refused(tmp_path, option):
+    """They would decide nothing, and the merge would not be what was asked for."""
+    inputs = [write(tmp_path / f"{number}.h5", {"units": "m", "run": number}) for number in range(2)]
+    MERGING.refused(inputs, option, names=[option.split("=")[0], "no convention", "--convention"])

@@ -38,6 +38,26 @@ pub struct ConventionOptions {
     pub require_equal: Vec<String>,
 }
 
+impl ConventionOptions {
+    /// Returns an option that was given and belongs to another convention than the one `followed`, and that convention.
+    pub(crate) fn misplaced(&self, followed: Option<Choice>) -> Option<(&'static str, Choice)> {
+        let given = [
+            ("dim", Choice::Cf, self.dim.is_some()),
+            ("new-dim", Choice::Cf, self.new_dim.is_some()),
+            ("time-units", Choice::Cf, self.time_units.is_some()),
+            ("packing", Choice::Cf, self.packing != Packing::Refuse),
+            ("units", Choice::Cf, self.units != Units::Refuse),
+            ("overlap", Choice::Cf, self.overlap != Overlap::Refuse),
+            ("require-equal", Choice::Cf, !self.require_equal.is_empty()),
+            ("pairwise", Choice::Anndata, self.pairwise),
+            ("merge", Choice::Anndata, self.merge != MergePolicy::Same),
+            ("index-unique", Choice::Anndata, self.index_unique.is_some()),
+        ];
+        let found = given.into_iter().find(|(_, of, is_given)| *is_given && followed != Some(*of));
+        found.map(|(option, of, _)| (option, of))
+    }
+}
+
 /// A convention, as users name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -97,7 +117,7 @@ pub enum Packing {
     Refuse,
     /// They are written unpacked, as floats.
     Unpack,
-    /// They are packed anew, by one scale and offset for all inputs.
+    /// They are repacked with one scale and offset for all inputs.
     Repack,
 }
 

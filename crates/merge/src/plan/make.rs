@@ -7,7 +7,7 @@ use super::{MergePlan, PlannedInput, Planner, sizes};
 use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
-use crate::conventions::{self, Choice, Completion, anndata};
+use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
@@ -151,7 +151,7 @@ pub(crate) struct FoundInputs {
     taken: RecordTrims,
     /// What was counted of elements that are picked.
     counts: Counts,
-    /// What was found of values that are packed anew.
+    /// What was found of values that are repacked.
     ranges: Ranges,
 }
 
@@ -241,6 +241,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         }
     }
     user::check_matched(&options.conventions.rules, &joined.schema)?;
+    joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, Beginning::Grows(_));
     let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
     joined.differences.extend(unsettled);
@@ -349,6 +350,25 @@ fn settle(
     }
     joined.declared = declared;
     (differences, unranged)
+}
+
+/// Refuses an option of a convention that the inputs do not follow: it would decide nothing.
+fn misplaced_option(joined: &Joined, options: &ConventionOptions, inputs: u32) -> Option<Difference> {
+    let is_refused = |difference: &Difference| difference.kind == DifferenceKind::Convention;
+    let (option, of) = options.misplaced(joined.convention)?;
+    // Inputs of different conventions are reported as that.
+    (!joined.differences.iter().any(is_refused)).then(|| Difference {
+        path: "/".to_owned(),
+        kind: DifferenceKind::Convention,
+        expected: format!("{}, for --{option}", of.title()),
+        found: format!(
+            "{}; --convention {} reads them as {}",
+            joined.convention.unwrap_or(Choice::None).title(),
+            of.word(),
+            of.title()
+        ),
+        inputs: (0..inputs).collect(),
+    })
 }
 
 /// Tells of the user blocks of all inputs but the first few, whose files stay.

@@ -53,10 +53,13 @@ pub(crate) fn explain(
             explained.push(difference);
             continue;
         };
+        // No option makes labels fit together that differ.
+        let is_strict = difference.kind == DifferenceKind::Meaning;
+        let tolerance = if is_strict { None } else { Some(options.conventions.tolerance) };
         let mut differing = Vec::new();
         for &input in &difference.inputs {
             let found = match OneInput::find(column, input, path, inputs, &reader)? {
-                Some(found) => compare(&known, &found, path, &reader, options.conventions.tolerance)?,
+                Some(found) => compare(&known, &found, path, &reader, tolerance)?,
                 None => Some(("the first input's values".to_owned(), OTHER_VALUES.to_owned())),
             };
             differing.extend(found.map(|words| (input, words)));
@@ -105,13 +108,13 @@ impl OneInput {
     }
 }
 
-/// The first element that differs by more than `tolerance`, as each of both has it.
+/// The first element that differs by more than `tolerance`, in words for either dataset; `None` as tolerance: at all.
 fn compare(
     known: &OneInput,
     found: &OneInput,
     path: &[u8],
     reader: &InputReader,
-    tolerance: f64,
+    tolerance: Option<f64>,
 ) -> Result<Option<(String, String)>> {
     let (Some(left), Some(right)) = (find(&known.tree, path), find(&found.tree, path)) else { return Ok(None) };
     let (left_dims, right_dims) = (left.dataspace.dims(), right.dataspace.dims());
@@ -141,7 +144,7 @@ fn first_difference(
     class: &TypeClass,
     known: &[u8],
     found: &[u8],
-    tolerance: f64,
+    tolerance: Option<f64>,
     first: u64,
 ) -> Option<(String, String)> {
     let (left, right) = (CanonicalElements::new(class, known), CanonicalElements::new(class, found));
@@ -155,7 +158,7 @@ fn first_difference(
         a != b
             && match (value(a), value(b)) {
                 (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan() != b.is_nan(),
-                (Some(a), Some(b)) => a != b && (a - b).abs() > tolerance,
+                (Some(a), Some(b)) => a != b && (a - b).abs() > tolerance.unwrap_or(0.0),
                 _ => true,
             }
     };
@@ -165,6 +168,6 @@ fn first_difference(
             element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
         format!("element {at} is {shown}")
     };
-    let option = if number.is_some() { "; --tolerance allows a difference" } else { "" };
+    let option = if number.is_some() && tolerance.is_some() { "; --tolerance allows a difference" } else { "" };
     Some((words(left), words(right) + option))
 }

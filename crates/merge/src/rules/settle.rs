@@ -70,7 +70,7 @@ pub(crate) struct Settling<'a> {
     pub options: &'a ConventionOptions,
     /// Whether the output is a new file; one that grows keeps its attributes and fill values.
     pub is_new: bool,
-    /// Ranges of values that are packed anew, where they are known.
+    /// Ranges of values that are repacked, where they are known.
     pub ranges: &'a Ranges,
     /// Paths of those whose range is not known yet.
     pub unranged: Vec<Vec<u8>>,
@@ -280,7 +280,7 @@ impl Settling<'_> {
                     continue;
                 }
                 let mut found = found.map_or_else(|| "no such attribute".to_owned(), words);
-                if let Some(option) = decides(&name, self.options) {
+                if let Some(option) = decides(&name, &declared.rule, self.options) {
                     found = format!("{found}; {option}");
                 }
                 match differing.iter_mut().find(|(words, _)| *words == found) {
@@ -378,11 +378,12 @@ impl Settling<'_> {
 }
 
 /// The option that decides where inputs differ in an attribute.
-fn decides(name: &str, options: &ConventionOptions) -> Option<String> {
-    if packing::PACKING.contains(&name) || packing::VALID.contains(&name) {
+fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<String> {
+    let is_packed = rule.values == Values::Packed;
+    if is_packed && (packing::PACKING.contains(&name) || packing::VALID.contains(&name)) {
         return Some(packing::DECIDES.to_owned());
     }
-    if name == "units" && options.units == Units::Refuse {
+    if is_packed && name == "units" && options.units == Units::Refuse {
         return Some("--units convert converts the values where a linear map is known".to_owned());
     }
     let is_asked = options.require_equal.iter().any(|asked| asked == name);
