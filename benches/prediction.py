@@ -1,9 +1,8 @@
 """Compares what raddle predicts of a merge with what the merge then takes, over the sets of files of corpora.py.
 
-Each round runs `raddle plan --json` and then `raddle merge` with the same inputs and options. Four quantities are compared: the
-size of the output, the memory of buffers, the resident memory of the process, and the wall time. The table has the median of the
-rounds. The exit status is 1 if a prediction misses the truth by more than LIMITS allows without admitting that it cannot tell;
-the prediction in the report of the merge, from a smaller sample, is held to the same limits.
+Each round runs `raddle plan --json` and then `raddle merge` with the same inputs and options, and compares the size of the output,
+the memory of buffers and the wall time. The table has the medians of the rounds. The exit status is 1 if a prediction that is given
+misses by more than LIMITS allows. The prediction in the report of the merge, from a smaller sample, has the same limits.
 
     python benches/prediction.py --folder DATA [--corpora csr texts] [--rounds 3] [--options '-c balanced' '-c none']
 """
@@ -39,7 +38,7 @@ def raddle(binary, *arguments):
 
 
 def predictions(predicted):
-    """The predicted quantities; None for those that raddle says that it cannot tell."""
+    """The predicted quantities; None for those that raddle reports as unknown."""
     size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
     return {
         "size": None if predicted["size_error"] > LIMITS["size"] else size,
@@ -66,13 +65,13 @@ def measured(binary, inputs, options, folder):
 
 
 def judged(rounds, command, quantity):
-    """The ratio of prediction to truth in the middle of the rounds (None: cannot tell), and whether it is acceptable."""
-    told = [found for found in rounds if found[command][quantity] is not None]
-    if len(told) * 2 <= len(rounds):
+    """The median ratio of prediction to truth (None: unknown in half of the rounds), and whether it is acceptable."""
+    given = [one for one in rounds if one[command][quantity] is not None]
+    if len(given) * 2 <= len(rounds):
         return None, True
-    ratio = statistics.median(found[command][quantity] / max(found["truth"][quantity], 1e-9) for found in told)
-    away = statistics.median(abs(found[command][quantity] - found["truth"][quantity]) for found in told)
-    is_short = quantity == "time" and away < SHORTEST_S
+    ratio = statistics.median(one[command][quantity] / max(one["truth"][quantity], 1e-9) for one in given)
+    error = statistics.median(abs(one[command][quantity] - one["truth"][quantity]) for one in given)
+    is_short = quantity == "time" and error < SHORTEST_S
     return ratio, is_short or abs(ratio - 1) <= LIMITS[quantity]
 
 
@@ -86,7 +85,7 @@ def main():
     arguments = parser.parse_args()
 
     missed = []
-    print("predicted / taken; those of the report of the merge in parentheses; '?': cannot tell\n")
+    print("predicted / taken; those of the report of the merge in parentheses; '?': unknown\n")
     print("| corpus | options | " + " | ".join(LIMITS) + " | CPU plan / merge, s |")
     print("|---" * (len(LIMITS) + 3) + "|")
     for corpus in CORPORA:

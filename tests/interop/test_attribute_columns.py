@@ -59,8 +59,8 @@ def assert_stacked(output, inputs):
 
 def test_attributes_are_stacked(raddle, tmp_path, inputs):
     output = tmp_path / "all.h5"
-    told = raddle("merge", *inputs, "-o", output, "--attributes", "stack").stderr
-    assert "stacked in /run" in told, told
+    reported = raddle("merge", *inputs, "-o", output, "--attributes", "stack").stderr
+    assert "stacked in /run" in reported, reported
     assert_stacked(output, inputs)
     # The file remembers how it was merged.
     assert "equal" in raddle("verify", output, "--against", *inputs).stdout

@@ -270,3 +270,22 @@ def test_external_links_that_differ_are_told_by_their_targets(raddle, tmp_path):
             file["calibration"] = h5py.ExternalLink(f"cal{number}.h5", "/table")
     told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", expect=3).stderr
     assert "cal0.h5:/table" in told and "cal1.h5:/table" in told, told
+
+
+def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle, tmp_path):
+    """Its extent is that of its sources, so the object itself cannot be read without them."""
+    (tmp_path / "here").mkdir()
+    source = tmp_path / "source.h5"
+    with h5py.File(source, "w") as file:
+        file.create_dataset("x", data=np.arange(6.0), maxshape=(None,), chunks=(3,))
+    path = tmp_path / "here" / "virtual.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        layout = h5py.VirtualLayout((6,), "f8", maxshape=(None,))
+        unlimited = h5py.VirtualSource(str(source), "x", (6,), maxshape=(None,))
+        layout[: h5py.h5s.UNLIMITED] = unlimited[: h5py.h5s.UNLIMITED]
+        file.create_virtual_dataset("x", layout)
+    refused = raddle("merge", path, "-o", tmp_path / "out.h5", expect=3).stderr
+    assert "outside of its folder" in refused and "--follow-foreign-files" in refused, refused
+    raddle("merge", path, "-o", tmp_path / "out.h5", "--follow-foreign-files")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["x"][:].tolist() == [0, 1, 2, 3, 4, 5]

@@ -64,7 +64,7 @@ def test_unpacked_unsigned_bytes(tmp_path):
     st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3)), min_size=2, max_size=4, unique=True),
     st.integers(0, 2**32 - 1),
 )
-def test_values_packed_anew(kind, packings, seed):
+def test_repacked_values(kind, packings, seed):
     """Every value is within half a step of the new packing of the value that its input has; missing ones stay missing."""
     random = np.random.default_rng(seed)
     limits = np.iinfo(kind)
@@ -91,18 +91,18 @@ def test_values_packed_anew(kind, packings, seed):
             assert np.nanmax(np.abs(merged["tas"] - expected)) <= step * 0.5 + rounding
 
 
-def test_the_largest_error_of_a_new_packing_is_told(tmp_path, raddle):
+def test_the_largest_error_of_repacking_is_reported(tmp_path, raddle):
     inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99), packed(3, 1.0, 100.0, 98))
     output = tmp_path / "merged.nc"
     finished = raddle("merge", *inputs, "-o", output, "--packing", "repack")
     with netCDF4.Dataset(output) as merged:
         step = merged["tas"].scale_factor
-    assert "/tas is packed anew" in finished.stderr and f"the largest error is {step / 2:.3e}".replace("e-0", "e-") in finished.stderr
+    assert "/tas is repacked" in finished.stderr and f"the largest error is {step / 2:.3e}".replace("e-0", "e-") in finished.stderr
     assert "equal" in raddle("verify", output, "--against", *inputs).stdout
 
 
 @pytest.mark.parametrize("kind", ["f4", "i8"])
-def test_what_cannot_be_packed_anew_is_refused(tmp_path, kind):
+def test_what_cannot_be_repacked_is_refused(tmp_path, kind):
     inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99, kind), packed(3, 1.0, 100.0, 98, kind))
     MERGING.refused(inputs, "--packing", "repack", names=["/tas", "--packing unpack"])
 

@@ -140,14 +140,14 @@ pub fn remedy_of_io(error: &std::io::Error) -> &'static str {
 
 fn remedy(error: &Hdf5Error) -> &'static str {
     match error {
-        error if error.is_of_foreign_file() => {
-            "read also what lies outside of the files' folders with --follow-foreign-files"
-        }
         Hdf5Error::InObject { source, .. } => remedy(source),
         Hdf5Error::Io { source, .. } => remedy_of_io(source),
         Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
         Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
         Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
+        Hdf5Error::ForeignFile { .. } => {
+            "read also what lies outside of the files' folders with --follow-foreign-files"
+        }
         Hdf5Error::MissingSource { .. } => "put the missing files where they are looked for",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
         _ => "copy the files again from where they came from",
@@ -239,11 +239,8 @@ mod tests {
     fn remedies_are_those_of_the_errors() {
         let io = |kind: ErrorKind| Hdf5Error::Io { path: "a".into(), operation: "open".into(), source: kind.into() };
         let (missing, denied) = (io(ErrorKind::NotFound), io(ErrorKind::PermissionDenied));
-        let foreign = Hdf5Error::ForeignFile { path: "a".into(), foreign: "/b".into() };
-        // Of an object that is never read for it.
-        let unread = Hdf5Error::Unsupported { path: "a".into(), address: 8, what: foreign.to_string() }.in_object("/x");
-        assert!(Advice::on_bad_inputs([&unread].into_iter()).text().unwrap().contains("--follow-foreign-files"));
-        let foreign = foreign.in_object("/x");
+        let foreign = Hdf5Error::ForeignFile { path: "a".into(), foreign: "/b".into() }.in_object("/x");
+        assert!(Advice::on_bad_inputs([&foreign].into_iter()).text().unwrap().contains("--follow-foreign-files"));
         let text = Advice::on_bad_inputs([&missing, &missing, &denied].into_iter()).text().unwrap();
         assert_eq!(text, "check the names, check the permissions, or leave them out with --skip-bad");
         assert!(Advice::on_bad_values(&foreign, 2).text().unwrap().contains("--follow-foreign-files"));

@@ -306,8 +306,8 @@ impl Failure {
                 ]))
             }
             MergeError::Oversized { .. } => failure.advise(Advice::one_of(&[
-                "look at that file",
-                "leave the dataset out with --exclude if its dimensions are not meant",
+                "check the dimensions of the dataset in that file",
+                "leave it out with --exclude",
             ])),
             MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
                 let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);

@@ -92,7 +92,7 @@ fn every_hostile_file_is_refused_by_name_or_read_right() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// Sizes beyond what HDF5's libraries count: the engine met them as a contradiction of its plan.
+/// The engine reported sizes that HDF5 cannot count as an error inside raddle.
 #[test]
 fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,15 +120,15 @@ fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
         (&["most.h5", "-c", "keep", "--extendible"], "most.h5", "bytes"),
     ] {
         for command in [&["merge", "-o", "out.h5"][..], &["plan"]] {
-            let (code, told) = run(&[command, inputs].concat());
-            assert_eq!(code, Some(3), "{inputs:?}: {told}");
-            assert!(told.contains("/many") && told.contains(input) && told.contains(needed), "{told}");
-            assert!(told.contains("9223372036854775807 (2^63 - 1)"), "{told}");
+            let (code, stderr) = run(&[command, inputs].concat());
+            assert_eq!(code, Some(3), "{inputs:?}: {stderr}");
+            assert!(stderr.contains("/many") && stderr.contains(input) && stderr.contains(needed), "{stderr}");
+            assert!(stderr.contains("9223372036854775807 (2^63 - 1)"), "{stderr}");
         }
     }
-    let (code, told) =
+    let (code, stderr) =
         run(&["merge", "rows.h5", "rows.h5", "--duplicates", "keep", "-o", "out.h5", "--exclude", "many"]);
-    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(code, Some(0), "{stderr}");
     std::fs::remove_file(folder.path().join("out.h5")).unwrap();
     // Below it, the limit on the output is the one that refuses.
     let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
@@ -136,7 +136,7 @@ fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
     assert_eq!(run.status.code(), Some(6));
 }
 
-/// Groups deeper than a thousand were refused, although libhdf5 reads them; what is bounded is the memory of their paths.
+/// Nesting deeper than 1,000 groups was refused. The limit is now the memory of the paths.
 #[test]
 fn groups_inside_groups_merge_until_their_paths_take_too_much_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -149,11 +149,11 @@ fn groups_inside_groups_merge_until_their_paths_take_too_much_memory() {
         let run = command.args(arguments).current_dir(folder.path()).output().unwrap();
         (run.status.code(), String::from_utf8(run.stderr).unwrap())
     };
-    let (code, told) = run(&["merge", "deep.h5", "-o", "out.h5"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, stderr) = run(&["merge", "deep.h5", "-o", "out.h5"]);
+    assert_eq!(code, Some(0), "{stderr}");
     let content = plain::read(&folder.path().join("out.h5")).unwrap();
     assert!(content.nodes.contains_key("/g".repeat(4_000).as_bytes()));
-    let (code, told) = run(&["merge", "deeper.h5", "-o", "out2.h5"]);
-    assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("deeper.h5: length in bytes of the paths of all 12001 objects together"), "{told}");
+    let (code, stderr) = run(&["merge", "deeper.h5", "-o", "out2.h5"]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("deeper.h5: length in bytes of the paths of all 12001 objects together"), "{stderr}");
 }

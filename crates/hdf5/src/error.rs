@@ -210,7 +210,7 @@ pub enum Hdf5Error {
         address: u64,
     },
     /// A file that the input refers to lies outside of its folder.
-    #[error("{}: refers to {foreign}, {OUTSIDE}", path.display())]
+    #[error("{}: refers to {foreign}, outside of its folder", path.display())]
     ForeignFile {
         /// File.
         path: PathBuf,
@@ -235,9 +235,6 @@ fn not_hdf5(format: Option<OtherFormat>) -> String {
     }
 }
 
-/// What the error of a foreign file ends with.
-const OUTSIDE: &str = "outside of its folder";
-
 /// Where in a file something was found; address 0 stands for nowhere in particular.
 fn at(address: u64) -> String {
     if address == 0 { String::new() } else { format!(" (at byte {address})") }
@@ -250,16 +247,6 @@ impl Hdf5Error {
         match self {
             Self::InObject { .. } => self,
             other => Self::InObject { object: object.into(), source: Box::new(other) },
-        }
-    }
-
-    /// Whether an object leads to a file that may not be read, also where that is the reason why the object is not supported.
-    pub fn is_of_foreign_file(&self) -> bool {
-        match self {
-            Self::ForeignFile { .. } => true,
-            Self::InObject { source, .. } => source.is_of_foreign_file(),
-            Self::Unsupported { what, .. } => what.ends_with(OUTSIDE),
-            _ => false,
         }
     }
 

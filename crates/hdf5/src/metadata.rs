@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn unknown(address: u64) -> Object {
-        object(address, ObjectKind::Unreadable { reason: "new".to_owned(), unsupported: true })
+        object(address, ObjectKind::Unreadable { reason: "new".to_owned(), unsupported: true, foreign: None })
     }
 
     fn object(address: u64, kind: ObjectKind) -> Object {
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn an_object_that_the_child_cannot_read_either_tells_the_child_s_reason() {
         let mut tree = tree(vec![group(96, &[1]), unknown(800)]);
-        let reason = ObjectKind::Unreadable { reason: "libhdf5 says no".to_owned(), unsupported: false };
+        let reason = ObjectKind::Unreadable { reason: "libhdf5 says no".to_owned(), unsupported: false, foreign: None };
         graft(&mut tree, vec![object(800, reason.clone())]);
         assert_eq!(tree.objects[1].kind, reason);
     }

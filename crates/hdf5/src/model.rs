@@ -76,6 +76,8 @@ pub enum ObjectKind {
         reason: String,
         /// The bytes may be fine: this reader does not know them, and libhdf5 may.
         unsupported: bool,
+        /// A file outside of the folder to which it leads, if that is the reason.
+        foreign: Option<String>,
     },
 }
 

@@ -185,8 +185,8 @@ pub enum MergeError {
         /// Bytes allowed.
         limit: u64,
     },
-    /// The inputs have more than HDF5's libraries count.
-    #[error("{object}: {} ({rows} rows) and the others have {needed} {what}, HDF5's libraries count up to {limit} (2^63 - 1)", input.display())]
+    /// The inputs together have more rows or bytes than HDF5 can count.
+    #[error("{object}: {} ({rows} rows) and the other inputs have {needed} {what}; HDF5 counts up to {limit} (2^63 - 1)", input.display())]
     Oversized {
         /// The dataset.
         object: String,

@@ -4,11 +4,11 @@
 //! symbolic links the two were named.
 
 use crate::error::{BadInput, MergeError, Result};
+use crate::fill_pattern::FillPattern;
 use crate::options::Watch;
 use crate::plan::{MergePlan, Route};
 use crate::readers::InputReader;
 use crate::schema::{ABSENT, Column, Entry, Role, Schema, display_path};
-use crate::values::FillPattern;
 use raddle_hdf5::model::{CreationOrder, Layout};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! What decided how the inputs of a file became one, kept in the file for the commands that join inputs with it again.
+//! The options of a merge that decide values, stored in its output for later commands on the same inputs.
 //!
-//! Attribute `join` of `/_raddle`, in JSON: the convention, the rules in words, and the options that decide values. Not for the
-//! layout, on which no value depends. Invariant: under what a file remembers, its inputs make the same file again.
+//! Attribute `join` of `/_raddle`, in JSON: the convention, the rules in words, and the options. Options of the layout are not
+//! stored, because no value depends on them. Invariant: with the stored options, the same inputs make the same values.
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored::StoredDigests;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 /// Name of the attribute.
 pub const JOIN: &str = "join";
 
-/// What a file remembers of how it was made.
+/// The stored record of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remembered {
@@ -24,7 +24,7 @@ pub struct Remembered {
     pub convention: Option<Choice>,
     /// Paths of objects and their rules in words.
     pub rules: Vec<(String, String)>,
-    /// What was asked for.
+    /// The options.
     pub options: Decisions,
 }
 
@@ -51,17 +51,17 @@ pub struct Decisions {
     pub conventions: ConventionOptions,
 }
 
-/// What becomes of an option that says otherwise than the file.
+/// What to do with a given option that differs from the stored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contradiction {
-    /// It is refused.
+    /// Refuse it.
     Refused,
-    /// It holds.
+    /// Follow the given one.
     Follows,
 }
 
 impl Decisions {
-    /// What `options` decide.
+    /// Returns the deciding ones of `options`.
     pub fn of(options: &MergeOptions) -> Self {
         let [include, exclude, keep] = options.selection.patterns().map(<[String]>::to_vec);
         let join = &options.join;
@@ -103,10 +103,10 @@ impl Decisions {
     }
 }
 
-/// `options`, with what they leave open as the file decided it; as they are where it remembers nothing.
+/// Returns `options` with stored values for those that were not given.
 ///
 /// # Errors
-/// [`MergeError::Contradiction`] where an option that was given says otherwise than the file and that is `Refused`.
+/// [`MergeError::Contradiction`] if a given option differs from the stored one and `contradiction` is `Refused`.
 pub fn recall(
     stored: Option<&StoredDigests>,
     options: &MergeOptions,
@@ -133,7 +133,7 @@ pub fn recall(
     Ok(recalled)
 }
 
-/// Whether an option only refuses what the file let pass, so that no value of an append depends on it.
+/// Returns whether an option only refuses more than the stored one does, so that no value depends on it.
 fn is_check(name: &str, given: &Value, known: &Value) -> bool {
     let is = |value: &Value, word: &str| value.as_str() == Some(word);
     match name {
@@ -144,7 +144,7 @@ fn is_check(name: &str, given: &Value, known: &Value) -> bool {
     }
 }
 
-/// A decision as options of the command.
+/// Formats a stored value as options of the command.
 fn option(name: &str, value: &Value) -> String {
     let name = match name {
         "rules" => "rule".to_owned(),
@@ -170,8 +170,8 @@ fn option(name: &str, value: &Value) -> String {
 }
 
 impl Remembered {
-    /// What the output of `plan` is to remember; `None` where all was as by default. `earlier` is what it said before, where it
-    /// was there.
+    /// Returns the record for the output of `plan`; `None` if all options have their defaults. `earlier`: the record of an
+    /// existing output.
     pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
         let earlier = earlier.map(|earlier| earlier.remembered.clone().unwrap_or_default());
         let is_rewritten = plan.growth.is_none();
@@ -207,7 +207,7 @@ impl Remembered {
 }
 
 impl Decisions {
-    /// These decisions, and of `later` ones those that had not been taken.
+    /// Returns these options, with those of `later` where these have their defaults.
     fn or(self, later: Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, value) in later.fields() {

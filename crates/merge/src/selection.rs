@@ -254,7 +254,7 @@ mod tests {
         let object = |links: &&[(&str, ObjectIndex)]| Object {
             address: 0,
             kind: match links {
-                [] => ObjectKind::Unreadable { reason: String::new(), unsupported: true },
+                [] => ObjectKind::Unreadable { reason: String::new(), unsupported: true, foreign: None },
                 links => ObjectKind::Group(Group {
                     links: links.iter().map(link).collect(),
                     link_order: CreationOrder::default(),

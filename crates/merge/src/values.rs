@@ -4,35 +4,31 @@
 //! One [`ColumnReader`] per thread; it keeps the last dataset it read, so that consecutive tiles pay nothing to find it.
 //! Invariant: what is read is complete and exact, or an error that names file and object.
 
+mod canonical;
+mod rows;
+
 use crate::error::{MergeError, Result};
+use crate::fill_pattern::FillPattern;
 use crate::lifted;
 use crate::picking::Picker;
 use crate::plan::MergePlan;
 use crate::readers::InputReader;
 use crate::rules::{
-    ConvertBuffers, ConvertError, ElementMap, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece,
-    source_box, with_suffix,
+    ConvertBuffers, ConvertError, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece, source_box,
 };
-use crate::schema::{ABSENT, AddressKind, ColumnFact, Role, address_kind, complete, display_path};
+use crate::schema::{AddressKind, ColumnFact, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
-use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box, fill_with};
-use raddle_core::plan::Segment;
+use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::logical::{Resolver, RowShift, shift_regions};
-use raddle_hdf5::model::{Dataset, FileTree, InlineData, ObjectKind, TypeClass};
+use raddle_hdf5::model::{Dataset, FileTree, ObjectKind, TypeClass};
 use raddle_hdf5::native::{ReadLimits, Superblock, read_object};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of file-local elements that are read at once: bounds the memory of variable-length data by descriptor size.
-const CANONICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
-/// A text of no length in canonical bytes: its length.
-const EMPTY_TEXT_LEN_BYTES: usize = 8;
 /// Cached metadata while one object header is read.
 const HEADER_VIEW_LIMIT_BYTES: u64 = 256 << 10;
 
@@ -69,48 +65,6 @@ fn open_pool_of(plan: &MergePlan, kept: usize) -> InputPool {
 fn descriptor_limit() -> usize {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(1 << 20, |limit| limit as usize)
 }
-
-/// The fill value of a column as bytes of one element.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FillPattern {
-    /// One element.
-    pub pattern: Vec<u8>,
-    /// Whether readers show it for chunks that are not stored. Where it is undefined or never written, HDF5 leaves the
-    /// reader's memory as it was, so such chunks must be stored.
-    pub is_shown_by_readers: bool,
-}
-
-/// `H5D_FILL_TIME_NEVER`.
-const FILL_TIME_NEVER: u8 = 1;
-
-impl FillPattern {
-    /// The fill value of `dataset`; zeros where none is defined.
-    pub fn of(dataset: &Dataset) -> Self {
-        let len_bytes = dataset.datatype.class.len_bytes() as usize;
-        let fill = &dataset.fill;
-        let stored = match &fill.value {
-            Some(InlineData::Stored(bytes)) if bytes.len() == len_bytes && !fill.undefined => Some(bytes.clone()),
-            _ => None,
-        };
-        Self {
-            pattern: stored.unwrap_or_else(|| vec![0; len_bytes.max(1)]),
-            is_shown_by_readers: !fill.undefined && fill.write_time != FILL_TIME_NEVER,
-        }
-    }
-
-    /// Fills a box of `target` of `count` elements.
-    pub fn fill_box(&self, target: BoxTarget<'_>, count: &[u64]) -> Result<()> {
-        let elements = count.iter().product::<u64>() as usize;
-        let mut values = vec![0; elements * self.pattern.len()];
-        fill_with(&mut values, &self.pattern);
-        let origin = vec![0; count.len()];
-        let source = BoxSource { bytes: &values, shape: count, origin: &origin };
-        Ok(copy_box(source, target, count, self.pattern.len())?)
-    }
-}
-
-/// What is called for a block of canonical values: first row in the output, rows, canonical bytes.
-pub type CanonicalVisit<'v> = dyn FnMut(u64, u64, &[u8]) -> Result<()> + 'v;
 
 /// Reads pieces of a plan's columns. One per thread.
 pub struct ColumnReader<'p> {
@@ -408,239 +362,6 @@ impl<'p> ColumnReader<'p> {
         Ok(found.map(|chunk| chunk.filter_mask))
     }
 
-    /// All values of a column, of all inputs; only for columns known to be small.
-    pub fn whole_column(&mut self, column: u32) -> Result<Vec<u8>> {
-        let planned = &self.plan.columns[column as usize];
-        let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
-        let mut values = vec![0; planned.logical_len_bytes(element_len_bytes) as usize];
-        self.read_rows(column, 0..planned.dims[0], &mut values)?;
-        Ok(values)
-    }
-
-    /// Reads rows of the concatenated column, from however many inputs hold them. `out` takes exactly these rows.
-    pub fn read_rows(&mut self, column: u32, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
-        let plan = self.plan;
-        let scanned = &plan.schema.columns[column as usize];
-        let mut shape = plan.columns[column as usize].dims.clone();
-        shape[0] = rows.end - rows.start;
-        if scanned.axis > 0 {
-            return self.read_rows_along(column, scanned.axis, rows, &shape, out);
-        }
-        if let Some(runs) = &scanned.runs {
-            return self.read_runs(column, runs, rows, &shape, out);
-        }
-        let mut first = 0;
-        for (input, fact) in scanned.facts.iter().enumerate() {
-            let (start, end) = (rows.start.max(first), rows.end.min(first + fact.rows));
-            if start < end {
-                let mut count = shape.clone();
-                count[0] = end - start;
-                let mut origin = vec![0; shape.len()];
-                origin[0] = start - rows.start;
-                let target = BoxTarget { bytes: &mut *out, shape: &shape, origin: &origin };
-                let mut source = Extent::whole(&count);
-                source.start[0] = start - first;
-                if fact.template == ABSENT {
-                    self.read_absent(column, input as u32, &source, target)?;
-                } else {
-                    self.read_piece(column, input as u32, &source, target)?;
-                }
-            }
-            first += fact.rows;
-        }
-        Ok(())
-    }
-
-    /// The same for runs of rows of inputs in any order.
-    fn read_runs(
-        &mut self,
-        column: u32,
-        runs: &[Segment],
-        rows: Range<u64>,
-        shape: &[u64],
-        out: &mut [u8],
-    ) -> Result<()> {
-        let first = runs.partition_point(|run| run.start + run.rows <= rows.start);
-        for run in runs[first..].iter().take_while(|run| run.start < rows.end) {
-            let (start, end) = (rows.start.max(run.start), rows.end.min(run.start + run.rows));
-            let mut source = Extent::whole(shape);
-            (source.start[0], source.count[0]) = (run.source_row + (start - run.start), end - start);
-            let mut origin = vec![0; shape.len()];
-            origin[0] = start - rows.start;
-            self.read_piece(column, run.input, &source, BoxTarget { bytes: &mut *out, shape, origin: &origin })?;
-        }
-        Ok(())
-    }
-
-    /// The same for inputs that follow one another along another axis than the first.
-    fn read_rows_along(
-        &mut self,
-        column: u32,
-        axis: usize,
-        rows: Range<u64>,
-        shape: &[u64],
-        out: &mut [u8],
-    ) -> Result<()> {
-        let scanned = &self.plan.schema.columns[column as usize];
-        let mut first = 0;
-        for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.rows > 0) {
-            let mut source = Extent::whole(shape);
-            source.start[0] = rows.start;
-            (source.start[axis], source.count[axis]) = (0, fact.rows);
-            let mut origin = vec![0; shape.len()];
-            origin[axis] = first;
-            let target = BoxTarget { bytes: &mut *out, shape, origin: &origin };
-            if fact.template == ABSENT {
-                FillPattern::of(scanned.model()).fill_box(target, &source.count)?;
-            } else {
-                self.read_piece(column, input, &source, target)?;
-            }
-            first += fact.rows;
-        }
-        Ok(())
-    }
-
-    /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order. No
-    /// block reaches over a multiple of `cut_rows`.
-    pub fn for_each_canonical_block(
-        &mut self,
-        column: u32,
-        cut_rows: u64,
-        visit: &mut CanonicalVisit<'_>,
-    ) -> Result<()> {
-        let plan = self.plan;
-        let scanned = &plan.schema.columns[column as usize];
-        let class = scanned.model().datatype.class.clone();
-        let dims = plan.columns[column as usize].dims.clone();
-        let row_elements: u64 = dims[1..].iter().product();
-        let block_rows = (CANONICAL_BLOCK_LEN_BYTES / (row_elements * class.len_bytes()).max(1)).max(1);
-        let shifts = class.has_reference().then(|| RowShifts::new(plan));
-        let mut out_row = 0;
-        for (input, fact) in scanned.facts.iter().enumerate().filter(|(_, fact)| fact.rows > 0) {
-            let input = input as u32;
-            let blank = || {
-                let is_blank = scanned.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank);
-                is_blank.then(|| vec![0; row_elements as usize * EMPTY_TEXT_LEN_BYTES])
-            };
-            let absent = || scanned.row_of(input).map(<[u8]>::to_vec).or_else(blank);
-            if fact.template == ABSENT
-                && let Some(absent) = absent()
-            {
-                let mut row = 0;
-                while row < fact.rows {
-                    let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
-                    visit(out_row, rows, &absent.repeat(rows as usize))?;
-                    (row, out_row) = (row + rows, out_row + rows);
-                }
-                continue;
-            }
-            if fact.template == ABSENT {
-                return Err(MergeError::Object {
-                    object: display_path(plan.schema.column_path(column)),
-                    reason:
-                        "holds variable-length data or references and is missing in an input; rows cannot be filled"
-                            .to_owned(),
-                });
-            }
-            let mut row = 0;
-            while row < fact.rows {
-                let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
-                let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
-                let canonical = if let Some(shifts) = &shifts {
-                    let shift = |path: &[u8]| shifts.of(path, input);
-                    shift_regions(&class, &canonical, &shift).ok_or_else(|| MergeError::Object {
-                        object: display_path(plan.schema.column_path(column)),
-                        reason: "holds a region reference that does not fit its dataset".to_owned(),
-                    })?
-                } else {
-                    canonical
-                };
-                visit(out_row, rows, &canonical)?;
-                row += rows;
-                out_row += rows;
-            }
-        }
-        Ok(())
-    }
-
-    /// Canonical bytes of rows of an input's part of a column, as they are in the output.
-    pub fn canonical_rows(&mut self, column: u32, input: u32, row: u64, rows: u64, dims: &[u64]) -> Result<Vec<u8>> {
-        let canonical = self.canonical_rows_of_input(column, input, row, rows, dims)?;
-        let scanned = &self.plan.schema.columns[column as usize];
-        Ok(match scanned.conversion_of(input).map(|conversion| &conversion.map) {
-            Some(ElementMap::Suffix(suffix)) => with_suffix(&scanned.model().datatype.class, &canonical, suffix),
-            _ => canonical,
-        })
-    }
-
-    fn canonical_rows_of_input(
-        &mut self,
-        column: u32,
-        input: u32,
-        row: u64,
-        rows: u64,
-        dims: &[u64],
-    ) -> Result<Vec<u8>> {
-        let plan = self.plan;
-        self.find(column, input)?;
-        let path = plan.schema.column_path(column);
-        let class = plan.schema.columns[column as usize].model().datatype.class.clone();
-        if let Some(current) = &self.current
-            && current.dataset.layout.is_through_library()
-        {
-            let row = row + plan.schema.columns[column as usize].trim_of(input).map_or(0, |trim| trim.leading);
-            let values = self.library.read_values(current.file.path(), path, Some(row..row + rows));
-            return values.map_err(|error| self.named(column, error.into()));
-        }
-        let mut count = dims.to_vec();
-        count[0] = rows;
-        let mut start = vec![0; dims.len()];
-        let origin = start.clone();
-        start[0] = row;
-        let elements: u64 = count.iter().product();
-        let mut stored = vec![0; (elements * class.len_bytes()) as usize];
-        let target = BoxTarget { bytes: &mut stored, shape: &count, origin: &origin };
-        self.read_piece(column, input, &Extent::new(&start, &count), target)?;
-        if !class.is_file_local() {
-            return Ok(stored);
-        }
-        self.canonical_of(column, input, &stored)
-    }
-
-    fn canonical_of(&mut self, column: u32, input: u32, stored: &[u8]) -> Result<Vec<u8>> {
-        let class = &self.plan.schema.columns[column as usize].model().datatype.class;
-        let file = self.pool.get(input)?;
-        let tree = self.tree_for(class, input, &file)?;
-        let mut canonical = Vec::new();
-        Resolver::new(&file, &tree)
-            .canonical(class, stored, &mut canonical)
-            .map_err(|error| self.named(column, error.into()))?;
-        Ok(canonical)
-    }
-
-    /// What resolving elements of `class` needs to know of an input: for references all its objects, read again and
-    /// kept for the next block; for anything else only how it encodes addresses.
-    fn tree_for(&mut self, class: &TypeClass, input: u32, file: &InputFile) -> Result<Arc<FileTree>> {
-        if !class.has_reference() {
-            let encoding = self.plan.inputs[input as usize].encoding;
-            return Ok(Arc::new(FileTree {
-                superblock_version: 0,
-                userblock_len_bytes: encoding.base,
-                address_len_bytes: encoding.address_len_bytes,
-                length_len_bytes: encoding.length_len_bytes,
-                objects: Vec::new(),
-            }));
-        }
-        if let Some((known, tree)) = &self.tree
-            && *known == input
-        {
-            return Ok(Arc::clone(tree));
-        }
-        let tree = Arc::new(self.library.read_tree(file.path())?);
-        self.tree = Some((input, Arc::clone(&tree)));
-        Ok(tree)
-    }
-
     /// Makes `current` the dataset of `column` in `input`.
     fn find(&mut self, column: u32, input: u32) -> Result<()> {
         if self.current.as_ref().is_some_and(|current| current.column == column && current.input == input) {
@@ -703,47 +424,4 @@ fn pipeline(plan: &MergePlan, column: u32, input: u32) -> Result<&Pipeline> {
         object: display_path(plan.schema.column_path(column)),
         reason: "a filter is unknown, so its values cannot be decoded".to_owned(),
     })
-}
-
-/// Where rows of the inputs' datasets go in the output, by path.
-struct RowShifts<'p> {
-    plan: &'p MergePlan,
-    entries: HashMap<&'p [u8], &'p Role>,
-}
-
-/// Hard links followed from one path to the next before it counts as a cycle.
-const LONGEST_ALIAS_CHAIN: usize = 64;
-
-impl<'p> RowShifts<'p> {
-    fn new(plan: &'p MergePlan) -> Self {
-        let entries = plan.schema.entries.iter().map(|entry| (entry.path.as_slice(), &entry.role)).collect();
-        Self { plan, entries }
-    }
-
-    /// Where the rows of `input`'s dataset at `path` go; `None` where nothing is concatenated.
-    fn of(&self, path: &[u8], input: u32) -> Option<RowShift> {
-        let mut path = path.to_vec();
-        for _ in 0..LONGEST_ALIAS_CHAIN {
-            if let Some(Role::Column(column)) = self.entries.get(path.as_slice()) {
-                let (scanned, planned) =
-                    (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);
-                let mut input_dims = planned.dims.clone();
-                input_dims[0] = scanned.facts[input as usize].rows;
-                let row_offset = scanned.facts.iter().take(input as usize).map(|fact| fact.rows).sum();
-                return Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] });
-            }
-            path = self.without_alias(&path)?;
-        }
-        None
-    }
-
-    /// The path with its shortest part that is a further hard link replaced by the first path of the object.
-    fn without_alias(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
-        ends.filter_map(|end| match self.entries.get(&path[..end]) {
-            Some(Role::HardLink { target }) => Some([target.as_slice(), &path[end..]].concat()),
-            _ => None,
-        })
-        .next()
-    }
 }

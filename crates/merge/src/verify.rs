@@ -6,6 +6,7 @@
 use crate::conventions::ConventionOptions;
 use crate::digests::stored;
 use crate::error::{MergeError, Result};
+use crate::fill_pattern::FillPattern;
 use crate::join::{JoinOptions, describe};
 use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
@@ -16,7 +17,7 @@ use crate::plan::{MergePlan, Route, plan};
 use crate::remembered::{Contradiction, recall};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
-use crate::values::{ColumnReader, FillPattern, open_pool};
+use crate::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};

@@ -169,7 +169,7 @@ pub enum Packing {
     Refuse,
     /// Write them unpacked, as floats
     Unpack,
-    /// Pack them anew, by one scale and offset for all; the largest error is reported, and inputs are read twice
+    /// Repack them with one scale and offset for all inputs, which are read twice; the largest error is reported
     Repack,
 }
 

@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8]) {
 /// A tree of a native reader that knows none of these objects.
 fn unknown_everywhere(objects: &[Object]) -> FileTree {
     let unknown = |object: &Object| Object {
-        kind: ObjectKind::Unreadable { reason: String::new(), unsupported: true },
+        kind: ObjectKind::Unreadable { reason: String::new(), unsupported: true, foreign: None },
         ..object.clone()
     };
     let objects = objects.iter().map(unknown).collect();

@@ -170,7 +170,7 @@ fn unreadable(address: u64, error: Hdf5Error) -> Result<Object> {
     let reason = if address == NOWHERE { "the link leads nowhere".to_owned() } else { reason(&error) };
     Ok(Object {
         address,
-        kind: ObjectKind::Unreadable { reason, unsupported: error.is_unsupported() },
+        kind: ObjectKind::Unreadable { reason, unsupported: error.is_unsupported(), foreign: None },
         attributes: Vec::new(),
         attribute_order: CreationOrder::default(),
         comment: None,

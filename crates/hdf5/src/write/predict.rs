@@ -36,10 +36,10 @@ const FILE_LEN_BYTES: u64 = 1024;
 /// predicted well would be refused.
 const OPERATION_SLACK_LEN_BYTES: u64 = 4096;
 
-/// Share of a prediction that libhdf5 takes, without the slack: measured on files of 1 to 300 datasets.
+/// Share of the bound that metadata takes on average, without the slack; from files of 1 to 300 datasets.
 const TAKEN: f64 = 0.963;
 
-/// Likely length of metadata for which [`MetadataPrediction`] predicts no more than `bound_len_bytes`.
+/// Returns the expected length of metadata, given its upper bound from [`MetadataPrediction`].
 pub fn likely_len_bytes(bound_len_bytes: u64) -> u64 {
     let slack_len_bytes = FILE_LEN_BYTES + OPERATION_SLACK_LEN_BYTES;
     (bound_len_bytes.saturating_sub(slack_len_bytes) as f64 * TAKEN) as u64 + FILE_LEN_BYTES / 2

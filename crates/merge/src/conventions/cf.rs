@@ -7,12 +7,13 @@ mod attached;
 mod new_dim;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
-use crate::join::Difference;
+use crate::join::{Difference, parent_path};
 use crate::rules::attribute::{named, replaced, text, with_text};
 use crate::rules::packing::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{NumberType, Placement, Rule, TimeAttributes, Values};
-use crate::schema::{Role, display_path};
+use crate::scale_lists::scales;
+use crate::schema::{Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ const MEANING: [&str; 13] = [
 const DIMENSIONS: [&str; 2] = ["DIMENSION_LIST", "_Netcdf4Coordinates"];
 /// Attributes that follow from the order in which a file was written.
 const OF_ORDER: [&str; 2] = ["REFERENCE_LIST", "_Netcdf4Dimid"];
-/// Attributes that name the times that a variable bounds.
+/// Attributes that name the bounds of a coordinate.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 
 impl Convention for Cf {
@@ -95,12 +96,7 @@ impl Convention for Cf {
                 (None, _) => Rule::once(),
             };
             rule = of_variable(rule);
-            rule.values = match bounds.get(&at) {
-                Some(&time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
-                _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
-                _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
-                _ => Values::Plain,
-            };
+            rule.values = values(file, at, bounds.get(&at).copied());
             if is_without_variable(file, at) {
                 rule.values = Values::Plain;
                 rule = rule.ignoring(&["NAME"]);
@@ -176,6 +172,33 @@ fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
     rule
 }
 
+/// What the values of a variable mean; `time`: the time that it bounds.
+fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> Values {
+    match time {
+        Some(time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
+        _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
+        _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
+        _ => Values::Plain,
+    }
+}
+
+/// The variables that hold the bounds of entry `at`.
+fn bounds(file: &FileView<'_>, at: usize) -> impl Iterator<Item = usize> {
+    let names = BOUNDS.iter().filter_map(|name| file.text(at, name));
+    names.filter_map(|name| variable(file, at, &name)).collect::<Vec<_>>().into_iter()
+}
+
+/// The variable that an attribute of entry `at` names: in its group, or in one around it.
+fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
+    let mut group = parent_path(file.path_of(at));
+    loop {
+        match file.find(&child_path(group, name.as_bytes())) {
+            None if group != b"/" => group = parent_path(group),
+            found => return found,
+        }
+    }
+}
+
 /// The rule of the root group.
 fn of_root(options: &ConventionOptions) -> Rule {
     let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
@@ -232,7 +255,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         }
         for at in 0..file.len() {
             let Some(dims) = file.dims(at) else { continue };
-            let mut names: Vec<Vec<u8>> = attached::scales(file.attributes(at))
+            let mut names: Vec<Vec<u8>> = scales(file.attributes(at))
                 .into_iter()
                 .map(|scales| scales.into_iter().next().unwrap_or_default())
                 .collect();
@@ -295,18 +318,10 @@ impl<'f, 'a> Variables<'f, 'a> {
         lengths
     }
 
-    /// Variables that hold the bounds of others, which they belong to: by entry, the entry of the other.
+    /// Variables that hold the bounds of times: by entry, the entry of the time.
     fn bounds(&self) -> BTreeMap<usize, usize> {
-        let mut bounds = BTreeMap::new();
-        for &at in self.dims.keys().filter(|&&at| is_time(self.file, at)) {
-            for name in BOUNDS.iter().filter_map(|attribute| self.file.text(at, attribute)) {
-                let group = crate::join::parent_path(self.file.path_of(at));
-                if let Some(found) = self.file.find(&crate::schema::child_path(group, name.as_bytes())) {
-                    bounds.insert(found, at);
-                }
-            }
-        }
-        bounds
+        let times = self.dims.keys().filter(|&&at| is_time(self.file, at));
+        times.flat_map(|&at| bounds(self.file, at).map(move |bounds| (bounds, at))).collect()
     }
 }
 

@@ -46,7 +46,7 @@ impl Convention for Nwb {
             let rule = if file.column(at).is_some() {
                 dataset(file, at, &kind)?
             } else if REFERENCE_TIMES.contains(&path) {
-                Rule::labels()
+                Rule::strictly_once()
             } else if file.is_group(at) {
                 Rule::default().with_attributes(&["colnames"])
             } else {
@@ -105,7 +105,7 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
             }
         }
         "ElementIdentifiers" => Rule { values: Values::Unique, ..Rule::along(0) },
-        _ if is_elements_of_another(file, group, path) => Rule::labels(),
+        _ if is_elements_of_another(file, group, path) => Rule::strictly_once(),
         _ => Rule::along(0),
     })
 }

@@ -32,7 +32,7 @@ impl Convention for Pandas {
             let of_pandas = pandas_group(file, path);
             let mut rule = match file.text(at, "CLASS").as_deref() {
                 // The categories that the codes of a column count.
-                Some("TABLE") if of_pandas && is_categories(path) => Rule::labels(),
+                Some("TABLE") if of_pandas && is_categories(path) => Rule::strictly_once(),
                 Some("EARRAY") => Rule::along(extendable_axis(file, at)),
                 _ => Rule::along(0),
             };

@@ -105,10 +105,10 @@ impl Gathering {
             return growth.gathering(plan, column);
         }
         let planned = &plan.columns[column as usize];
+        if let Some(array) = planned.undecoded_array(&plan.options) {
+            return Some(Self::Stored(StoredTiles::new(&plan.tiles.arrays[array as usize])));
+        }
         match planned.route {
-            Route::Verbatim { array } if planned.is_undecodable() || !plan.options.decode_moved => {
-                Some(Self::Stored(StoredTiles::new(&plan.tiles.arrays[array as usize])))
-            }
             // Chunks that are moved as stored are decoded for the digest alone: not where nobody will see it.
             Route::Verbatim { .. } if !plan.options.provenance => None,
             Route::Encoded { .. } | Route::Verbatim { .. } => {

@@ -5,13 +5,11 @@
 
 use super::attributes::shown;
 use super::{Difference, DifferenceKind};
+use crate::rules::attribute::string;
 use crate::schema::{AttributeValue, Column, display_path};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, TypeClass};
 use std::sync::Arc;
-
-/// Lengths in canonical bytes.
-const LENGTH_LEN_BYTES: usize = 8;
 
 /// An attribute whose values become a dataset.
 pub(super) struct Source<'a> {
@@ -58,7 +56,12 @@ pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, 
         let is_of_file =
             value.datatype.class.has_reference() || matches!(*value.datatype.class, TypeClass::Sequence { .. });
         if is_of_file || value.dataspace == Dataspace::Null {
-            return Err(refused(source, &class, input, format!("{}, of which no dataset is made", shown(value))));
+            return Err(refused(
+                source,
+                &class,
+                input,
+                format!("{}, which cannot be a row of a dataset", shown(value)),
+            ));
         }
         let row = (row_dims(&value.dataspace) == dims).then(|| converted(value, &class)).flatten();
         let Some(row) = row else {
@@ -128,13 +131,7 @@ fn converted(value: &AttributeValue, to: &TypeClass) -> Option<Vec<u8>> {
     }
     let mut row = Vec::new();
     for element in CanonicalElements::new(from, &value.value) {
-        let element = element?;
-        let text = match from {
-            TypeClass::VariableString { .. } => element.get(LENGTH_LEN_BYTES..)?,
-            TypeClass::FixedString { padding: 2, .. } => element.trim_ascii_end(),
-            TypeClass::FixedString { .. } => element.split(|&byte| byte == 0).next()?,
-            _ => return None,
-        };
+        let text = string(from, element?)?;
         match to {
             TypeClass::VariableString { charset, .. } if *charset == 1 || text.is_ascii() => {
                 row.extend_from_slice(&(text.len() as u64).to_le_bytes());

@@ -4,24 +4,25 @@
 
 use super::contrast::{Value, contrast};
 use super::{DifferenceKind, describe_value};
+use crate::scale_lists::REFERENCE_LIST;
 use crate::schema::{AttributeValue, display_path};
 use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Whether attributes are looked at that say what the values of a dataset stand for: under another input's, these would
-/// read as other quantities.
+/// Which attributes must be equal because they say what values stand for: under those of another input, values would read
+/// as other quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     /// Those of a dataset.
     Meaning,
     /// Those of a dataset that has no values so far: it may lack what the next input has.
     OtherMeaning,
-    /// None: those of a group, or where values are to be put together whatever they mean.
+    /// None: of a group, of an input without values, or with `--convention none`.
     Nothing,
 }
 
-/// Names, in lower case, that most formats without a convention of their own use alike.
+/// Names of such attributes in lower case: they mean the same in most formats.
 const MEANING: [&[u8]; 13] = [
     b"units",
     b"unit",
@@ -42,7 +43,7 @@ const MEANING: [&[u8]; 13] = [
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
-    /// Whether inputs must be alike in the attribute of this name; `is_lacking`: those so far have none.
+    /// Returns whether inputs must be alike in this attribute; `is_lacking`: the inputs so far have none.
     fn holds(self, name: &[u8], is_lacking: bool) -> bool {
         let is_asked = match self {
             Self::Meaning => true,
@@ -61,7 +62,7 @@ pub(super) fn unite_attributes(
     dropped: &mut HashSet<Vec<u8>>,
     report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
-    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST;
+    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST.as_bytes();
     let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
         list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
     };
@@ -70,7 +71,7 @@ pub(super) fn unite_attributes(
     for attribute in found {
         match united.iter_mut().find(|other| other.name == attribute.name) {
             None => united.push(attribute.clone()),
-            Some(list) if list.name == REFERENCE_LIST && list.datatype == attribute.datatype => {
+            Some(list) if list.name == REFERENCE_LIST.as_bytes() && list.datatype == attribute.datatype => {
                 append_elements(list, attribute);
             }
             Some(_) => {}
@@ -78,9 +79,6 @@ pub(super) fn unite_attributes(
     }
     *known = united.into();
 }
-
-/// Where a dimension scale is attached: in a union, to datasets of all inputs.
-const REFERENCE_LIST: &[u8] = b"REFERENCE_LIST";
 
 fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
     if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())

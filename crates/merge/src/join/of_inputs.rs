@@ -1,8 +1,9 @@
 //! Datasets that hold a value of each input: scalars and attributes that differ (`--scalars stack`, `--attributes stack`), and
 //! columns to be added (`--add-column`).
 //!
-//! What is stacked gets one row per input, an added column one for each row of its table. All are columns that no input has; [`InputValues`] says what their rows hold. Invariant: a row holds the attribute of the input that it stands for, in one
-//! type for all inputs, or the join is refused with the attribute and the inputs.
+//! A stack gets one row per input, an added column one for each row of its table. Inputs lack all of these datasets;
+//! [`InputValues`] has the contents of their rows. Invariant: a row holds the attribute of its input, in one type for all
+//! inputs, or the join is refused with the attribute and the inputs.
 
 use super::added::AddedColumn;
 use super::attribute_rows::{Made, Source, make};
@@ -11,6 +12,7 @@ use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Join
 use crate::conventions::Choice;
 use crate::facts::Facts;
 use crate::rules::Placement;
+use crate::rules::attribute::named;
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, InputValues, Role, child_path, display_path};
 use crate::stack::Differing;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout};
@@ -30,10 +32,6 @@ impl Gathered {
             values.push(named(attributes, column.attribute.as_bytes()).cloned());
         }
     }
-}
-
-fn named<'a>(attributes: &'a [AttributeValue], name: &[u8]) -> Option<&'a AttributeValue> {
-    attributes.iter().find(|attribute| attribute.name == name)
 }
 
 /// Numbers of entries by path.
@@ -247,7 +245,7 @@ impl Joiner {
                 differences.push(Difference {
                     path: column.name.clone(),
                     kind: DifferenceKind::AttributeColumn,
-                    expected: "datasets beside it, whose rows it has (--add-column)".to_owned(),
+                    expected: "datasets with rows in its group (--add-column)".to_owned(),
                     found: "none".to_owned(),
                     inputs: (0..self.inputs).collect(),
                 });

@@ -6,11 +6,11 @@
 use super::filters::{self, library_filters};
 use super::{ColumnPlan, Route, Storage};
 use crate::error::{MergeError, Result};
+use crate::fill_pattern::FillPattern;
 use crate::layout::{LayoutPolicy, Shape, chunk_shape};
 use crate::links::{Link, can_be_virtual};
 use crate::options::MergeOptions;
 use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
-use crate::values::FillPattern;
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};

@@ -154,6 +154,14 @@ impl ColumnPlan {
         self.pipelines.iter().any(Option::is_none)
     }
 
+    /// The array whose chunks are moved without decoding them, where `options` or an unknown filter ask for that.
+    pub fn undecoded_array(&self, options: &MergeOptions) -> Option<u32> {
+        match self.route {
+            Route::Verbatim { array } if self.is_undecodable() || !options.decode_moved => Some(array),
+            _ => None,
+        }
+    }
+
     /// Uncompressed bytes of the column, descriptors only for file-local types.
     pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
         self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))

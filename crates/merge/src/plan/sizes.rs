@@ -1,7 +1,7 @@
-//! Whether what the inputs have together can be counted: rows, bytes of a dataset, bytes of all.
+//! Checks that HDF5 can count the rows of each dataset, and the bytes of all of them.
 //!
-//! libhdf5 counts elements and bytes in signed numbers of 64 bits, although dimensions are unsigned. Invariant: behind
-//! [`check`], neither the rows of a column nor the bytes of all columns pass [`MOST`].
+//! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after [`check`],
+//! neither the rows of a column nor the bytes of all columns exceed [`MOST`].
 
 use super::{MergePlan, PlannedInput};
 use crate::error::{MergeError, Result};
@@ -32,7 +32,8 @@ pub(super) fn check(schema: &Schema, inputs: &[PlannedInput]) -> Result<()> {
     Ok(())
 }
 
-/// The engine's refusal of an array, as that of the dataset that it is of: whole chunks may pass the limit where values do not.
+/// Turns the engine's refusal of an array into one that names the dataset: whole chunks may exceed the limit where values do
+/// not.
 pub(super) fn explain(plan: &MergePlan, error: CoreError) -> MergeError {
     match error {
         CoreError::Plan { array, fault: raddle_core::error::PlanFault::Overflow } => {
@@ -45,7 +46,7 @@ pub(super) fn explain(plan: &MergePlan, error: CoreError) -> MergeError {
     }
 }
 
-/// Bytes of a row, which fit any number of rows: of dimensions that were checked one by one only.
+/// Bytes of a row. The product of a file's dimensions may exceed 64 bits.
 fn row_len_bytes(column: &Column) -> u128 {
     let model = column.model();
     let dims = model.dataspace.dims().iter().skip(1).map(|&dim| u128::from(dim));

@@ -5,7 +5,7 @@
 //! Invariant: the choice of trials depends on the plan and the budget alone, and their cost is about the budget at most.
 
 use crate::error::Result;
-use crate::plan::{ColumnPlan, MergePlan, Route};
+use crate::plan::{MergePlan, Route};
 use crate::schema::Column;
 use crate::tiles::{MergeWork, MergeWorker};
 use raddle_core::cancel::CancelToken;
@@ -52,7 +52,7 @@ pub(super) struct Subject {
     /// Its size in its unit.
     pub amount: f64,
     pub is_encoded: bool,
-    /// Whether the native reader decodes all of it.
+    /// Whether the merge decodes it, by the native reader alone.
     pub is_readable: bool,
 }
 
@@ -80,16 +80,10 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
             unit,
             amount: amount as f64,
             is_encoded: matches!(planned.route, Route::Encoded { .. }),
-            is_readable: is_made || !needs_library(column) && !stays_encoded(plan, planned),
+            is_readable: is_made || !needs_library(column) && planned.undecoded_array(&plan.options).is_none(),
         }
     };
     arrays.map(subject).collect()
-}
-
-/// Returns whether the merge moves the chunks of a column without decoding them.
-fn stays_encoded(plan: &MergePlan, planned: &ColumnPlan) -> bool {
-    let is_moved = matches!(planned.route, Route::Verbatim { .. });
-    planned.is_undecodable() || is_moved && !plan.options.decode_moved
 }
 
 /// Returns whether libhdf5, in a child process, reads some input's part of the column.

@@ -240,11 +240,11 @@ fn add_provenance(plan: &MergePlan, all: &mut Untiled, heap: &mut HeapContent) {
 /// Returns the number of row blocks of a column that have digests.
 fn blocks(plan: &MergePlan, index: u32, planned: &ColumnPlan) -> u64 {
     let rows = planned.dims.first().copied().unwrap_or(0);
+    if let Some(array) = planned.undecoded_array(&plan.options) {
+        return rows.div_ceil(plan.tiles.arrays[array as usize].tile_shape[0].max(1));
+    }
     match planned.route {
         Route::Empty | Route::Linked => 0,
-        Route::Verbatim { array } if planned.is_undecodable() || !plan.options.decode_moved => {
-            rows.div_ceil(plan.tiles.arrays[array as usize].tile_shape[0].max(1))
-        }
         _ => rows.div_ceil(block_rows(plan.row_len_bytes(index), rows)),
     }
 }

@@ -11,8 +11,18 @@ use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::sync::Arc;
 
 /// The attribute with this name.
-pub fn named<'a>(attributes: &'a [AttributeValue], name: &str) -> Option<&'a AttributeValue> {
-    attributes.iter().find(|attribute| attribute.name == name.as_bytes())
+pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&AttributeValue> {
+    attributes.iter().find(|attribute| attribute.name == name.as_ref())
+}
+
+/// A new attribute with `dims`, or a scalar without.
+pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> AttributeValue {
+    let dataspace = match dims {
+        [] => Dataspace::Scalar,
+        dims => Dataspace::Simple { dims: dims.to_vec(), max_dims: dims.to_vec() },
+    };
+    let datatype = Datatype { class: Arc::new(class), committed: None };
+    AttributeValue { name: name.as_bytes().to_vec(), utf8: false, datatype, committed: None, dataspace, value }
 }
 
 /// The text of an attribute with this name.

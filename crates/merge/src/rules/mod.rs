@@ -183,8 +183,8 @@ impl Rule {
         Self { placement: Placement::Once, ..Self::default() }
     }
 
-    /// One copy of labels that codes count: under other labels the codes would mean others, whatever the user chooses.
-    pub fn labels() -> Self {
+    /// One copy that all inputs must have, whatever the user chooses: labels that codes count, or what times count from.
+    pub fn strictly_once() -> Self {
         Self { is_strict: true, ..Self::once() }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: where inputs pack differently, no value is written under another input's attributes.
 
-use super::attribute::{named, number, numbers, text, without, words};
+use super::attribute::{self, named, number, numbers, text, without, words};
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::number::NumberType;
 use super::repack;
@@ -10,7 +10,7 @@ use super::settle::{Declared, Mismatch, Settling};
 use super::units::linear_map;
 use crate::conventions::{Packing, Units};
 use crate::schema::{AttributeValue, ColumnIndex};
-use raddle_hdf5::model::{Dataspace, Datatype, InlineData, TypeClass};
+use raddle_hdf5::model::{Datatype, InlineData};
 use std::sync::Arc;
 
 /// Attributes that say what a stored number stands for.
@@ -19,7 +19,7 @@ pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "mis
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
 /// What decides where inputs pack differently.
-pub const DECIDES: &str = "--packing unpack writes the values as floats, --packing repack packs them anew";
+pub const DECIDES: &str = "--packing unpack writes the values as floats, --packing repack as integers of one packing";
 
 /// Settles a dataset of packed values, or of values that are not packed.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
@@ -167,19 +167,7 @@ pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
     if let Some(number) = NumberType::of(&datatype.class) {
         number.encode_floats(&[f64::NAN], &mut nan);
     }
-    (one_number("_FillValue", datatype.class.as_ref().clone(), nan.clone()), nan)
-}
-
-/// An attribute of one number, as the netCDF library writes it.
-pub(super) fn one_number(name: &str, class: TypeClass, value: Vec<u8>) -> AttributeValue {
-    AttributeValue {
-        name: name.as_bytes().to_vec(),
-        utf8: false,
-        datatype: Datatype { class: Arc::new(class), committed: None },
-        committed: None,
-        dataspace: Dataspace::Simple { dims: vec![1], max_dims: vec![1] },
-        value,
-    }
+    (attribute::new("_FillValue", datatype.class.as_ref().clone(), &[1], nan.clone()), nan)
 }
 
 /// Stored numbers that stand for missing values.

@@ -3,7 +3,7 @@
 //! The first plan has the values unpacked, and their range is found by reading them; the second one packs them. Invariant: no
 //! value is further from the one that its input stands for than half a step of the packing.
 
-use super::attribute::{named, replaced, without};
+use super::attribute::{self, replaced, without};
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::number::NumberType;
 use super::packing::{PACKING, single_number, unpacking};
@@ -128,17 +128,17 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     for (name, value) in [("scale_factor", packing.scale), ("add_offset", packing.offset)] {
         let mut bytes = Vec::new();
         double.encode_floats(&[value], &mut bytes);
-        attributes = replaced(&attributes, super::packing::one_number(name, double.class(), bytes));
+        attributes = replaced(&attributes, attribute::new(name, double.class(), &[1], bytes));
     }
-    attributes = replaced(&attributes, super::packing::one_number("_FillValue", number.class(), missing));
+    attributes = replaced(&attributes, attribute::new("_FillValue", number.class(), &[1], missing));
     settling.set_attributes(declared.entry, attributes);
     settling.schema.columns[column as usize].set_output(output);
     settling.convert(column, None, conversion);
 }
 
-/// What became of the packing of datasets, for the user.
+/// Describes each dataset that is repacked, with its largest error.
 pub(crate) fn describe(plan: &MergePlan) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for entry in &plan.schema.entries {
         let Role::Column(column) = entry.role else { continue };
         let Some(conversion) = &plan.schema.columns[column as usize].conversion else { continue };
@@ -147,16 +147,15 @@ pub(crate) fn describe(plan: &MergePlan) -> Vec<String> {
             _ => None,
         });
         let Some(packing) = packing else { continue };
-        debug_assert!(named(&entry.attributes, "scale_factor").is_some());
-        told.push(format!(
-            "{} is packed anew (scale_factor {}, add_offset {}): the largest error is {:.3e}",
+        lines.push(format!(
+            "{} is repacked (scale_factor {}, add_offset {}): the largest error is {:.3e}",
             display_path(&entry.path),
             packing.scale,
             packing.offset,
             packing.scale / 2.0
         ));
     }
-    told
+    lines
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::links::{FoundLink, FoundTarget};
 use super::{OpenFile, links, object_token, properties, types, values};
-use crate::error::Result;
+use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use crate::model::{Attribute, CreationOrder, Dataset, Group, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
@@ -102,12 +102,19 @@ fn look(file: &OpenFile, found: &Found) -> Result<Option<FoundGroup>> {
 pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
     let read_one = |found: &Found| {
         let read = match &found.group {
-            Ok(group) => read_object(file, walk, found, group.as_ref()).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason.clone()),
+            Ok(group) => read_object(file, walk, found, group.as_ref()).map_err(|error| {
+                let reason = error.to_string();
+                let foreign = match error {
+                    Hdf5Error::ForeignFile { foreign, .. } => Some(foreign),
+                    _ => None,
+                };
+                (reason, foreign)
+            }),
+            Err(reason) => Err((reason.clone(), None)),
         };
-        read.unwrap_or_else(|reason| Object {
+        read.unwrap_or_else(|(reason, foreign)| Object {
             address: found.address,
-            kind: ObjectKind::Unreadable { reason, unsupported: false },
+            kind: ObjectKind::Unreadable { reason, unsupported: false, foreign },
             attributes: Vec::new(),
             attribute_order: CreationOrder::default(),
             comment: None,

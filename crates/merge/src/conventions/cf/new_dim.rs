@@ -3,21 +3,19 @@
 //! As `xarray.concat(dim=NAME)` does. Invariant: what describes the grid keeps its dimensions and must be equal in all files;
 //! everything else gets the new one first.
 
-use super::attached::{dimension_list, fixed_text};
-use super::{GRID_MAPPING, Variables, is_scale, is_time, of_root, of_scalar, of_variable};
+use super::{GRID_MAPPING, Variables, bounds, is_scale, is_time, of_root, of_scalar, of_variable, values, variable};
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
-use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
-use crate::rules::{NumberType, Rule, TimeAttributes, Values};
-use crate::schema::{AttributeValue, Role, Schema, child_path, display_path};
-use raddle_hdf5::model::{Dataspace, Datatype};
-use std::collections::BTreeSet;
+use crate::rules::Rule;
+use crate::rules::attribute::{named, new, number, numbers, replaced, with_integers};
+use crate::scale_lists::{DIMENSION_LIST, with_first_scale};
+use crate::schema::{AttributeValue, Role, Schema, display_path};
+use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Attributes that name variables of the grid.
 const OF_GRID: [&str; 2] = ["coordinates", "cell_measures"];
-/// Attributes that name bounds of a coordinate.
-const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 
 /// The rules of a file that is one record along `name`.
 pub(super) fn rules(
@@ -29,8 +27,8 @@ pub(super) fn rules(
     let coordinate = coordinate(file, name)?;
     let record = file.path_of(coordinate);
     let grid = of_grid(file);
-    let times: Vec<(usize, usize)> =
-        scalars(file).filter(|&at| is_time(file, at)).flat_map(|at| bounds(file, at)).collect();
+    let times = scalars(file).filter(|&at| is_time(file, at));
+    let times: BTreeMap<usize, usize> = times.flat_map(|at| bounds(file, at).map(move |bounds| (bounds, at))).collect();
     let in_reach = |at: usize| {
         let group = parent_path(record);
         group == b"/" || file.path_of(at).strip_prefix(group).is_some_and(|rest| rest.starts_with(b"/"))
@@ -44,13 +42,9 @@ pub(super) fn rules(
             (true, false) => of_variable(Rule::once()),
             (false, _) => Rule { is_lifted: true, record: Some(record.to_vec()), ..of_variable(Rule::along(0)) },
         };
-        rule.values = match times.iter().find(|(bounds, _)| *bounds == at) {
-            _ if stays => Values::Plain,
-            Some((_, time)) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(*time).to_vec() },
-            _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
-            _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
-            _ => Values::Plain,
-        };
+        if !stays {
+            rule.values = values(file, at, times.get(&at).copied());
+        }
         rules.push((at, rule));
     }
     Ok(rules)
@@ -101,25 +95,8 @@ fn of_grid(file: &FileView<'_>) -> BTreeSet<usize> {
     }
     grid.retain(|&at| file.column(at).is_some());
     let coordinates: Vec<usize> = (1..file.len()).filter(|at| is_scale(file, *at) || grid.contains(at)).collect();
-    grid.extend(coordinates.into_iter().flat_map(|at| bounds(file, at)).map(|(bounds, _)| bounds));
+    grid.extend(coordinates.into_iter().flat_map(|at| bounds(file, at)));
     grid
-}
-
-/// The bounds of a coordinate, each with the coordinate.
-fn bounds(file: &FileView<'_>, at: usize) -> Vec<(usize, usize)> {
-    let names = BOUNDS.iter().filter_map(|name| file.text(at, name));
-    names.filter_map(|name| Some((variable(file, at, &name)?, at))).collect()
-}
-
-/// The variable that an attribute of entry `at` names.
-fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
-    let mut group = parent_path(file.path_of(at));
-    loop {
-        match file.find(&child_path(group, name.as_bytes())) {
-            None if group != b"/" => group = parent_path(group),
-            found => return found,
-        }
-    }
 }
 
 /// Makes the coordinate a dimension scale, and attaches it to everything that has the new dimension.
@@ -141,7 +118,7 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
         } else {
             let Role::Column(column) = entry.role else { continue };
             let rank = schema.columns[column as usize].model().dataspace.dims().len();
-            let list = dimension_list(named(&entry.attributes, "DIMENSION_LIST"), &record, rank);
+            let list = with_first_scale(named(&entry.attributes, DIMENSION_LIST), &record, rank);
             let mut attributes = replaced(&entry.attributes, list);
             let ids = named(&attributes, "_Netcdf4Coordinates").and_then(|known| with_id(known, id.as_ref()?));
             if let Some(ids) = ids {
@@ -151,6 +128,12 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
         };
         entry.attributes = attributes;
     }
+}
+
+/// A text of fixed length that ends with a zero, as the library of dimension scales writes them.
+fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
+    let value = [text, b"\0"].concat();
+    new(name, TypeClass::FixedString { len_bytes: value.len() as u32, padding: 0, charset: 0 }, &[], value)
 }
 
 /// The number of a dimension more, in an attribute; `None` where dimensions have no numbers.

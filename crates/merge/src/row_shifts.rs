@@ -1,0 +1,52 @@
+//! Where the rows of an input's dataset go in the output, for region references that lead to them.
+//!
+//! Invariant: a path is followed through hard links to the dataset that has rows, and through no cycle of them.
+
+use crate::plan::MergePlan;
+use crate::schema::Role;
+use raddle_hdf5::logical::RowShift;
+use std::collections::HashMap;
+
+/// Where rows of the inputs' datasets go in the output, by path.
+pub(crate) struct RowShifts<'p> {
+    plan: &'p MergePlan,
+    entries: HashMap<&'p [u8], &'p Role>,
+}
+
+/// Hard links followed from one path to the next before it counts as a cycle.
+const LONGEST_ALIAS_CHAIN: usize = 64;
+
+impl<'p> RowShifts<'p> {
+    /// For the datasets of `plan`.
+    pub(crate) fn new(plan: &'p MergePlan) -> Self {
+        let entries = plan.schema.entries.iter().map(|entry| (entry.path.as_slice(), &entry.role)).collect();
+        Self { plan, entries }
+    }
+
+    /// Where the rows of `input`'s dataset at `path` go; `None` where nothing is concatenated.
+    pub(crate) fn of(&self, path: &[u8], input: u32) -> Option<RowShift> {
+        let mut path = path.to_vec();
+        for _ in 0..LONGEST_ALIAS_CHAIN {
+            if let Some(Role::Column(column)) = self.entries.get(path.as_slice()) {
+                let (scanned, planned) =
+                    (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);
+                let mut input_dims = planned.dims.clone();
+                input_dims[0] = scanned.facts[input as usize].rows;
+                let row_offset = scanned.facts.iter().take(input as usize).map(|fact| fact.rows).sum();
+                return Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] });
+            }
+            path = self.without_alias(&path)?;
+        }
+        None
+    }
+
+    /// The path with its shortest part that is a further hard link replaced by the first path of the object.
+    fn without_alias(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
+        ends.filter_map(|end| match self.entries.get(&path[..end]) {
+            Some(Role::HardLink { target }) => Some([target.as_slice(), &path[end..]].concat()),
+            _ => None,
+        })
+        .next()
+    }
+}

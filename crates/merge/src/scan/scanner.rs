@@ -1,0 +1,339 @@
+//! Reduces the objects of one file to what a merge needs of them.
+//!
+//! Invariant: what is read here is independent of the file: references are paths, fill values are canonical.
+
+use super::visits::{UNSEEN, Visited, Visits};
+use super::{ScannedEntry, ScannedRole};
+use crate::lifted::lift;
+use crate::readers::InputReader;
+use crate::rules::Rule;
+use crate::schema::{
+    AddressKind, AttributeValue, ColumnFact, Role, address_kind, complete, display_path, split, split_again,
+};
+use crate::stored::{FormedChunks, Stored};
+use crate::value_source::ValueSource;
+use foldhash::HashMap;
+use raddle_core::digest::fragment;
+use raddle_hdf5::logical::Resolver;
+use raddle_hdf5::model::form::{DatasetForm, FormedDataset};
+use raddle_hdf5::model::{
+    Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
+    ObjectIndex, ObjectKind, TypeClass,
+};
+use raddle_hdf5::native::Encoding;
+use raddle_hdf5::read::check_listed;
+use raddle_hdf5::source::MetadataView;
+use raddle_hdf5::{Hdf5Error, model};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// Largest value of a scalar dataset or attribute that is kept while planning.
+const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
+
+/// What is needed to read the entries of one file.
+pub(super) struct Scanner<'a, 'f> {
+    pub view: &'a mut MetadataView<'f>,
+    pub resolver: Resolver<'a>,
+    pub tree: &'a FileTree,
+    pub visits: &'a Visits<'a>,
+    /// Objects by header address; made when first asked for.
+    pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
+    /// What the entries of a form share, by the form's address in memory.
+    pub of_forms: HashMap<*const DatasetForm, Arc<[AttributeValue]>>,
+    pub chunks: FormedChunks,
+    pub reader: &'a InputReader,
+    pub encoding: Encoding,
+    pub chunk_count: u64,
+}
+
+impl Scanner<'_, '_> {
+    /// The entry number `at`, but for its path.
+    pub fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
+        let visits = self.visits;
+        let (visit, path) = (&visits.found[at], visits.paths.get(at));
+        let mut entry = ScannedEntry {
+            utf8: visit.utf8,
+            role: ScannedRole::Other(Role::SoftLink(Vec::new())),
+            attributes: Arc::default(),
+            attribute_order: CreationOrder::default(),
+            comment: None,
+            dangling: Vec::new(),
+        };
+        let index = match &visit.what {
+            Visited::Object(index) => *index,
+            Visited::Alias(index) => {
+                let target = visits.paths.get(visits.of_objects[*index as usize]).to_vec();
+                entry.role = ScannedRole::Other(Role::HardLink { target });
+                return Ok(entry);
+            }
+            Visited::Link(target) => {
+                entry.role = ScannedRole::Other(self.link(target)?);
+                return Ok(entry);
+            }
+        };
+        let object = &self.tree.objects[index as usize];
+        entry.attribute_order = object.attribute_order;
+        if let ObjectKind::Formed(formed) = &object.kind {
+            entry.role = self.formed(formed, index, at)?;
+            if let ScannedRole::Column { kept, .. } = &mut entry.role
+                && self.reader.keeps(path)
+            {
+                *kept = Some(self.digest(&formed.dataset(), at)?);
+            }
+            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)]);
+            entry.comment.clone_from(&formed.form.comment);
+            return Ok(entry);
+        }
+        entry.role = match &object.kind {
+            ObjectKind::Group(group) => ScannedRole::Other(Role::Group { link_order: group.link_order }),
+            ObjectKind::CommittedDatatype(datatype) => {
+                self.refuse_revised(&datatype.class, object.address)?;
+                ScannedRole::Other(Role::CommittedDatatype(datatype.class.clone()))
+            }
+            ObjectKind::Dataset(dataset) => self.dataset(dataset, object.address, at)?,
+            ObjectKind::Unreadable { foreign: Some(foreign), .. } => {
+                let path = self.view.file().path().to_path_buf();
+                return Err(Hdf5Error::ForeignFile { path, foreign: foreign.clone() });
+            }
+            ObjectKind::Unreadable { reason, .. } => {
+                return Err(self.unsupported(object.address, reason.clone()));
+            }
+            _ => return Err(self.unsupported(object.address, "a kind of object that is new to raddle".to_owned())),
+        };
+        entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
+        entry.comment = object.comment.clone();
+        if let (ScannedRole::Column { kept, .. }, ObjectKind::Dataset(dataset)) = (&mut entry.role, &object.kind)
+            && self.reader.keeps(path)
+        {
+            *kept = Some(self.digest(dataset, at)?);
+        }
+        Ok(entry)
+    }
+
+    /// Makes the dataset of entry `at` one that is kept once; with its values, if `keeps_values`.
+    pub fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
+        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
+        let formed;
+        let dataset = match &self.tree.objects[index as usize].kind {
+            ObjectKind::Dataset(dataset) => dataset,
+            ObjectKind::Formed(of_form) => {
+                formed = of_form.dataset();
+                &formed
+            }
+            _ => return Ok(()),
+        };
+        if keeps_values {
+            let value = self.constant(dataset, at)?;
+            *kept = Some(fragment(&value));
+            *values = Some(value.into());
+        } else {
+            *kept = Some(self.digest(dataset, at)?);
+        }
+        Ok(())
+    }
+
+    /// Gives the dataset of entry `at` a first axis.
+    pub fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
+        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        let address = self.tree.objects[index as usize].address;
+        let (mut dataset, stored_len_bytes, committed) = match &entry.role {
+            ScannedRole::Column { template, fact, committed, .. } => {
+                (complete(template, fact, 0), fact.stored_len_bytes, committed.clone())
+            }
+            ScannedRole::Other(Role::Constant { dataset, committed, .. }) => {
+                (dataset.as_ref().clone(), dataset.datatype.class.len_bytes(), committed.clone())
+            }
+            ScannedRole::Other(_) => return Ok(()),
+        };
+        if dataset.layout.is_through_library() {
+            return Err(self.unsupported(address, "a record whose values lie in other files".to_owned()));
+        }
+        lift(&mut dataset);
+        let (template, fact) = split(dataset, address, stored_len_bytes, 0);
+        let template = Arc::new(template);
+        entry.role = ScannedRole::Column { template, fact, committed, kept: None, values: None };
+        Ok(())
+    }
+
+    /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
+    fn formed(&mut self, formed: &FormedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
+        let form = Arc::as_ptr(&formed.form);
+        if !self.of_forms.contains_key(&form) {
+            // None of these holds a reference.
+            let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
+            self.of_forms.insert(form, attributes);
+        }
+        let mut fact = ColumnFact::at(formed.place, 0);
+        if let Some(stored) = self.chunks.take(index) {
+            let stored = stored?;
+            fact.stored_len_bytes = stored.len_bytes;
+            self.chunk_count += stored.chunk_count;
+        }
+        let template = Arc::clone(&formed.form.dataset);
+        Ok(ScannedRole::Column { template, fact, committed: None, kept: None, values: None })
+    }
+
+    /// Attributes of the entry number `at`; those with references to no object of the file are added to `dangling`.
+    fn attributes(
+        &mut self,
+        attributes: &[Attribute],
+        at: usize,
+        dangling: &mut Vec<(Vec<u8>, u64)>,
+    ) -> raddle_hdf5::Result<Arc<[AttributeValue]>> {
+        let mut values = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            let (value, count) = self.attribute(attribute, self.visits.paths.get(at))?;
+            if count > 0 {
+                dangling.push((value.name.clone(), count));
+            }
+            values.push(value);
+        }
+        Ok(values.into())
+    }
+
+    fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
+        match target {
+            LinkTarget::Soft(path) => Ok(Role::SoftLink(path.clone())),
+            LinkTarget::External { file, path } => Ok(Role::ExternalLink { file: file.clone(), path: path.clone() }),
+            LinkTarget::UserDefined { class, data } => Ok(Role::UserLink { class: *class, data: data.clone() }),
+            _ => Err(self.unsupported(0, "a kind of link that is new to raddle".to_owned())),
+        }
+    }
+
+    fn dataset(&mut self, dataset: &Dataset, address: u64, at: usize) -> raddle_hdf5::Result<ScannedRole> {
+        self.refuse_revised(&dataset.datatype.class, address)?;
+        let committed = self.committed_path(&dataset.datatype);
+        if !matches!(dataset.dataspace, Dataspace::Simple { .. }) {
+            let value = self.constant(dataset, at)?;
+            let mut dataset = Box::new(dataset.clone());
+            self.resolve_fill(&mut dataset)?;
+            return Ok(ScannedRole::Other(Role::Constant { dataset, committed, value }));
+        }
+        if dataset.dataspace.element_count().is_none() {
+            return Err(Hdf5Error::Malformed {
+                path: self.view.file().path().to_path_buf(),
+                address,
+                what: format!("dimensions {:?} have more than 2^64 elements", dataset.dataspace.dims()),
+            });
+        }
+        let (stored_len_bytes, chunk_count) = match &dataset.layout {
+            Layout::Chunked { index: ChunkIndex::ThroughLibrary, .. } => {
+                let file = self.view.file();
+                let path = self.visits.paths.get(at);
+                let summary = check_listed(file, &self.reader.read_chunks(file.path(), path)?)?;
+                (summary.stored_len_bytes, summary.count)
+            }
+            _ => {
+                let stored = Stored::of(self.view, self.encoding, dataset)?;
+                (stored.len_bytes, stored.chunk_count)
+            }
+        };
+        self.chunk_count += chunk_count;
+        let (mut template, mut fact) = split(dataset.clone(), address, stored_len_bytes, 0);
+        self.resolve_fill(&mut template)?;
+        if address_kind(&template) == AddressKind::Header {
+            fact.address = address;
+        }
+        Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None, values: None })
+    }
+
+    /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an
+    /// empty value: HDF5's own default.
+    fn resolve_fill(&mut self, template: &mut Dataset) -> raddle_hdf5::Result<()> {
+        let class = &template.datatype.class;
+        let Some(value) = template.fill.value.take_if(|_| class.is_file_local()) else { return Ok(()) };
+        if value.bytes().iter().any(|&byte| byte != 0) {
+            let canonical = self.resolver.canonical_inline(class, &value)?.into_owned();
+            template.fill.value = Some(InlineData::Canonical(canonical));
+        }
+        Ok(())
+    }
+
+    /// Canonical bytes of the dataset of entry `at`, which is kept once; none for a null dataset.
+    fn constant(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<Vec<u8>> {
+        if dataset.dataspace == Dataspace::Null {
+            return Ok(Vec::new());
+        }
+        let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
+        if elements.saturating_mul(dataset.datatype.class.len_bytes()) > CONSTANT_LIMIT_BYTES {
+            let (path, what) = (self.view.file().path().to_path_buf(), "a value that is kept once".to_owned());
+            return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
+        }
+        let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
+        source.all_values(dataset, self.visits.paths.get(at), &mut self.resolver)
+    }
+
+    /// Digest of all values of the dataset of entry `at`, which is kept once.
+    fn digest(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<u64> {
+        let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
+        source.digest(dataset, self.visits.paths.get(at), &mut self.resolver)
+    }
+
+    /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
+    fn attribute(&mut self, attribute: &Attribute, path: &[u8]) -> raddle_hdf5::Result<(AttributeValue, u64)> {
+        let class = &attribute.datatype.class;
+        let in_attribute = |error: Hdf5Error| {
+            error.in_object(format!("{} (attribute {})", display_path(path), display_path(&attribute.name)))
+        };
+        self.refuse_revised(class, 0).map_err(in_attribute)?;
+        let value = self.resolver.canonical_inline_or_null(class, &attribute.data);
+        let (value, dangling) = value.map_err(in_attribute)?;
+        let attribute = AttributeValue {
+            name: attribute.name.clone(),
+            utf8: attribute.utf8,
+            committed: self.committed_path(&attribute.datatype),
+            datatype: Datatype { committed: None, ..attribute.datatype.clone() },
+            dataspace: attribute.dataspace.clone(),
+            value,
+        };
+        Ok((attribute, dangling))
+    }
+
+    fn committed_path(&self, datatype: &Datatype) -> Option<Vec<u8>> {
+        let index = self.by_address().get(&datatype.committed?)?;
+        let first = self.visits.of_objects[*index as usize];
+        (first != UNSEEN).then(|| self.visits.paths.get(first).to_vec())
+    }
+
+    fn by_address(&self) -> &HashMap<u64, ObjectIndex> {
+        self.by_address.get_or_init(|| {
+            let addresses = self.tree.objects.iter().map(|object| object.address);
+            addresses.zip(0..).collect()
+        })
+    }
+
+    /// References of HDF5 1.12 and later hold tokens and file names that cannot be rewritten yet.
+    fn refuse_revised(&self, class: &TypeClass, address: u64) -> raddle_hdf5::Result<()> {
+        if holds_revised_reference(class) {
+            let what = "references of HDF5 1.12 and later (H5R_ref_t) cannot be rewritten for another file";
+            return Err(self.unsupported(address, what.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn unsupported(&self, address: u64, what: String) -> Hdf5Error {
+        Hdf5Error::Unsupported { path: self.view.file().path().to_path_buf(), address, what }
+    }
+}
+
+/// Makes the facts of a dataset those of its rule: rows count along the rule's axis.
+pub(super) fn follow(entry: &mut ScannedEntry, rule: &Rule) {
+    let axis = rule.axis();
+    if let ScannedRole::Column { template, fact, .. } = &mut entry.role
+        && axis > 0
+        && axis < template.dataspace.dims().len()
+    {
+        let (along, of_axis) = split_again(template, fact, axis);
+        (*template, *fact) = (Arc::new(along), of_axis);
+    }
+}
+
+fn holds_revised_reference(class: &TypeClass) -> bool {
+    match class {
+        TypeClass::Reference(kind) => matches!(kind, model::ReferenceKind::Revised { .. }),
+        TypeClass::Compound { members, .. } => members.iter().any(|member| holds_revised_reference(&member.class)),
+        TypeClass::Array { base, .. } | TypeClass::Sequence { base, .. } => holds_revised_reference(base),
+        _ => false,
+    }
+}
