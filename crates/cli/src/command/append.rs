@@ -86,8 +86,8 @@ Examples:
   raddle append all.h5 @new.txt -n                      only say what would be done
   raddle append all.h5 subrun7.h5 --again               although its rows are in there
 
-Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes
-files in which all can. Until the last moment readers see the old file. If the run is interrupted, the next raddle that
+Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes \
+files in which all can. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
 opens the file completes the append or takes it back.";
 
 impl AppendArgs {

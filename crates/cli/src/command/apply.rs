@@ -83,7 +83,7 @@ Examples:
   raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
   raddle apply mine.toml --emit h5py                      the same settings, to be put into a script
 
-The program is unchanged and need not know of raddle. What it chose itself is kept, unless
+The program is unchanged and need not know of raddle. What it chose itself is kept, unless \
 --override says otherwise.";
 
 /// A form of `--emit`.

@@ -40,8 +40,8 @@ Examples:
   raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
   raddle bench tables --hdf5 libhdf5_serial.so.103             another HDF5 than raddle's own
 
-Every run is a process of its own. Runs come in blocks in which every setting is measured once, in
-drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less
+Every run is a process of its own. Runs come in blocks in which every setting is measured once, in \
+drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less \
 time. Where runs differ too much among themselves, the verdict is: cannot tell.";
 
 /// Measures.

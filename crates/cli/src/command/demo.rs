@@ -57,7 +57,7 @@ Examples:
   raddle demo                                 58 MB of made files, merged, verified, compared; then removed
   raddle demo --workload tiny --keep demo/    a few small files to play with
 
-The comparison runs a loop over h5py with the same chunks and gzip level 6, if python3 (or the Python that RADDLE_PYTHON
+The comparison runs a loop over h5py with the same chunks and gzip level 6, if python3 (or the Python that RADDLE_PYTHON \
 names) has h5py. Its values are compared with raddle's.";
 
 fn parse_workload(name: &str) -> Result<Workload, String> {

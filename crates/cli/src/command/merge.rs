@@ -93,7 +93,7 @@ Examples:
   raddle merge run11981/ -o view.h5 --link virtual         no copy: a file that reads as the merged one
   raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
 
-Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their
+Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their \
 path, never by position. The output appears under its name only when it is complete.";
 
 impl MergeArgs {

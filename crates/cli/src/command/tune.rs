@@ -86,8 +86,8 @@ Examples:
   raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
   raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       a program of yours, unchanged
 
-Settings that help alone are combined; what wins is measured once more against the defaults, on
-other values. Only what wins again, within the limits, is written. Where nothing does, no profile
+Settings that help alone are combined; what wins is measured once more against the defaults, on \
+other values. Only what wins again, within the limits, is written. Where nothing does, no profile \
 is written, and that is no failure.";
 
 /// Whether values of a program are compared.

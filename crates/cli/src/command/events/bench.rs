@@ -98,7 +98,7 @@ Examples:
   raddle events bench --source run1.pds --sinks pds,batch --threads 1,2,4,8
   raddle events bench --products 1000 --events 1000 --sinks event,batch
 
-Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the
+Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the \
 threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk.";
 
 /// One measured conversion.

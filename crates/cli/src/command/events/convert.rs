@@ -66,7 +66,7 @@ Examples:
   raddle events convert run1.h5 -o run1.pds --layout pds
   mpirun -n 4 raddle events convert *.root -o all.h5          ranks share the work; the bytes are the same
 
-Inputs may be ROOT files (trees), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor
+Inputs may be ROOT files (trees), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor \
 dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";
 
 /// Events that are asked for.

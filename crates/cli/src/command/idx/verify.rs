@@ -50,7 +50,7 @@ Examples:
   raddle idx verify flow.idx --against rho.npy v.npy --name rho,v
   raddle idx verify flow.zarr                                 every shard decodes, every level is made of the one before
 
-Exit code 0: whole and, with --against, equal in everything that it holds. 8: blocks or time steps are missing or damaged, samples
+Exit code 0: whole and, with --against, equal in everything that it holds. 8: blocks or time steps are missing or damaged, samples \
 differ, or fields or time steps are there that no input was given for.";
 
 /// What was found.

@@ -56,7 +56,7 @@ Examples:
   raddle idx view flow.idx --slice z=11 --resolution 12 -o slice.png
   raddle idx view flow.idx --slice x=100 --field v --component 2 --range -1:1 -o v2.png
 
-The picture is grey, the first row at the top, as numpy would print it. Without --resolution the highest is taken whose
+The picture is grey, the first row at the top, as numpy would print it. Without --resolution the highest is taken whose \
 picture has no side longer than 2048.";
 
 /// A sample along an axis.

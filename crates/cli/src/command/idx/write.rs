@@ -52,7 +52,7 @@ Examples:
   raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
-The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by
+The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by \
 one, each whole; in an OME-Zarr folder they are axis t, and it appears when all are written. A process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.

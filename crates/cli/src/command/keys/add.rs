@@ -51,7 +51,7 @@ Examples:
   raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers begin anew in each input
   raddle keys add all.h5 --key-skip '/neutrino*' --force
 
-The file is written anew beside itself, compressed data moved as it is, and takes the name when it is whole: it needs
+The file is written anew beside itself, compressed data moved as it is, and takes the name when it is whole: it needs \
 as much space again meanwhile. What it knows of its inputs and its digests stay.";
 
 /// Adds the keys.
