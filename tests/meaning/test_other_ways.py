@@ -149,6 +149,20 @@ def test_rechunk(tmp_path, raddle, convention, files):
 
 
 @each_convention
+def test_append_to_a_rechunked_file(tmp_path, raddle, convention, files):
+    """It grows as the merge that it was made of."""
+    inputs, judge = files
+    output = merge_or_refusal(inputs[:2], output=tmp_path / f"out{inputs[0].suffix}")
+    assert not isinstance(output, Refusal), output
+    again = tmp_path / f"again{inputs[0].suffix}"
+    raddle("rechunk", output, "-o", again, "--for", "random")
+    finished = run_command("append", again, inputs[2])
+    text = finished.stdout + finished.stderr
+    assert finished.returncode in [0, 3], text
+    judged(convention, Refusal(text) if finished.returncode else again, inputs, judge)
+
+
+@each_convention
 def test_a_merge_of_merges(tmp_path, convention, files):
     inputs, judge = files
     first = merge_or_refusal(inputs[:2], output=tmp_path / f"first{inputs[0].suffix}")

@@ -30,6 +30,22 @@ def test_any_number_of_ranks_makes_the_bytes_of_one_process(ranks, alone, inputs
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "all.json", "in", "one.h5", "one.json"]
 
 
+def test_ranks_follow_what_merged_files_remember(ranks, alone, inputs, tmp_path):
+    rules = ["--rule", "/spill/evt: rows of /spill/run", "-q"]
+    with h5py.File(inputs[0], "r") as file:
+        assert len(file["spill/evt"]) > 0
+    for number, half in enumerate((inputs[:3], inputs[3:])):
+        for path in half:
+            with h5py.File(path, "r+") as file:
+                file["spill/evt"][()] = np.arange(len(file["spill/evt"]))
+        alone("merge", *half, "-o", f"half{number}.h5", *rules)
+    alone("merge", "half0.h5", "half1.h5", "-o", "one.h5", "-q")
+    ranks(2, "merge", "half0.h5", "half1.h5", "-o", "all.h5", "-q")
+    assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5")
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert np.array_equal(file["spill/evt"], np.arange(len(file["spill/run"])))
+
+
 def test_ranks_share_the_join_of_long_tables(ranks, alone, tmp_path):
     inputs = [write_tables(tmp_path / f"in{seed}.h5", seed, rows=30_000, tables=3) for seed in (5, 6)]
     options = ["--keys", "/spill/run,/spill/evt", "-q", "-f"]

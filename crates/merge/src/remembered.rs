@@ -9,6 +9,7 @@ use crate::error::{MergeError, Result};
 use crate::join::{AddedColumn, AttributePolicy, Join, ScalarPolicy};
 use crate::options::MergeOptions;
 use crate::plan::MergePlan;
+use crate::rules::user::UserRule;
 use crate::schema::display_path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -174,20 +175,41 @@ impl Remembered {
     /// existing output.
     pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
         let earlier = earlier.map(|earlier| earlier.remembered.clone().unwrap_or_default());
-        let is_rewritten = plan.growth.is_none();
-        let remembered = match earlier {
-            Some(earlier) if is_rewritten => earlier,
+        let remembered = match earlier.or_else(|| plan.remembered.clone()) {
+            Some(earlier) if plan.carried.is_some() => earlier,
             Some(earlier) => {
-                let grown = Self::of_plan(plan);
+                let planned = Self::of_plan(plan);
                 Self {
-                    convention: grown.convention.or(earlier.convention),
-                    rules: if grown.rules.is_empty() { earlier.rules } else { grown.rules },
-                    options: earlier.options.or(grown.options),
+                    convention: planned.convention.or(earlier.convention),
+                    rules: if planned.rules.is_empty() { earlier.rules } else { planned.rules },
+                    options: earlier.options.or(planned.options),
                 }
             }
             None => Self::of_plan(plan),
         };
         (remembered != Self::default()).then_some(remembered)
+    }
+
+    /// Returns `given` with what this record of an input adds: a merge of the input and others follows the rules by which the
+    /// input itself was made. What is given comes first.
+    pub(crate) fn guiding(&self, given: &ConventionOptions) -> ConventionOptions {
+        let known = self.options.guides();
+        let once =
+            self.options.keep.iter().map(|pattern| UserRule { pattern: pattern.clone(), rule: "once".to_owned() });
+        ConventionOptions {
+            convention: given.convention.or(known.convention),
+            dim: given.dim.clone().or(known.dim),
+            // The last rule that matches counts.
+            rules: once.chain(known.rules).chain(given.rules.iter().cloned()).collect(),
+            ..given.clone()
+        }
+    }
+
+    /// Returns the part that holds for a merge of this input and others: options that say how its datasets follow one another.
+    pub(crate) fn of_parts(self) -> Self {
+        let options =
+            Decisions { keep: self.options.keep.clone(), conventions: self.options.guides(), ..Decisions::default() };
+        Self { options, ..Self::default() }
     }
 
     fn of_plan(plan: &MergePlan) -> Self {
@@ -207,6 +229,12 @@ impl Remembered {
 }
 
 impl Decisions {
+    /// Returns the options of conventions by which datasets are recognised, and nothing else.
+    fn guides(&self) -> ConventionOptions {
+        let ConventionOptions { convention, dim, rules, .. } = self.conventions.clone();
+        ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
+    }
+
     /// Returns these options, with those of `later` where these have their defaults.
     fn or(self, later: Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
@@ -223,7 +251,6 @@ impl Decisions {
 mod tests {
     use super::*;
     use crate::conventions::Overlap;
-    use crate::rules::user::UserRule;
     use crate::selection::Selection;
 
     fn stored(options: Decisions) -> StoredDigests {

@@ -8,13 +8,15 @@ mod scanner;
 mod visits;
 
 use crate::ahead::Ahead;
-use crate::conventions::{self, ConventionOptions, FileView, Recognised};
+use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
+use crate::digests::stored;
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Join;
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
+use crate::remembered::{JOIN, Remembered};
 use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
@@ -29,6 +31,7 @@ use raddle_hdf5::model::{CreationOrder, Dataset};
 use raddle_hdf5::native::{Encoding, Forms};
 use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
 use scanner::{Scanner, follow};
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +91,8 @@ pub struct ScannedInput {
     pub chunk_count: u64,
     /// What the file was recognised as.
     pub recognised: Recognised,
+    /// What decided how the file was made, where a merge made it.
+    pub remembered: Option<Remembered>,
 }
 
 /// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
@@ -212,7 +217,21 @@ impl InputScanner<'_> {
         }
         let view = FileView::new(file.path(), &visits.paths, &entries);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;
-        let recognised = conventions::recognise(&view, &self.options.conventions, is_alone);
+        let (mut options, mut remembered, mut unreadable) = (Cow::Borrowed(&self.options.conventions), None, None);
+        if options.convention != Some(Choice::None) {
+            match stored::remembered(file, &tree) {
+                Ok(found) => remembered = found,
+                Err(reason) => unreadable = Some(reason),
+            }
+        }
+        if let Some(remembered) = &remembered {
+            options = Cow::Owned(remembered.guiding(&options));
+        }
+        let mut recognised = conventions::recognise(&view, &options, is_alone);
+        if let (Some(reason), false) = (unreadable, is_alone) {
+            let reason = format!("the record of the merge cannot be read: {reason}; --convention none does without it");
+            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {JOIN})"), reason });
+        }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
         if recognised.choice.is_none() {
             for at in kept_once(&visits.paths, &entries) {
@@ -238,6 +257,7 @@ impl InputScanner<'_> {
             userblock_len_bytes: tree.userblock_len_bytes,
             chunk_count,
             recognised,
+            remembered,
         })
     }
 }

@@ -82,6 +82,8 @@ struct ToldInput {
     userblock_len_bytes: u64,
     chunk_count: u64,
     recognised: Recognised,
+    /// In JSON, as in the file: its fields are those of several structs.
+    remembered: Option<String>,
 }
 
 type Told = std::result::Result<ToldInput, SentError>;
@@ -103,8 +105,17 @@ struct Teller {
 
 impl Teller {
     fn tell(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Told {
-        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised } =
-            scanned?;
+        let ScannedInput {
+            paths,
+            entries,
+            identity,
+            encoding,
+            userblock_len_bytes,
+            chunk_count,
+            recognised,
+            remembered,
+        } = scanned?;
+        let remembered = remembered.and_then(|remembered| serde_json::to_string(&remembered).ok());
         // By the addresses of what entries share, which stay theirs as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
         let told = entries.iter().map(|entry| {
@@ -130,7 +141,7 @@ impl Teller {
         if let Some(paths) = &paths {
             self.paths.clone_from(paths);
         }
-        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised })
+        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered })
     }
 
     /// The shape of an entry, and its number if it has one.
@@ -223,9 +234,22 @@ impl Listener {
         if heard.paths.len() != entries.len() {
             return None;
         }
-        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, recognised, .. } = told;
+        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered, .. } = told;
         let paths = heard.paths.clone();
-        Some(ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised })
+        let remembered = match remembered {
+            Some(text) => Some(serde_json::from_str(&text).ok()?),
+            None => None,
+        };
+        Some(ScannedInput {
+            paths,
+            entries,
+            identity,
+            encoding,
+            userblock_len_bytes,
+            chunk_count,
+            recognised,
+            remembered,
+        })
     }
 }
 

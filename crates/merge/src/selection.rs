@@ -6,7 +6,7 @@
 
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
-use crate::schema::child_path;
+use crate::schema::{PROVENANCE_GROUP, child_path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Severity};
@@ -196,6 +196,11 @@ impl Pruning<'_> {
         self.kept[index as usize] = Some(Vec::new());
         let mut links = Vec::new();
         for link in &group.links {
+            if path == b"/" && link.name == PROVENANCE_GROUP {
+                links.push(link.clone());
+                self.keep_whole(link);
+                continue;
+            }
             let path = child_path(path, &link.name);
             if self.selection.exclude.matches(&path) {
                 continue;
@@ -214,6 +219,24 @@ impl Pruning<'_> {
         let takes_part = is_inside || path == b"/" || !links.is_empty();
         self.kept[index as usize] = takes_part.then_some(links);
         takes_part
+    }
+
+    /// Keeps all that `link` leads to. `/_raddle` is no object of the experiment, so that no pattern is meant for it.
+    fn keep_whole(&mut self, link: &Link) {
+        let mut stack = vec![link];
+        while let Some(link) = stack.pop() {
+            let LinkTarget::Hard(target) = link.target else { continue };
+            if !self.is_undecided(target) {
+                continue;
+            }
+            let all = self.all;
+            let links = match &all[target as usize].kind {
+                ObjectKind::Group(group) => group.links.as_slice(),
+                _ => &[],
+            };
+            self.kept[target as usize] = Some(links.to_vec());
+            stack.extend(links);
+        }
     }
 
     /// Not met yet, or only under paths that do not take part.

@@ -66,6 +66,26 @@ impl StoredDigests {
     }
 }
 
+/// Reads what a scanned file remembers of the merge that made it. The seal is not checked: that takes all of `/_raddle`.
+///
+/// # Errors
+/// What keeps the record from being read.
+pub(crate) fn remembered(file: &InputFile, tree: &FileTree) -> std::result::Result<Option<Remembered>, String> {
+    let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else { return Ok(None) };
+    let own = linked_group(tree, root, PROVENANCE_GROUP).map(|(own, _)| own);
+    let attribute = own.and_then(|own| own.attributes.iter().find(|attribute| attribute.name == JOIN.as_bytes()));
+    let Some(attribute) = attribute else { return Ok(None) };
+    let mut resolver = Resolver::new(file, tree);
+    let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
+    let value = value.map_err(|error| error.to_string())?;
+    serde_json::from_slice(text(&value)).map(Some).map_err(|error| error.to_string())
+}
+
+/// Returns the bytes of a canonical string, which begins with its length.
+fn text(value: &[u8]) -> &[u8] {
+    value.get(8..).unwrap_or_default()
+}
+
 /// As [`read`]; `None` where the file has none.
 pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>> {
     match read(path, options) {
@@ -224,8 +244,7 @@ impl Source<'_> {
     fn strings(&self, inside: &str) -> Result<Vec<Vec<u8>>> {
         let (class, table) = (string(), self.table(inside, &string())?);
         let elements = CanonicalElements::new(&class, &table.value);
-        // A canonical string is its length and its bytes.
-        let strings = elements.map(|element| element.and_then(|bytes| bytes.get(8..)).map(<[u8]>::to_vec));
+        let strings = elements.map(|element| element.map(|bytes| text(bytes).to_vec()));
         let strings: Option<Vec<_>> = strings.collect();
         strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
     }
@@ -233,9 +252,7 @@ impl Source<'_> {
     /// What the attribute `name` holds in JSON; the default where it is absent.
     fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
         let Some(value) = self.attributes.get(name.as_bytes()) else { return Ok(T::default()) };
-        // A canonical string is its length and its bytes.
-        let text = value.get(8..).unwrap_or_default();
-        serde_json::from_slice(text).map_err(|error| self.damaged(format!("attribute {name}: {error}")))
+        serde_json::from_slice(text(value)).map_err(|error| self.damaged(format!("attribute {name}: {error}")))
     }
 
     fn into_stored(self) -> Result<StoredDigests> {

@@ -97,6 +97,8 @@ struct JoinedEntry {
     differing: Differing,
     /// What a rule has to know of the inputs; none where no rule applies.
     declared: Option<Box<Declared>>,
+    /// Whether an input has another rule for it, so that none can be settled.
+    is_disputed: bool,
 }
 
 impl JoinedEntry {
@@ -279,23 +281,28 @@ impl Joiner {
             other_attributes: Vec::new(),
             differing: Differing::default(),
             declared,
+            is_disputed: false,
         });
     }
 
     fn compare(&mut self, index: usize, mut scanned: ScannedEntry, rule: Option<&Rule>, input: u32) {
         let joined = &mut self.entries[index];
+        match joined.present.last_mut() {
+            Some(run) if run.end == input => run.end += 1,
+            _ => joined.present.push(input..input + 1),
+        }
         let known_rule = joined.declared.as_ref().map(|declared| &declared.rule);
         if known_rule != rule {
             let words = |rule: Option<&Rule>| rule.map_or_else(|| Rule::default().describe(), Rule::describe);
             let (path, kind) = (joined.entry.path.clone(), DifferenceKind::Meaning);
-            let found = Found { path, kind, expected: words(known_rule), found: words(rule) };
+            let option = [known_rule, rule].into_iter().flatten().find_map(Rule::option);
+            let decides = option.map_or_else(String::new, |option| {
+                format!("; --rule '{}: {option}' holds for all inputs", display_path(&path))
+            });
+            let found = Found { path, kind, expected: words(known_rule), found: words(rule) + &decides };
             self.found.entry(found).or_default().push(input);
+            joined.is_disputed = true;
             return;
-        }
-        let joined = &mut self.entries[index];
-        match joined.present.last_mut() {
-            Some(run) if run.end == input => run.end += 1,
-            _ => joined.present.push(input..input + 1),
         }
         let mut report = |kind, expected: String, found: String| {
             let found = Found { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
@@ -470,8 +477,8 @@ impl Joiner {
         }
         let (mut schema, mut all_declared) = (Schema::default(), Vec::new());
         for joined in sort_parents_first(self.entries) {
-            let JoinedEntry { mut entry, column, declared, .. } = joined;
-            if let Some(mut declared) = declared {
+            let JoinedEntry { mut entry, column, declared, is_disputed, .. } = joined;
+            if let Some(mut declared) = declared.filter(|_| !is_disputed) {
                 declared.entry = schema.entries.len() as u32;
                 all_declared.push(*declared);
             }

@@ -360,6 +360,7 @@ impl Joiner {
             other_attributes: Vec::new(),
             differing: Differing::default(),
             declared: None,
+            is_disputed: false,
         });
     }
 }

@@ -19,6 +19,7 @@ use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::picking::{self, Counts};
 use crate::ranks::agree;
+use crate::remembered::Remembered;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
@@ -153,6 +154,8 @@ pub(crate) struct FoundInputs {
     counts: Counts,
     /// What was found of values that are repacked.
     ranges: Ranges,
+    /// What the first input remembers that remembers anything.
+    remembered: Option<Remembered>,
 }
 
 impl FoundInputs {
@@ -170,12 +173,25 @@ impl FoundInputs {
             taken: RecordTrims::default(),
             counts: Counts::new(),
             ranges: Ranges::new(),
+            remembered: None,
         }
     }
 
     /// Adds the input number `place` of the list as given, in its order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
-        let ScannedInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised } = scanned;
+        let ScannedInput {
+            paths,
+            entries,
+            identity,
+            encoding,
+            userblock_len_bytes,
+            chunk_count,
+            recognised,
+            remembered,
+        } = scanned;
+        if self.remembered.is_none() {
+            self.remembered = remembered;
+        }
         self.places.push(place as u32);
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
@@ -220,6 +236,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         taken,
         counts,
         ranges,
+        remembered,
         ..
     } = found;
     let scan_s = started.elapsed().as_secs_f64();
@@ -291,6 +308,10 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         }
         columns.push(planner.column(index as ColumnIndex, column, path, rows)?);
     }
+    let remembered = match planned.len() {
+        1 => remembered,
+        _ => remembered.map(|remembered| remembered.of_parts()),
+    };
     let (carried, growth) = match beginning {
         Beginning::New => (None, None),
         Beginning::Rewritten(carried) => (carried, None),
@@ -312,6 +333,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         scan_s,
         made: Made::new(options.made.clone(), replaced),
         link_names,
+        remembered,
         carried,
         growth,
         alignment: None,

@@ -23,6 +23,7 @@ use crate::keys::made::Made;
 use crate::links::Link;
 use crate::options::MergeOptions;
 use crate::picking::Uncounted;
+use crate::remembered::Remembered;
 use crate::rules::Rule;
 use crate::schema::{ColumnIndex, EntryIndex, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
@@ -71,6 +72,8 @@ pub struct MergePlan {
     pub made: Made,
     /// How the output names its inputs, where it leads to them.
     pub link_names: Vec<Vec<u8>>,
+    /// What decided how the inputs were made, as far as it holds for the output too.
+    pub(crate) remembered: Option<Remembered>,
     /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
     pub carried: Option<StoredDigests>,
     /// How the first input grows by the others, where they are appended to it; the tiles are the new ones.

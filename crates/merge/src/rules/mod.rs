@@ -193,6 +193,18 @@ impl Rule {
         Self { values: Values::Positions { target: target.into(), form }, ..Self::default() }
     }
 
+    /// Returns what users write for this rule; `None` where it says more than they can.
+    pub fn option(&self) -> Option<String> {
+        let (said, text) = match &self.values {
+            Values::Positions { target, form } => {
+                let text = format!("{} of {}", form.word(), crate::schema::display_path(target));
+                (Self::positions(target.clone(), *form), text)
+            }
+            _ => (Self::once(), "once".to_owned()),
+        };
+        (*self == said).then_some(text)
+    }
+
     /// The same with these attributes taken into account.
     #[must_use]
     pub fn with_attributes(mut self, names: &[&str]) -> Self {

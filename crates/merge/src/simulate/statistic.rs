@@ -195,6 +195,7 @@ impl StatedInputs {
             userblock_len_bytes: 0,
             chunk_count,
             recognised: Recognised::default(),
+            remembered: None,
         }
     }
 }

@@ -1,0 +1,100 @@
+"""Later commands on a merged file follow the options by which it was made, though they are not given again."""
+
+import cf_judge
+import h5py
+import pytest
+import test_rules
+from cf_files import File, Variable, write_all
+from command import run_command
+from test_rules import MERGING, ONCE, RULES, write
+
+import numpy as np
+
+
+def merged(folder, form, *options):
+    """A merge of two files by rules, and a third file."""
+    inputs = test_rules.write_all(folder, [[1, 2], [3], [0, 2, 1]], form)
+    output = MERGING.equal(inputs[:2], "--rule", RULES[form], *ONCE, *options, output=folder / "merged.h5", form=form)
+    return output, inputs
+
+
+@pytest.mark.parametrize("form", RULES)
+def test_a_rechunked_file_grows_by_its_rules(tmp_path, raddle, form):
+    output, inputs = merged(tmp_path, form, "--extendible")
+    again = tmp_path / "again.h5"
+    raddle("rechunk", output, "-o", again, "--for", "random")
+    raddle("verify", again, "--against", *inputs[:2])
+    raddle("append", again, inputs[2])
+    test_rules.judge(again, inputs, form)
+    raddle("verify", again, "--against", *inputs)
+
+
+@pytest.mark.parametrize("form", RULES)
+def test_merged_files_are_merged_by_their_rules(tmp_path, raddle, form):
+    output, inputs = merged(tmp_path, form)
+    other = MERGING.equal(inputs[2:], "--rule", RULES[form], *ONCE, form=form)
+    both = MERGING.equal([output, other], "--order", "given", judge=lambda both, _: test_rules.judge(both, inputs, form))
+    raddle("verify", both, "--against", output, other)
+    raddle("append", both, inputs[2])
+    test_rules.judge(both, [*inputs, inputs[2]], form)
+
+
+@pytest.mark.parametrize("form", ["bounds", "rows"])
+def test_a_merged_file_and_another_need_the_rule(tmp_path, form):
+    """The rules that one of them was merged by are not known to hold for the other."""
+    output, inputs = merged(tmp_path, form)
+    rule = RULES[form].replace("positions", "rows")
+    names = ["/run/index", f"--rule '{rule}'", "/run/edges", "--rule '/run/edges: once'"]
+    for pair in ([output, inputs[2]], [inputs[2], output]):
+        message = MERGING.refused(pair, "--order", "given", names=names)
+        assert "missing" not in message and "nothing  " not in message, message
+
+    def judge(both, _):
+        test_rules.judge(both, inputs, form)
+
+    MERGING.equal([output, inputs[2]], "--order", "given", "--rule", RULES[form], *ONCE, judge=judge)
+    # Structure alone, on the user's word.
+    finished = run_command("merge", output, inputs[2], "-o", tmp_path / "plain.h5", "--convention", "none")
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_given_rule_goes_before_that_of_a_merged_file(tmp_path):
+    output, inputs = merged(tmp_path, "bounds")
+
+    def judge(both, _):
+        with h5py.File(both) as file, h5py.File(output) as part:
+            assert np.array_equal(file["run/edges"], [*part["run/edges"], *part["run/edges"]])
+
+    MERGING.equal([output, output], "--duplicates", "keep", "--rule", "edges: concatenate", judge=judge)
+
+
+def test_what_was_kept_is_kept_again(tmp_path):
+    inputs = [write(tmp_path / f"{number}.h5", [2, 1], "rows") for number in range(2)]
+    options = ["--keep", "/run/edges", "--rule", RULES["rows"]]
+    output = MERGING.equal(inputs, *options, form="rows")
+    other = MERGING.equal(inputs[1:], *options, form="rows")
+    MERGING.equal([output, other], judge=lambda both, _: test_rules.judge(both, [*inputs, inputs[1]], "rows"))
+    MERGING.refused([output, inputs[0]], names=["/run/edges", "once"])
+
+
+def test_another_dimension_grows_again(tmp_path):
+    files = [File({"x": 2, "y": 3}, {"v": Variable(("x", "y"), np.full((2, 3), number))}) for number in range(3)]
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs[:2], "--dim", "y", judge=cf_judge.judge, dim="y", output=tmp_path / "first.nc")
+    again = MERGING.equal([output, output], "--duplicates", "keep", judge=cf_judge.judge, dim="y")
+    with h5py.File(again) as file:
+        assert file["v"].shape == (2, 12)
+
+
+def test_a_selection_does_not_hide_the_record(tmp_path):
+    output, inputs = merged(tmp_path, "bounds")
+    for selection in (["--include", "/run"], ["--include", "index", "--include", "hits"], ["--exclude", "_raddle"]):
+        MERGING.refused([output, inputs[2]], *selection, names=["/run/index", f"--rule '{RULES['bounds']}'"])
+
+
+def test_a_record_that_cannot_be_read_is_refused(tmp_path, raddle):
+    output, inputs = merged(tmp_path, "bounds")
+    with h5py.File(output, "r+") as file:
+        file["_raddle"].attrs["join"] = '{"rules": '
+    MERGING.refused([output, inputs[2]], names=["/_raddle", "join", "--convention none"])
+    raddle("merge", output, inputs[2], "-o", tmp_path / "plain.h5", "--convention", "none")
