@@ -214,7 +214,7 @@ impl OutputDataset<'_> {
         } else {
             self.file.require(self.index.for_chunk(origin))?;
         }
-        let before = self.file.front_left_bytes();
+        let before = self.file.front();
         let plan = self.file.plan(call)?;
         plan.claim(address, len_bytes);
         let placeholder = plan.placeholder();
@@ -225,7 +225,7 @@ impl OutputDataset<'_> {
         };
         let result = call.status("H5Dwrite_chunk", status).map(drop);
         self.taken(call, address, len_bytes, result)?;
-        self.index.inserted(origin, before.saturating_sub(self.file.front_left_bytes()));
+        self.index.inserted(origin, self.file.taken_since(before));
         self.keep_promises();
         Ok(())
     }
@@ -303,11 +303,11 @@ impl OutputDataset<'_> {
         let index_len_bytes = if self.cached_len_bytes == 0 { self.index.for_all() } else { 0 };
         let needed_len_bytes = stored_len_bytes.saturating_add(index_len_bytes);
         self.file.require(needed_len_bytes)?;
-        let before = self.file.front_left_bytes();
+        let before = self.file.front();
         let result = self.write_image(call, &image, selection.as_ref());
         self.file.settle(result)?;
         if self.class.is_file_local() && matches!(self.layout, OutputLayout::Chunked { .. }) {
-            let taken_len_bytes = before.saturating_sub(self.file.front_left_bytes());
+            let taken_len_bytes = self.file.taken_since(before);
             let promised_len_bytes = self.cached_len_bytes.saturating_add(needed_len_bytes);
             self.cached_len_bytes = promised_len_bytes.saturating_sub(taken_len_bytes);
             self.keep_promises();

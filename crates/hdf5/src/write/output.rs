@@ -82,8 +82,8 @@ pub struct OutputFile {
     raw_start: u64,
     raw_end: Option<u64>,
     pub(super) ledger: Ledger,
-    /// Bytes left and bytes allowed when the running operation began: tests compare with what it took.
-    bound: Option<(u64, u64)>,
+    /// The front when the running operation began, and the bytes allowed to it: tests compare with what it took.
+    bound: Option<(Front, u64)>,
     /// The group of the last created object: datasets come group by group.
     pub(super) parent: Option<(Vec<u8>, Handle)>,
     /// `None` once closed.
@@ -94,6 +94,14 @@ pub struct OutputFile {
     /// Committed datatypes that have no name yet, by the path that they will have.
     pub(super) unnamed_types: HashMap<Vec<u8>, Handle>,
     file: File,
+}
+
+/// How much of the front region is given out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Front {
+    left_len_bytes: u64,
+    /// What blocks of heaps have.
+    heap_len_bytes: u64,
 }
 
 /// What [`OutputFile::finish`] leaves behind.
@@ -309,9 +317,10 @@ impl OutputFile {
         let Some(plan) = &self.plan else { return Err(Call::of_file(&self.path).error("H5Fopen")) };
         let left_len_bytes = plan.front_left_bytes();
         let spoken_for_len_bytes = self.ledger.spoken_for_len_bytes(plan.usage().heap_len_bytes);
+        let bound_len_bytes = needed_len_bytes;
         let needed_len_bytes = needed_len_bytes.saturating_add(spoken_for_len_bytes);
         if needed_len_bytes <= left_len_bytes {
-            self.bound = Some((left_len_bytes, needed_len_bytes));
+            self.bound = Some((self.front(), bound_len_bytes));
             return Ok(());
         }
         Err(Hdf5Error::MetadataRegionFull { path: self.path.to_path_buf(), needed_len_bytes, left_len_bytes })
@@ -319,12 +328,26 @@ impl OutputFile {
 
     /// The next operation may take this much, which has been promised to it: it is not refused.
     pub(super) fn allow(&mut self, len_bytes: u64) {
-        self.bound = Some((self.front_left_bytes(), len_bytes));
+        self.bound = Some((self.front(), len_bytes));
     }
 
     /// Bytes left in front; the caller holds the lock.
     pub(super) fn front_left_bytes(&self) -> u64 {
         self.plan.as_ref().map_or(0, Plan::front_left_bytes)
+    }
+
+    /// Returns how much of the front is given out, to be compared later; the caller holds the lock.
+    pub(super) fn front(&self) -> Front {
+        let heap_len_bytes = self.plan.as_ref().map_or(0, |plan| plan.usage().heap_len_bytes);
+        Front { left_len_bytes: self.front_left_bytes(), heap_len_bytes }
+    }
+
+    /// Returns what operations have taken since then. Blocks of heaps do not count: libhdf5 gives them addresses during
+    /// whatever operation makes its cache evict them, and the ledger keeps their room.
+    pub(super) fn taken_since(&self, before: Front) -> u64 {
+        let now = self.front();
+        let all_len_bytes = before.left_len_bytes.saturating_sub(now.left_len_bytes);
+        all_len_bytes.saturating_sub(now.heap_len_bytes.saturating_sub(before.heap_len_bytes))
     }
 
     /// The result of calls, or the failure that the driver hid from them.
@@ -334,7 +357,7 @@ impl OutputFile {
             if let Some((before, bound)) = self.bound.take()
                 && cfg!(debug_assertions)
             {
-                let taken = before.saturating_sub(plan.front_left_bytes());
+                let taken = self.taken_since(before);
                 assert!(taken <= bound, "an operation bounded by {bound} bytes of metadata took {taken}");
             }
         }
