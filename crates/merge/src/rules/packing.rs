@@ -19,7 +19,7 @@ pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "mis
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
 /// What decides where inputs pack differently.
-pub const DECIDES: &str = "--packing unpack writes the values as floats, --packing repack as integers of one packing";
+pub const DECIDES: &str = "--packing unpack writes floats, --packing repack integers with one scale and offset";
 
 /// Settles a dataset of packed values, or of values that are not packed.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
