@@ -1,10 +1,10 @@
 //! What takes values of the inputs to be known: whether positions fit what they count, whether times keep their instants,
 //! and in which order records follow one another.
 //!
-//! Runs when the plan is made, before anything is written. Only values that a rule converts or counts by are read, and of
-//! positions only the first and the last. Invariant: what passes here is written without a refusal.
+//! Runs when the plan is made, before anything is written. Only values that a rule converts or counts by are read.
+//! Invariant: what passes here is written without a refusal.
 
-use super::conversion::ElementMap;
+use super::conversion::{ElementMap, NO_TIME};
 use super::number::NumberType;
 use super::{PositionForm, Values};
 use crate::conventions::Overlap;
@@ -266,17 +266,16 @@ impl Checker<'_> {
         }
         let mut spans = Vec::new();
         let mut first = 0;
-        let (mut integers, mut values) = (Vec::new(), Vec::new());
         for (input, fact) in (0..).zip(scanned.facts.iter()) {
             let mut bytes = vec![0; fact.rows as usize * number.len_bytes()];
             if fact.rows > 0 {
                 self.reader.read_rows(column, first..first + fact.rows, &mut bytes)?;
-                number.decode_floats(&bytes, &mut integers, &mut values);
-                spans.push(Span::of(input, &values));
+                spans.push(Span::of(input, &coordinates(number, &bytes)));
             }
             first += fact.rows;
         }
-        if spans.iter().any(|span| span.low.is_nan() || span.high.is_nan()) {
+        // Missing times do not count; of nothing else there is no order.
+        if spans.iter().any(|span| span.low > span.high) {
             return Ok(RecordOrder::Kept);
         }
         let descends =
@@ -334,9 +333,7 @@ impl Checker<'_> {
             let (start, rows) = (starts[input as usize], scanned.facts[input as usize].rows);
             let mut bytes = vec![0; rows as usize * number.len_bytes()];
             self.reader.read_rows(column, start..start + rows, &mut bytes)?;
-            let (mut integers, mut values) = (Vec::new(), Vec::new());
-            number.decode_floats(&bytes, &mut integers, &mut values);
-            Ok(values)
+            Ok(coordinates(number, &bytes))
         };
         let mut unordered = None;
         let mut end = f64::NEG_INFINITY;
@@ -376,6 +373,16 @@ impl Checker<'_> {
         let path = plan.schema.column_path(column).to_vec();
         Ok(RecordOrder::Trimmed(RecordTrims(HashMap::from([(path, taken)]))))
     }
+}
+
+/// Decodes values of a record coordinate; missing ones are NaN.
+fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
+    let (mut integers, mut values) = (Vec::new(), Vec::new());
+    number.decode_floats(bytes, &mut integers, &mut values);
+    if number.is_integer() {
+        values.iter_mut().filter(|value| **value == NO_TIME as f64).for_each(|value| *value = f64::NAN);
+    }
+    values
 }
 
 /// The records of one input.

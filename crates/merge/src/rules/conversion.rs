@@ -146,6 +146,9 @@ impl Inexact {
     }
 }
 
+/// The stored number of a missing time (numpy's `NaT`): xarray writes it without a `_FillValue`, and reads it so.
+pub(super) const NO_TIME: i64 = i64::MIN;
+
 /// Values decoded at once: 32 KiB of 64-bit numbers.
 const BLOCK_ELEMENTS: usize = 4096;
 
@@ -239,7 +242,8 @@ fn convert_block(
                 }
             }
             ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
-                for value in integers.iter_mut().filter(|value| !kept.contains(&(**value as f64))) {
+                let is_kept = |value: i64| value == NO_TIME || kept.contains(&(value as f64));
+                for value in integers.iter_mut().filter(|value| !is_kept(**value)) {
                     let scaled = i128::from(*value) * i128::from(*multiplier) + offset;
                     let exact = (scaled % i128::from(*divisor) == 0).then(|| scaled / i128::from(*divisor));
                     *value = match exact.and_then(|exact| i64::try_from(exact).ok()) {
@@ -257,6 +261,9 @@ fn convert_block(
                 Ok(()) => Ok(()),
                 Err(at) => inexact(&integers[at], MISFIT),
             };
+        }
+        if integers.contains(&NO_TIME) {
+            return inexact(&NO_TIME, "stands for a missing value, which a float cannot say with this number");
         }
         // Exact: a float holds every integer of up to its precision.
         floats.clear();

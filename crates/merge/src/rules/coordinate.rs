@@ -72,8 +72,13 @@ fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<Att
 /// How times with the attributes `own` become those that `target` says.
 fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes) -> Result<ElementMap, Mismatch> {
     let both = |name: &str| (text(target, name).unwrap_or_default(), text(own, name).unwrap_or_default());
-    if missing_values(own) != missing_values(target) {
-        return Err(Mismatch::attribute("_FillValue or missing_value", "one value", "another"));
+    // A NaN is missing whatever attributes say.
+    let [known, found] = [target, own].map(|attributes| {
+        let missing = missing_values(attributes).into_iter();
+        missing.filter(|value| !value.is_nan()).collect::<Vec<_>>()
+    });
+    if known != found {
+        return Err(Mismatch::attribute("_FillValue or missing_value", format!("{known:?}"), format!("{found:?}")));
     }
     let (from, to) = match form {
         TimeAttributes::Cf => {

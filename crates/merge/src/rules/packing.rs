@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Attributes that say what a stored number stands for.
 pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
+/// Attributes among these that say in stored numbers which are missing.
+const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 /// Attributes that say in stored numbers which are valid.
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
@@ -176,7 +178,7 @@ pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
     let mut missing = of("_FillValue");
     missing.extend(of("missing_value"));
     missing.sort_by(f64::total_cmp);
-    missing.dedup();
+    missing.dedup_by(|one, other| one.total_cmp(other).is_eq());
     missing
 }
 
@@ -210,6 +212,13 @@ fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
 /// Whether two attributes say the same: numbers by their values and types, for the type decides what readers compute in.
 fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     match (left, right) {
+        // Where values have another type, the marker has too: the difference of the values' types is told.
+        (Some(left), Some(right))
+            if left.datatype != right.datatype && MARKERS.iter().any(|name| left.name == name.as_bytes()) =>
+        {
+            let bits = |attribute| numbers(attribute).map(|all| all.iter().map(|one| one.to_bits()).collect::<Vec<_>>());
+            bits(left).is_some_and(|known| bits(right) == Some(known))
+        }
         (Some(left), Some(right)) => {
             left.datatype == right.datatype && left.value == right.value
                 || text(std::slice::from_ref(left), &String::from_utf8_lossy(&left.name)).is_some_and(|known| {
