@@ -261,6 +261,12 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, Beginning::Grows(_));
     let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
+    let is_told = |new: &Difference| {
+        let is_same =
+            |old: &Difference| (&old.path, &old.expected, &old.found) == (&new.path, &new.expected, &new.found);
+        joined.differences.iter().any(is_same)
+    };
+    let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_told(new)).collect();
     joined.differences.extend(unsettled);
     if options.join.join == Join::Inner {
         scales::drop_missing(&mut joined.schema);

@@ -216,7 +216,8 @@ fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bo
         (Some(left), Some(right))
             if left.datatype != right.datatype && MARKERS.iter().any(|name| left.name == name.as_bytes()) =>
         {
-            let bits = |attribute| numbers(attribute).map(|all| all.iter().map(|one| one.to_bits()).collect::<Vec<_>>());
+            let bits =
+                |attribute| numbers(attribute).map(|all| all.iter().map(|one| one.to_bits()).collect::<Vec<_>>());
             bits(left).is_some_and(|known| bits(right) == Some(known))
         }
         (Some(left), Some(right)) => {
