@@ -28,6 +28,22 @@ def test_random_files(what):
     check()
 
 
+@pytest.mark.parametrize("what", anndata_files.SPECIALS)
+def test_random_files_along_variables(what):
+    """The same objects with observations for variables."""
+    how = {"axis": "var"}
+
+    @examples(2)
+    @given(anndata_files.cases(what))
+    def check(case):
+        with case_folder() as folder:
+            merge = MERGING.equal if case.must_merge else MERGING.equal_or_refused
+            objects = [made.T for made in case.objects]
+            merge(write_all(folder, *objects), *anndata_judge.options({**case.how, **how}), **case.how, **how)
+
+    check()
+
+
 def plain(**changes):
     """A schema with one of everything that is simple."""
     made = {"x": ("csr", "f4"), "layers": {}, "columns": ["group", "count"], "gene_columns": ["length"], "extras": set()}
@@ -42,6 +58,75 @@ def pair(schema, genes=(GENES[:5], GENES[:5]), rows=(4, 3), **special):
 @pytest.mark.parametrize("dtype", ["f4", "i8", "bool"])
 def test_matrices(tmp_path, kind, dtype):
     MERGING.equal(write_all(tmp_path, *pair(plain(x=(kind, dtype)))))
+
+
+@pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
+@pytest.mark.parametrize("cells", [(GENES[:5], GENES[:5]), (GENES[:5], GENES[:5][::-1]), (GENES[:4], GENES[1:5])])
+def test_variables_of_the_same_cells(tmp_path, raddle, kind, cells):
+    """Other measurements of the same cells, with pairs of genes and names that repeat."""
+    schema = plain(x=(kind, "f4"), layers={"counts": (kind, "i4")}, extras={"obsm", "varm", "obsp", "varp", "uns"})
+    how = {"axis": "var", "pairwise": True, "index_unique": "-", "join": "inner"}
+    inputs = write_all(tmp_path, *(made.T for made in pair(schema, cells)))
+    output = MERGING.equal(inputs, *anndata_judge.options(how), **how)
+    assert anndata_judge.read(output).n_vars == 7
+    raddle("verify", output, "--against", *inputs, *anndata_judge.options(how))
+
+
+def test_many_variables_of_the_same_cells(tmp_path, raddle):
+    """More chunks than one in both directions, and types that are brought to one."""
+    random = np.random.default_rng(4)
+    objects = []
+    for number, columns in enumerate([700, 450]):
+        names = [f"gene{number}-{column}" for column in range(columns)]
+        values = random.random((900, columns)).astype("f4" if number else "f8")
+        obs = pd.DataFrame(index=[f"cell{cell}" for cell in random.permutation(900)])
+        objects.append(anndata.AnnData(values, obs=obs, var=pd.DataFrame(index=names), layers={
+            "csr": sparse.random(900, columns, 0.3, "csr", "f4", random), "csc": sparse.random(900, columns, 0.3, "csc", "f4", random),
+        }))
+    inputs = write_all(tmp_path, *objects)
+    for options in (["-c", "none"], ["--memory", "64MiB"]):
+        output = MERGING.equal(inputs, "--axis", "var", *options, axis="var")
+        raddle("verify", output, "--against", *inputs, "--axis", "var")
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
+def test_names_that_repeat_are_listed(tmp_path, raddle, axis):
+    objects = pair(plain(columns=[], gene_columns=[]))
+    for made in objects:
+        made.obs_names = [f"cell{row}" for row in range(made.n_obs)]
+    inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in objects))
+    output = tmp_path / "out.h5ad"
+    told = raddle("merge", *inputs, "-o", output, "--axis", axis).stderr
+    assert f"/{axis}/_index" in told and "3 more than once" in told and "--index-unique" in told, told
+    MERGING.equal(inputs, "--axis", axis, axis=axis)
+    told = raddle("merge", *inputs, "-o", output, "-f", "--axis", axis, "--index-unique", "-").stderr
+    assert "more than once" not in told, told
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
+def test_names_to_be_matched_must_differ(tmp_path, axis):
+    """The advice names what anndata has for it."""
+    objects = pair(plain(columns=[], gene_columns=[]))
+    for made in objects:
+        made.var_names = ["a", "b", "a", "c", "d"]
+    inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in objects))
+    other = "obs" if axis == "var" else "var"
+    MERGING.refused(inputs, "--axis", axis, names=[f"/{other}", '"a"', f"{other}_names_make_unique"])
+
+
+@pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
+@pytest.mark.parametrize("join", ["inner", "outer"])
+@pytest.mark.parametrize("rows", [(4, 4), (4, 3), (0, 0)])
+def test_raw_along_variables(tmp_path, kind, join, rows):
+    """Its variables follow one another too, with their columns and arrays."""
+    schema = plain(x=(kind, "f4"), gene_columns=["symbol", "length"])
+    objects = pair(schema, (GENES[:3], GENES[3:5]), rows)
+    for number, made in enumerate(objects):
+        made.obs_names = [f"cell{row}" for row in range(made.n_obs)]
+        raw = make(plain(x=(kind, "f4"), gene_columns=["symbol"], extras={"varm"}), number, GENES[: 5 + number], made.n_obs)
+        raw.obs_names = made.obs_names
+        made.raw = raw
+    MERGING.equal(write_all(tmp_path, *objects), "--axis", "var", "--join", join, axis="var", join=join)
 
 
 def test_row_pointers_are_rebased(tmp_path, raddle):

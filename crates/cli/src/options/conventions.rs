@@ -51,15 +51,19 @@ pub struct ConventionArgs {
     #[arg(long, value_enum)]
     pub overlap: Option<Overlap>,
 
-    /// AnnData: keep pairs of observations (obsp), block by block
+    /// AnnData: the axis along which inputs follow one another; the other one is matched by names [default: obs]
+    #[arg(long, value_enum)]
+    pub axis: Option<Axis>,
+
+    /// AnnData: keep pairs of the axis (obsp, varp), block by block
     #[arg(long)]
     pub pairwise: bool,
 
-    /// AnnData: which elements that do not belong to observations are carried (columns of var, varm, varp, uns) [default: same]
+    /// AnnData: which elements that do not belong to the axis are carried (columns of var, varm, varp, uns) [default: same]
     #[arg(long, value_enum)]
     pub merge: Option<MergePolicy>,
 
-    /// AnnData: make names of observations unique by SEPARATOR and the number of their input, from 0
+    /// AnnData: make names of the axis unique by SEPARATOR and the number of their input, from 0
     #[arg(long, value_name = "SEPARATOR")]
     pub index_unique: Option<String>,
 
@@ -74,8 +78,9 @@ pub struct ConventionArgs {
 
 impl ConventionArgs {
     /// Options that have a default value, and whether they were given.
-    pub fn given(&self) -> [(&'static str, bool); 5] {
+    pub fn given(&self) -> [(&'static str, bool); 6] {
         [
+            ("axis", self.axis.is_some()),
             ("packing", self.packing.is_some()),
             ("units", self.units.is_some()),
             ("overlap", self.overlap.is_some()),
@@ -120,6 +125,10 @@ impl ConventionArgs {
             },
             tolerance: self.tolerance.unwrap_or(0.0),
             require_equal: self.require_equal.clone(),
+            axis: match self.axis {
+                None | Some(Axis::Obs) => conventions::Axis::Obs,
+                Some(Axis::Var) => conventions::Axis::Var,
+            },
             pairwise: self.pairwise,
             merge: match self.merge {
                 None | Some(MergePolicy::Same) => conventions::MergePolicy::Same,
@@ -191,6 +200,15 @@ pub enum Overlap {
     First,
     /// Take the record of the later input
     Last,
+}
+
+/// The axis along which AnnData files follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Axis {
+    /// Observations (cells), the rows of X
+    Obs,
+    /// Variables (genes), the columns of X
+    Var,
 }
 
 /// Which elements that do not belong to the axis of concatenation are carried.

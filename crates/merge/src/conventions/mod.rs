@@ -14,7 +14,7 @@ pub mod pandas;
 mod refused;
 mod view;
 
-pub use options::{Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
 pub use view::FileView;
 
 use crate::join::Difference;

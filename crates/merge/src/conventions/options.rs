@@ -28,11 +28,13 @@ pub struct ConventionOptions {
     pub overlap: Overlap,
     /// Largest difference between values of what is carried once.
     pub tolerance: f64,
-    /// Pairwise arrays of observations are kept, block by block.
+    /// The axis along which AnnData files follow one another.
+    pub axis: Axis,
+    /// Pairwise arrays of that axis are kept, block by block.
     pub pairwise: bool,
     /// Which elements along the other axis are carried.
     pub merge: MergePolicy,
-    /// What makes names of observations unique: put between a name and the number of its input.
+    /// What makes names of that axis unique: put between a name and the number of its input.
     pub index_unique: Option<String>,
     /// Attributes of the root that must be equal.
     pub require_equal: Vec<String>,
@@ -49,6 +51,7 @@ impl ConventionOptions {
             ("units", Choice::Cf, self.units != Units::Refuse),
             ("overlap", Choice::Cf, self.overlap != Overlap::Refuse),
             ("require-equal", Choice::Cf, !self.require_equal.is_empty()),
+            ("axis", Choice::Anndata, self.axis != Axis::Obs),
             ("pairwise", Choice::Anndata, self.pairwise),
             ("merge", Choice::Anndata, self.merge != MergePolicy::Same),
             ("index-unique", Choice::Anndata, self.index_unique.is_some()),
@@ -145,6 +148,44 @@ pub enum Overlap {
     First,
     /// The later input's rows are taken.
     Last,
+}
+
+/// The axis along which AnnData files follow one another, as `anndata.concat(axis=…)` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Axis {
+    /// Observations, the rows of matrices.
+    #[default]
+    Obs,
+    /// Variables, their columns.
+    Var,
+}
+
+impl Axis {
+    /// The data frame of this axis.
+    pub(crate) fn frame(self) -> &'static str {
+        match self {
+            Self::Obs => "obs",
+            Self::Var => "var",
+        }
+    }
+
+    /// The other axis.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Obs => Self::Var,
+            Self::Var => Self::Obs,
+        }
+    }
+
+    /// Its number among the axes of a matrix.
+    pub(crate) fn number(self) -> usize {
+        match self {
+            Self::Obs => 0,
+            Self::Var => 1,
+        }
+    }
 }
 
 /// Which elements that are not along the axis of concatenation are carried, as `anndata.concat(merge=…)` names it.

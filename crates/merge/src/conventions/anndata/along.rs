@@ -1,4 +1,4 @@
-//! Arrays and data frames of observations: rows of all inputs one after another, columns matched by their names.
+//! Arrays and data frames of the axis of concatenation: those of all inputs one after another, the other axis matched by its names.
 //!
 //! Source: `concat_arrays` and `unify_dtypes` of `anndata._core.merge`. Invariant: types become those that anndata gives, or
 //! it is an error.
@@ -7,6 +7,7 @@ use super::names::{Alignment, sort_naturally};
 use super::output::{Form, Output, Piece, cast, constant_like, gather};
 use super::tree::{Node, Outcome, refuse};
 use super::value::{frame_columns, index_name};
+use crate::conventions::Axis;
 use crate::join::Join;
 use crate::rules::attribute::{named, replaced, texts_of};
 use crate::rules::{ElementMap, InputConversion, NumberType, Rule};
@@ -16,12 +17,14 @@ use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How observations are joined.
+/// How inputs follow one another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Along<'a> {
+    /// The axis of matrices along which they do.
+    pub axis: Axis,
     /// What to do with what only some inputs have.
     pub join: Join,
-    /// Observations of each input.
+    /// Elements of that axis in each input, called rows here.
     pub rows: &'a [u64],
     /// What makes their names unique: put between a name and the number of its input.
     pub index_unique: Option<&'a str>,
@@ -30,7 +33,7 @@ pub(super) struct Along<'a> {
 /// What to do where an input lacks something.
 pub(super) const DECIDES: &str = "--join inner leaves it out, --join outer fills";
 
-/// Adds a dense array, whose axis 1 is aligned; one of one axis where there is no alignment.
+/// Adds a dense array, whose other axis is aligned; one of one axis where there is no alignment.
 pub(super) fn dense(
     path: Vec<u8>,
     nodes: &[Node<'_>],
@@ -38,6 +41,7 @@ pub(super) fn dense(
     along: Along<'_>,
     out: &mut Output,
 ) -> Outcome<()> {
+    let (axis, across) = (along.axis.number(), along.axis.other().number());
     let mut numbers = Vec::with_capacity(nodes.len());
     for (node, &rows) in nodes.iter().zip(along.rows) {
         node.expect(&[("array", "0.2.0")])?;
@@ -45,8 +49,12 @@ pub(super) fn dense(
             return node.refuse("an array", "another kind of object");
         };
         let columns = alignment.map(|alignment| alignment.lens[node.input as usize]);
-        if dims[0] != rows || columns.is_some_and(|columns| dims.get(1) != Some(&columns)) {
-            return node.refuse(format!("{rows} rows, {columns:?} columns"), format!("sizes {dims:?}"));
+        if dims.get(axis) != Some(&rows) || columns.is_some_and(|columns| dims.get(across) != Some(&columns)) {
+            let mut sizes: Vec<u64> = std::iter::once(rows).chain(columns).collect();
+            if axis > across {
+                sizes.reverse();
+            }
+            return node.refuse(format!("sizes {sizes:?}"), format!("sizes {dims:?}"));
         }
         let others = |node: &Node<'_>| {
             node.dims().map(|dims| dims[(1 + usize::from(columns.is_some())).min(dims.len())..].to_vec())
@@ -74,7 +82,7 @@ pub(super) fn dense(
         let from = alignment.and_then(|alignment| alignment.of_inputs[node.input as usize].clone());
         let len = alignment.map_or(0, |alignment| alignment.lens[node.input as usize]);
         let conversion =
-            InputConversion { map: cast(node.number(), number), gather: gather(1, &from, len), pick: None };
+            InputConversion { map: cast(node.number(), number), gather: gather(across, &from, len), pick: None };
         Piece { conversion, ..Piece::of(node) }
     });
     let is_filled = alignment.is_some_and(|alignment| nodes.iter().any(|node| alignment.lacks(node.input as usize)));
@@ -84,8 +92,9 @@ pub(super) fn dense(
         output_number.into_iter().for_each(|number| number.encode_floats(&[f64::NAN], &mut nan));
         nan
     });
-    let resized = alignment.filter(|alignment| alignment.lens[0] != alignment.len).map(|alignment| (1, alignment.len));
-    out.rows(path, pieces.collect(), Form { number, fill, resized, rule: inexact(nodes, number), runs: None })
+    let resized =
+        alignment.filter(|alignment| alignment.lens[0] != alignment.len).map(|alignment| (across, alignment.len));
+    out.rows(path, pieces.collect(), Form { axis, number, fill, resized, rule: inexact(nodes, number), runs: None })
 }
 
 /// The rule under which values are looked at before anything is written: a float may not hold a large integer.

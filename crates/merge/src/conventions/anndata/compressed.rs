@@ -1,11 +1,13 @@
-//! Sparse matrices of observations.
+//! Sparse matrices.
 //!
+//! Words are those of observations that follow one another: where variables do, rows are columns, and CSC is what CSR is else.
 //! Invariant: numbers of columns in the output lead to the columns of the same names.
 
 use super::along::{Along, common_type};
 use super::names::Alignment;
 use super::output::{Form, Output, Piece, cast, constant_like};
 use super::tree::{Node, Outcome};
+use crate::conventions::Axis;
 use crate::rules::attribute::{named, numbers, replaced, with_integers};
 use crate::rules::{ElementMap, InputConversion, NumberType, Pick, PickForm, PositionForm, Rule};
 use crate::schema::child_path;
@@ -20,7 +22,8 @@ pub(super) enum Columns<'a> {
     Observations,
 }
 
-/// Adds sparse matrices: of CSR rows follow one another; of CSC, in each column those of the inputs.
+/// Adds sparse matrices: of one kind (CSR for observations) rows follow one another; of the other, in each column those of the
+/// inputs.
 pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],
@@ -31,8 +34,16 @@ pub(super) fn rows(
     let first = nodes[0];
     let total: u64 = along.rows.iter().sum();
     let kind = first.encoding();
-    // Numbers of observations count those of the inputs before.
-    let is_shifted = kind == "csc_matrix" || matches!(columns, Columns::Observations);
+    let (by_columns, advice) = match along.axis {
+        Axis::Obs => ("csc_matrix", "CSR first, by tocsr()"),
+        Axis::Var => ("csr_matrix", "CSC first, by tocsc()"),
+    };
+    let shape_of = |rows: u64, columns: u64| match along.axis {
+        Axis::Obs => [rows, columns],
+        Axis::Var => [columns, rows],
+    };
+    // Numbers of rows count those of the inputs before.
+    let is_shifted = kind == by_columns || matches!(columns, Columns::Observations);
     let mut maps = Vec::with_capacity(nodes.len());
     let mut picks: Vec<Option<Pick>> = vec![None; nodes.len()];
     let mut before = 0;
@@ -46,11 +57,10 @@ pub(super) fn rows(
             Columns::Observations => rows,
         };
         let Some(shape) = named(node.attributes(), "shape") else { return node.refuse("an attribute shape", "none") };
-        if numbers(shape) != Some(vec![rows as f64, own_columns as f64]) {
-            return node.refuse(
-                format!("shape ({rows}, {own_columns})"),
-                format!("shape {}", crate::rules::attribute::words(shape)),
-            );
+        let expected = shape_of(rows, own_columns);
+        if numbers(shape) != Some(expected.map(|size| size as f64).to_vec()) {
+            return node
+                .refuse(format!("shape {expected:?}"), format!("shape {}", crate::rules::attribute::words(shape)));
         }
         if let Some(stray) = node.children().find(|child| !PARTS.contains(&child.name())) {
             return stray.refuse("data, indices and indptr", "another object");
@@ -59,7 +69,7 @@ pub(super) fn rows(
         if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
             return data.refuse("as many as indices", "another number");
         }
-        let groups = if kind == "csc_matrix" { own_columns } else { rows };
+        let groups = if kind == by_columns { own_columns } else { rows };
         if bounds.dims().as_deref() != Some(&[groups + 1]) {
             return bounds
                 .refuse(format!("{} positions", groups + 1), format!("sizes {:?}", bounds.dims().unwrap_or_default()));
@@ -92,12 +102,12 @@ pub(super) fn rows(
         Columns::Observations => total,
     };
     let attributes = named(first.attributes(), "shape")
-        .and_then(|shape| with_integers(shape, &[total as i64, len as i64]))
+        .and_then(|shape| with_integers(shape, &shape_of(total, len).map(|size| size as i64)))
         .map(|shape| replaced(first.attributes(), shape));
     let Some(attributes) = attributes else { return first.refuse("a shape of two integers", "another one") };
     out.group(path.clone(), first, attributes);
     let interleaved = match columns {
-        Columns::Aligned(alignment) if kind == "csc_matrix" => Some(interleave(nodes, alignment)?),
+        Columns::Aligned(alignment) if kind == by_columns => Some(interleave(nodes, alignment, advice)?),
         _ => None,
     };
     let runs = interleaved.as_ref().map(|interleaved| interleaved.runs.clone());
@@ -158,11 +168,10 @@ struct Interleaved {
 /// Most runs of elements, of 32 bytes each.
 const MOST_RUNS: u64 = 4 << 20;
 
-fn interleave(nodes: &[Node<'_>], alignment: &Alignment) -> Outcome<Interleaved> {
+fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Outcome<Interleaved> {
     if alignment.len.saturating_mul(nodes.len() as u64) > MOST_RUNS {
-        let found =
-            format!("{} inputs with {} columns each; write them as CSR first, by tocsr()", nodes.len(), alignment.len);
-        return nodes[0].refuse("columns of inputs that can be interleaved in memory", found);
+        let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
+        return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
     }
     let mut own = Vec::with_capacity(nodes.len());
     for node in nodes {

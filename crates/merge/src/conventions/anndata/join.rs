@@ -9,7 +9,7 @@ use super::names::{self, Alignment};
 use super::output::Output;
 use super::tree::{Files, Node, Outcome, refuse};
 use super::value::{Axes, frame_columns, index_name};
-use crate::conventions::{Choice, ConventionOptions, MergePolicy};
+use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
 use crate::join::{Join, Joined};
 use crate::picking::Counts;
 use crate::schema::child_path;
@@ -41,25 +41,31 @@ fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out
         }
     }
     out.group(b"/".to_vec(), first, Arc::clone(first.attributes()));
-    let obs = all(roots, b"obs")?;
-    let rows: Vec<u64> = obs.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
-    let along = Along { join, rows: &rows, index_unique: options.index_unique.as_deref() };
-    let vars = all(roots, b"var")?;
-    let (alignment, names) = alignment(&vars, join)?;
+    let (own, other) = (options.axis.frame(), options.axis.other().frame());
+    let frames = all(roots, own.as_bytes())?;
+    let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
+    let along = Along { axis: options.axis, join, rows: &rows, index_unique: options.index_unique.as_deref() };
+    let others = all(roots, other.as_bytes())?;
+    let (alignment, names) = alignment(&others, join)?;
 
-    let outcome = along::frame(b"/obs".to_vec(), &obs, along, out);
+    let outcome = along::frame(child_path(b"/", own.as_bytes()), &frames, along, out);
     out.take(outcome);
-    var_frame(b"/var".to_vec(), &vars, &alignment, &names, Some(options.merge), out)?;
+    let path = child_path(b"/", other.as_bytes());
+    other_frame(path, &others, &alignment, &names, Some(options.merge), out)?;
     let outcome = matrix_of_all(b"/X", &children(roots, b"X"), &alignment, along, out);
     out.take(outcome);
-    mapping(roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
-    mapping(roots, b"obsm", along, out, |path, nodes, out| multidimensional(path, nodes, along, out))?;
-    pairwise(roots, along, options, out)?;
-    for (name, count) in [(b"varm".as_slice(), 1), (b"varp", 2)] {
-        policy_group(roots, name, options.merge, Some(Axes { alignment: &alignment, count }), out)?;
+    mapping(b"/", roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
+    // The first axis of these is the one of concatenation, whichever that is.
+    let of_rows = Along { axis: Axis::Obs, ..along };
+    let name = format!("{own}m");
+    mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| multidimensional(path, nodes, of_rows, out))?;
+    pairwise(roots, &format!("{own}p"), of_rows, options, out)?;
+    for (letter, count) in [("m", 1), ("p", 2)] {
+        let axes = Some(Axes { alignment: &alignment, count });
+        policy_group(roots, format!("{other}{letter}").as_bytes(), options.merge, axes, out)?;
     }
     policy_group(roots, b"uns", options.merge, None, out)?;
-    raw(roots, along, out)
+    raw(roots, &alignment, along, out)
 }
 
 /// The child of this name of each root.
@@ -96,7 +102,10 @@ fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>
         if let Some(name) = names::repeated(names) {
             return frame.refuse(
                 "each name once, so that names can be matched",
-                format!("{name:?} more than once; make them unique with adata.var_names_make_unique()"),
+                format!(
+                    "{name:?} more than once; make them unique with adata.{}_names_make_unique()",
+                    String::from_utf8_lossy(frame.name())
+                ),
             );
         }
     }
@@ -126,7 +135,7 @@ fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>
 }
 
 /// Adds the data frame of the other axis: its names, and the columns that `merge` carries.
-fn var_frame(
+fn other_frame(
     path: Vec<u8>,
     frames: &[Node<'_>],
     alignment: &Alignment,
@@ -208,7 +217,7 @@ fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along
     }
 }
 
-/// Adds an element of `obsm`, whose columns are matched by their numbers or, in a data frame, their names.
+/// Adds an element of `obsm` or `varm`, whose columns are matched by their numbers or, in a data frame, their names.
 fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let kind = nodes[0].encoding();
     if kind == "dataframe" {
@@ -244,8 +253,9 @@ fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
     matrix(path, nodes, &Alignment::numbered(width, widths), along, out)
 }
 
-/// Adds the elements of a group of arrays of observations.
+/// Adds the elements of a group of arrays in the group at `parent`.
 fn mapping<'a>(
+    parent: &[u8],
     roots: &[Node<'a>],
     name: &[u8],
     along: Along<'_>,
@@ -254,7 +264,7 @@ fn mapping<'a>(
 ) -> Outcome<()> {
     let groups = children(roots, name);
     let Some(first) = groups.iter().flatten().next().copied() else { return Ok(()) };
-    let path = child_path(b"/", name);
+    let path = child_path(parent, name);
     for group in groups.iter().flatten() {
         group.expect(&[("dict", "0.1.0")])?;
     }
@@ -284,10 +294,16 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Adds pairs of observations, if the user wants them; else they are left out.
-fn pairwise(roots: &[Node<'_>], along: Along<'_>, options: &ConventionOptions, out: &mut Output) -> Outcome<()> {
+/// Adds pairs, the elements of the group of this name, if the user wants them; else they are left out.
+fn pairwise(
+    roots: &[Node<'_>],
+    name: &str,
+    along: Along<'_>,
+    options: &ConventionOptions,
+    out: &mut Output,
+) -> Outcome<()> {
     if options.pairwise {
-        return mapping(roots, b"obsp", along, out, |path, nodes, out| {
+        return mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| {
             match nodes.iter().find(|node| node.encoding() == "array") {
                 Some(dense) => dense.refuse(
                     "a sparse matrix, which pairs of other inputs are not stored in",
@@ -297,9 +313,10 @@ fn pairwise(roots: &[Node<'_>], along: Along<'_>, options: &ConventionOptions, o
             }
         });
     }
-    let groups = children(roots, b"obsp");
+    let groups = children(roots, name.as_bytes());
     let Some(first) = groups.iter().flatten().next() else { return Ok(()) };
-    out.group(b"/obsp".to_vec(), *first, Arc::clone(first.attributes()));
+    let at = child_path(b"/", name.as_bytes());
+    out.group(at.clone(), *first, Arc::clone(first.attributes()));
     let mut names: Vec<(&[u8], Vec<u32>)> = Vec::new();
     for child in groups.iter().flatten().flat_map(|group| group.children()) {
         match names.iter_mut().find(|(name, _)| *name == child.name()) {
@@ -308,8 +325,8 @@ fn pairwise(roots: &[Node<'_>], along: Along<'_>, options: &ConventionOptions, o
         }
     }
     for (name, inputs) in names {
-        let found = "pairs of observations of one input, left out; --pairwise keeps them";
-        out.leave_out(&child_path(b"/obsp", name), "pairs of all observations", found, inputs);
+        let found = "pairs within one input, left out; --pairwise keeps them";
+        out.leave_out(&child_path(&at, name), "pairs of all inputs", found, inputs);
     }
     Ok(())
 }
@@ -338,8 +355,8 @@ fn policy_group(
     Ok(())
 }
 
-/// Adds what observations were before they were selected, with names of its own.
-fn raw(roots: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+/// Adds what variables were before they were selected, with names of its own. `other`: how the other axis is matched.
+fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let found = children(roots, b"raw");
     let raws: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
     let Some(&first) = raws.first() else { return Ok(()) };
@@ -352,7 +369,11 @@ fn raw(roots: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
         out.leave_out(b"/raw", "in all inputs", "only in some, left out", inputs);
         return Ok(());
     }
-    if along.rows.iter().all(|&rows| rows == 0) {
+    let observations = match along.axis {
+        Axis::Obs => along.rows.iter().sum(),
+        Axis::Var => other.len,
+    };
+    if observations == 0 {
         // anndata takes a raw object without observations for none.
         let inputs = raws.iter().map(|raw| raw.input).collect();
         out.leave_out(b"/raw", "observations", "none, left out as anndata does", inputs);
@@ -368,14 +389,24 @@ fn raw(roots: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
         .iter()
         .map(|raw| raw.child(b"var").map_or_else(|| raw.refuse("a data frame var", "nothing"), Ok))
         .collect::<Outcome<_>>()?;
-    let (alignment, names) = alignment(&vars, along.join)?;
     out.group(b"/raw".to_vec(), first, Arc::clone(first.attributes()));
-    var_frame(b"/raw/var".to_vec(), &vars, &alignment, &names, None, out)?;
+    let found: Vec<Option<Node<'_>>> = raws.iter().map(|raw| raw.child(b"X")).collect();
+    if along.axis == Axis::Var {
+        let rows: Vec<u64> = vars.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
+        let along = Along { rows: &rows, ..along };
+        along::frame(b"/raw/var".to_vec(), &vars, along, out)?;
+        matrix_of_all(b"/raw/X", &found, other, along, out)?;
+        let of_rows = Along { axis: Axis::Obs, ..along };
+        return mapping(b"/raw", &raws, b"varm", of_rows, out, |path, nodes, out| {
+            multidimensional(path, nodes, of_rows, out)
+        });
+    }
+    let (alignment, names) = alignment(&vars, along.join)?;
+    other_frame(b"/raw/var".to_vec(), &vars, &alignment, &names, None, out)?;
     if let Some(varm) = first.child(b"varm") {
         out.group(b"/raw/varm".to_vec(), varm, Arc::clone(varm.attributes()));
     }
     let inputs = raws.iter().map(|raw| raw.input).collect();
     out.leave_out(b"/raw/var", "names", "columns of names, left out as anndata does", inputs);
-    let found: Vec<Option<Node<'_>>> = raws.iter().map(|raw| raw.child(b"X")).collect();
     matrix_of_all(b"/raw/X", &found, &alignment, along, out)
 }

@@ -1,4 +1,4 @@
-//! AnnData (`.h5ad`): observations one after another, as `anndata.concat` puts them together.
+//! AnnData (`.h5ad`): observations or variables one after another, as `anndata.concat` puts them together.
 //!
 //! Judged by `anndata.concat`, read back by anndata. What becomes of an element depends on all inputs (genes that they have in
 //! common, categories, keys), so inputs are not joined path by path: [`Files`] keeps them as trees, and [`join`] makes the
@@ -19,7 +19,7 @@ pub(crate) use join::join;
 pub(crate) use repeated::repeated;
 pub(crate) use tree::Files;
 
-use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
+use super::{Axis, Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::{Difference, DifferenceKind};
 use crate::rules::{Rule, Values};
 use crate::schema::display_path;
@@ -29,8 +29,13 @@ pub struct Anndata;
 
 /// Largest dataset whose values are kept while planning.
 const KEPT_LIMIT_BYTES: u64 = 48 << 20;
-/// Axes of the file whose elements are concatenated, so that their values are not needed to plan.
-const ALONG: [&[u8]; 5] = [b"/X", b"/layers", b"/obsm", b"/obsp", b"/raw/X"];
+/// Elements that follow one another along `axis`, so that their values are not needed to plan.
+fn along(axis: Axis) -> [&'static [u8]; 5] {
+    match axis {
+        Axis::Obs => [b"/X", b"/layers", b"/obsm", b"/obsp", b"/raw/X"],
+        Axis::Var => [b"/X", b"/layers", b"/varm", b"/varp", b"/raw/X"],
+    }
+}
 
 impl Convention for Anndata {
     fn choice(&self) -> Choice {
@@ -44,7 +49,7 @@ impl Convention for Anndata {
         old_mark(file).map(|mark| format!("{mark}, as anndata before 0.8 wrote it"))
     }
 
-    fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
+    fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         if file.root_text("encoding-type").is_none_or(|encoding| encoding != "anndata") {
             let mark = old_mark(file).unwrap_or_else(|| "no encoding-type".to_owned());
             let reason = format!(
@@ -54,6 +59,7 @@ impl Convention for Anndata {
             return Err(Refusal { object: "/".to_owned(), reason });
         }
         let mut rules = Vec::new();
+        let frame = [b"/", options.axis.frame().as_bytes()].concat();
         for at in 1..file.len() {
             let (Some(dims), Some(class)) = (file.dims(at), file.class(at)) else { continue };
             let path = file.path_of(at);
@@ -61,13 +67,13 @@ impl Convention for Anndata {
                 |root: &&[u8]| path == *root || path.strip_prefix(*root).is_some_and(|rest| rest[0] == b'/');
             let is_pointer = path.ends_with(b"/indptr");
             let is_categories = path.ends_with(b"/categories");
-            // The rows of tables of observations: only their categories decide something.
-            let is_along = ALONG.iter().any(is_within) || is_within(&b"/obs".as_slice());
+            // The rows of the axis' tables: only their categories decide something.
+            let is_along = along(options.axis).iter().any(is_within) || is_within(&frame.as_slice());
             if is_along && !is_categories && !is_pointer {
                 continue;
             }
             let len_bytes = dims.iter().fold(class.len_bytes(), |product, &dim| product.saturating_mul(dim));
-            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_of_columns(file, at)) {
+            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_needed(file, at, options.axis)) {
                 rules.push((at, Rule { values: Values::Kept, ..Rule::default() }));
             }
         }
@@ -86,12 +92,16 @@ pub(crate) fn refuse_append() -> Difference {
     }
 }
 
-/// Whether the row pointers of entry number `at` are column pointers, or belong to an element that is compared as a whole.
-fn is_of_columns(file: &FileView<'_>, at: usize) -> bool {
+/// Returns whether the pointers of entry number `at` are needed to plan: they are of a matrix whose columns (rows, where
+/// variables follow one another) are put together from all inputs, or of an element that is compared as a whole.
+fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     let path = file.path_of(at);
-    let is_along = ALONG.iter().any(|root| path.starts_with(root));
+    let is_along = along(axis).iter().any(|root| path.starts_with(root));
     let group = file.find(crate::join::parent_path(path));
-    !is_along || group.is_some_and(|group| file.text(group, "encoding-type").is_some_and(|kind| kind == "csc_matrix"))
+    // Only in matrices with both axes variables are columns; the arrays of varm and varp have them as rows.
+    let is_of_both = [b"/X".as_slice(), b"/layers", b"/raw/X"].iter().any(|root| path.starts_with(root));
+    let interleaved = if axis == Axis::Var && is_of_both { "csr_matrix" } else { "csc_matrix" };
+    !is_along || group.is_some_and(|group| file.text(group, "encoding-type").is_some_and(|kind| kind == interleaved))
 }
 
 /// A mark of files older than encodings, in words.

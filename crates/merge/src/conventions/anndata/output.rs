@@ -8,7 +8,7 @@ use crate::join::{Difference, DifferenceKind, Joined};
 use crate::picking::{Counts, Uncounted};
 use crate::rules::settle::Declared;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Pick, PickForm, Rule, Trim};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, display_path, split_again};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;
@@ -43,6 +43,8 @@ impl<'a> Piece<'a> {
 /// How a dataset differs from its first piece.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Form {
+    /// The axis along which pieces follow one another.
+    pub axis: usize,
     /// Number type, where it is another.
     pub number: Option<NumberType>,
     /// Value of elements that an input lacks.
@@ -107,16 +109,23 @@ impl Output {
             if template.layout.is_through_library() && path != node.path() {
                 return node.refuse("values in the file itself", "values in another file, under another path");
             }
-            let at = templates.iter().position(|known| Arc::ptr_eq(known, template) || known == template);
+            let (template, fact) = match form.axis {
+                0 => (Arc::clone(template), fact),
+                axis => {
+                    let (template, fact) = split_again(template, &fact, axis);
+                    (Arc::new(template), fact)
+                }
+            };
+            let at = templates.iter().position(|known| Arc::ptr_eq(known, &template) || *known == template);
             let at = at.unwrap_or_else(|| {
-                templates.push(Arc::clone(template));
+                templates.push(template);
                 templates.len() - 1
             });
             facts.push(ColumnFact { template: at as u32, ..fact });
         }
         let model = Arc::clone(&templates[0]);
         let mut column = Column::new(model, None, facts.into_iter().collect::<Facts>());
-        column.templates = templates;
+        (column.templates, column.axis) = (templates, form.axis);
         let is_filled = form.fill.is_some();
         if form.number.is_some() || is_filled || form.resized.is_some() {
             column.set_output(changed(column.model(), &form));

@@ -1,4 +1,4 @@
-//! Names of observations that are there more than once, which anndata keeps and warns of.
+//! Names along the axis of concatenation that are there more than once, which anndata keeps and warns of.
 //!
 //! Invariant: names are compared by digests of 64 bits, eight bytes for each; the one that is named was read.
 
@@ -13,15 +13,16 @@ use crate::values::{ColumnReader, open_pool};
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::CanonicalElements;
 
-/// What to note of names of observations that inputs of `plan` have in common, or repeat.
+/// What to note of names that inputs of `plan` have in common, or repeat.
 pub(crate) fn repeated(plan: &MergePlan, watch: &Watch<'_>) -> Result<Option<Difference>> {
     let entries = &plan.schema.entries;
     if plan.convention != Some(Choice::Anndata) {
         return Ok(None);
     }
-    let Some(obs) = entries.iter().find(|entry| entry.path == b"/obs") else { return Ok(None) };
-    let Some(name) = text(&obs.attributes, "_index") else { return Ok(None) };
-    let path = child_path(b"/obs", name.as_bytes());
+    let frame = child_path(b"/", plan.options.conventions.axis.frame().as_bytes());
+    let Some(entry) = entries.iter().find(|entry| entry.path == frame) else { return Ok(None) };
+    let Some(name) = text(&entry.attributes, "_index") else { return Ok(None) };
+    let path = child_path(&frame, name.as_bytes());
     let Some(Role::Column(column)) = entries.iter().find(|entry| entry.path == path).map(|entry| &entry.role) else {
         return Ok(None);
     };
