@@ -21,6 +21,8 @@
 #   make bench-layouts  measure every layout of events, for docs/reference/event-layouts.md
 #   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
+#   make bench-conventions  measure merges of netCDF against ncrcat and CDO, and of AnnData against anndata.concat
+#                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-prediction  compare what plan predicts with what merges take (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
 PYTHON ?= python3
@@ -36,6 +38,8 @@ BENCH_PYTHON ?=
 BENCH_EVENTS ?=
 BENCH_GPU ?=
 BENCH_IDX ?=
+BENCH_CONVENTIONS ?=
+CONVENTIONS_FOLDER ?= target/conventions
 BENCH_PREDICTION ?=
 PREDICTION_FOLDER ?= target/prediction
 CASES ?= 10000
@@ -51,7 +55,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-prediction docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-conventions bench-prediction docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -164,6 +168,10 @@ bench-layouts: setup-tests
 # The table of docs/howto/reproduce-the-papers.md.
 bench-papers: build setup-tests
 	$(BIN)/python benches/papers.py $(BENCH_PAPERS)
+
+# Inputs are generated in CONVENTIONS_FOLDER.
+bench-conventions: build setup-tests
+	$(BIN)/python benches/conventions.py --folder $(CONVENTIONS_FOLDER) $(BENCH_CONVENTIONS)
 
 # What `plan` predicts against what merges take, over generated sets of files in PREDICTION_FOLDER.
 bench-prediction: build setup-tests
