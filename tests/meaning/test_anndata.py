@@ -90,6 +90,17 @@ def test_many_variables_of_the_same_cells(tmp_path, raddle):
 
 
 @pytest.mark.parametrize("axis", ["obs", "var"])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_sparse_arrays_of_the_axis(tmp_path, axis, kind):
+    """Whatever the axis, their rows are its elements."""
+    objects = pair(plain(extras={"varm"}), rows=(4, 3))
+    for number, made in enumerate(objects):
+        made.obsm["counts"] = anndata_files.matrix(np.random.default_rng(number), (made.n_obs, 3), kind, "f4")
+    inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in objects))
+    MERGING.equal(inputs, "--axis", axis, axis=axis)
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
 def test_names_that_repeat_are_listed(tmp_path, raddle, axis):
     objects = pair(plain(columns=[], gene_columns=[]))
     for made in objects:

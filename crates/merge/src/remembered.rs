@@ -182,7 +182,7 @@ impl Remembered {
                 Self {
                     convention: planned.convention.or(earlier.convention),
                     rules: if planned.rules.is_empty() { earlier.rules } else { planned.rules },
-                    options: earlier.options.or(planned.options),
+                    options: planned.options.after(&earlier.options),
                 }
             }
             None => Self::of_plan(plan),
@@ -203,6 +203,11 @@ impl Remembered {
             rules: once.chain(known.rules).chain(given.rules.iter().cloned()).collect(),
             ..given.clone()
         }
+    }
+
+    /// Returns the record of two inputs of one merge, whose rules do not contradict each other.
+    pub(crate) fn united(self, other: &Self) -> Self {
+        Self { options: other.options.clone().after(&self.options), ..self }
     }
 
     /// Returns the part that holds for a merge of this input and others: options that say how its datasets follow one another.
@@ -235,12 +240,19 @@ impl Decisions {
         ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
     }
 
-    /// Returns these options, with those of `later` where these have their defaults.
-    fn or(self, later: Self) -> Self {
+    /// Returns these options, taken after others were: lists go on behind the earlier ones, and what is left open here is as
+    /// there.
+    fn after(self, earlier: &Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
-        for (name, value) in later.fields() {
-            if fields[&name] == usual[&name] {
-                fields.insert(name, value);
+        for (name, known) in earlier.fields() {
+            match (fields.get_mut(&name), known) {
+                // A later choice among objects is one among those that were chosen before.
+                (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
+                    own.retain(|one| !known.contains(one));
+                    own.splice(0..0, known);
+                }
+                (Some(own), known) if *own == usual[&name] => *own = known,
+                _ => {}
             }
         }
         Self::of_fields(fields)
@@ -279,6 +291,20 @@ mod tests {
         assert_eq!(Decisions::of(&recalled), Decisions { join: Join::Outer, ..taken() });
         let as_given = recall(None, &options, Contradiction::Refused).unwrap();
         assert_eq!(Decisions::of(&as_given), Decisions { join: Join::Outer, ..Decisions::default() });
+    }
+
+    #[test]
+    fn later_decisions_go_on_behind_earlier_ones() {
+        let rule = |pattern: &str| UserRule { pattern: pattern.to_owned(), rule: "once".to_owned() };
+        let conventions = ConventionOptions { rules: vec![rule("/last")], ..ConventionOptions::default() };
+        let include = vec!["/part".to_owned()];
+        let later = Decisions { join: Join::Outer, include: include.clone(), conventions, ..Decisions::default() };
+        let all = later.clone().after(&taken());
+        let rules = [taken().conventions.rules, vec![rule("/last")]].concat();
+        let conventions = ConventionOptions { rules, ..taken().conventions };
+        assert_eq!(all, Decisions { join: Join::Outer, include, conventions, ..taken() });
+        assert_eq!(all.clone().after(&all), all);
+        assert_eq!(Decisions::default().after(&later), later);
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub(crate) struct FoundInputs {
     counts: Counts,
     /// What was found of values that are repacked.
     ranges: Ranges,
-    /// What the first input remembers that remembers anything.
+    /// What inputs remember of the merges that made them.
     remembered: Option<Remembered>,
 }
 
@@ -189,9 +189,10 @@ impl FoundInputs {
             recognised,
             remembered,
         } = scanned;
-        if self.remembered.is_none() {
-            self.remembered = remembered;
-        }
+        self.remembered = match (self.remembered.take(), remembered) {
+            (Some(known), Some(other)) if known != other => Some(known.of_parts().united(&other.of_parts())),
+            (known, other) => known.or(other),
+        };
         self.places.push(place as u32);
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
