@@ -87,8 +87,9 @@ class Plan(_Report):
     """Differences between inputs that the join bridges: ``path``, ``kind``, ``expected``, ``found``, ``inputs``."""
     predicted: Fields
     """Expected size, time and memory: ``stored_len_bytes``, ``metadata_len_bytes``, ``size_error`` (uncertainty as a share of their
-    sum; above 0.15 the size is unknown), ``elapsed_s`` and ``cpu_s`` (None if the sample does not determine them),
-    ``memory_len_bytes`` (of buffers), ``sampled_len_bytes``, ``input_len_bytes``."""
+    sum; above 0.15 the size is unknown), ``elapsed_s`` and ``cpu_s`` (None if the sample does not determine them), ``is_short``
+    (less than 2 s, for which no ``elapsed_s`` is predicted), ``memory_len_bytes`` (of buffers), ``sampled_len_bytes``,
+    ``input_len_bytes``."""
     scan_s: float
     elapsed_s: float
 
@@ -98,13 +99,14 @@ class Plan(_Report):
         error = predicted.size_error
         output = f"about {size(expected)}" if error <= 0.15 else "unknown"
         elapsed_s = predicted.elapsed_s
+        unknown = "less than 2 s" if predicted.is_short else "unknown"
         return [
             ("inputs", f"{len(self.inputs):,} ({size(predicted.input_len_bytes)})"),
             ("left out", f"{len(self.skipped):,}"),
             ("datasets", f"{len(self.output.datasets):,}"),
             ("uncompressed", size(self.output.logical_len_bytes)),
             ("output", output),
-            ("time", "unknown" if elapsed_s is None else f"about {elapsed_s:.2f} s"),
+            ("time", unknown if elapsed_s is None else f"about {elapsed_s:.2f} s"),
         ]
 
 

@@ -10,7 +10,7 @@ use raddle_merge::alignment::Alignment;
 use raddle_merge::execute::bridged;
 use raddle_merge::join::{Difference, describe, parent_path};
 use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
-use raddle_merge::prediction::Prediction;
+use raddle_merge::prediction::{Prediction, SHORT_S};
 use raddle_merge::rules::Rule;
 use raddle_merge::schema::{Role, display_path};
 use serde::Serialize;
@@ -148,6 +148,7 @@ pub fn prediction(predicted: &Prediction) -> String {
         format!("output size unknown ({} to {})", quantity::size(least), quantity::size(most))
     };
     let time = match (predicted.elapsed_s, predicted.cpu_s) {
+        _ if predicted.is_short => format!("less than {SHORT_S:.0} s"),
         (Some(elapsed_s), _) => format!("about {}", quantity::seconds(elapsed_s)),
         (None, Some(cpu_s)) => format!("time unknown ({} of processor time)", quantity::seconds(cpu_s)),
         (None, None) => "time unknown".to_owned(),

@@ -45,8 +45,8 @@ impl Sample {
 pub const LARGEST_SIZE_ERROR: f64 = 0.15;
 /// Largest uncertainty with which a time is predicted: two standard errors as a share of it.
 const LARGEST_TIME_ERROR: f64 = 0.3;
-/// Uncertainty in seconds with which any time is predicted: starting a process varies by as much.
-const SMALLEST_TIME_ERROR_S: f64 = 0.02;
+/// Least wall time that is predicted. What the memory and the disk of the machine did before decides about shorter ones.
+pub const SHORT_S: f64 = 2.0;
 
 // Costs that are not tried. They were measured on one processor (an AMD EPYC) with generated files of several kinds, and
 // `Estimate::assumed` gives them the uncertainty that other processors call for.
@@ -80,8 +80,10 @@ pub struct Prediction {
     /// above [`LARGEST_SIZE_ERROR`].
     pub size_error: f64,
     /// Wall time of scan, planning and execution with the planned number of threads, while the machine is as busy as during the
-    /// trials; `None` if the trials do not determine it.
+    /// trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].
     pub elapsed_s: Option<f64>,
+    /// Whether the wall time is less than [`SHORT_S`], its uncertainty included.
+    pub is_short: bool,
     /// Processor time of the execution; `None` if the trials do not determine it.
     pub cpu_s: Option<f64>,
     /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not resident.
@@ -147,13 +149,15 @@ pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
         sync_s: SYNC_S + size.total * SYNC_S_PER_BYTE,
     };
     let wall = time.wall(engine.threads, plan.tiles.tile_count());
-    let is_known = |time: &Estimate| time.two_errors() <= SMALLEST_TIME_ERROR_S.max(time.total * LARGEST_TIME_ERROR);
+    let is_known = |time: &Estimate| time.two_errors() <= time.total * LARGEST_TIME_ERROR;
+    let elapsed_s = plan.elapsed_s + wall.total;
     Ok(Prediction {
         stored_len_bytes: chunks.total as u64,
         metadata_len_bytes: metadata_len_bytes as u64,
         input_len_bytes: plan.input_len_bytes(),
         size_error: size.relative_error(),
-        elapsed_s: Some(wall).filter(is_known).map(|wall| plan.elapsed_s + wall.total),
+        elapsed_s: Some(elapsed_s).filter(|&elapsed_s| elapsed_s >= SHORT_S && is_known(&wall)),
+        is_short: elapsed_s + wall.two_errors() < SHORT_S,
         cpu_s: Some(time.cpu()).filter(is_known).map(|cpu| cpu.total),
         memory_len_bytes: engine.memory_len_bytes,
         sampled_len_bytes: trials.len_bytes,
@@ -244,6 +248,7 @@ mod tests {
             input_len_bytes: 900,
             size_error,
             elapsed_s: None,
+            is_short: false,
             cpu_s: None,
             memory_len_bytes: 0,
             sampled_len_bytes: 0,
