@@ -32,7 +32,7 @@ fn what_has_no_datasets_is_predicted_to_take_next_to_no_time() {
     let inputs = plain::make_all(folder.path(), &[spec]).unwrap();
     let planned = watched(|watch| plan(&inputs, &MergeOptions::new(""), watch)).unwrap();
     let predicted = predict(&planned, Sample::QUICK).unwrap();
-    assert!((0.0..0.1).contains(&(predicted.elapsed_s.unwrap() - planned.elapsed_s)), "{predicted:?}");
+    assert!(predicted.is_short && predicted.cpu_s.is_none_or(f64::is_sign_positive), "{predicted:?}");
     assert_eq!((predicted.stored_len_bytes, predicted.size_error), (0, 0.0));
 }
 
