@@ -17,6 +17,22 @@ use serde_json::{Map, Value};
 /// Name of the attribute.
 pub const JOIN: &str = "join";
 
+/// A record in JSON, for formats that have no maps of unknown length: fields of the record are those of several structs.
+pub(crate) mod as_text {
+    use super::Remembered;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+    pub fn serialize<S: Serializer>(record: &Option<Remembered>, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = record.as_ref().map(serde_json::to_string).transpose();
+        text.map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Remembered>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(de::Error::custom)
+    }
+}
+
 /// The stored record of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

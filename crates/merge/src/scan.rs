@@ -16,7 +16,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
-use crate::remembered::{JOIN, Remembered};
+use crate::remembered::{self, JOIN, Remembered};
 use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
@@ -31,6 +31,7 @@ use raddle_hdf5::model::{CreationOrder, Dataset};
 use raddle_hdf5::native::{Encoding, Forms};
 use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
 use scanner::{Scanner, follow};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,13 @@ pub struct ScannedInput {
     pub paths: Paths,
     /// What is at each path.
     pub entries: Vec<ScannedEntry>,
+    /// What there is to say of the file as a whole.
+    pub file: ScannedFile,
+}
+
+/// What the scan found of a file as a whole.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScannedFile {
     /// Identity at the time of the scan.
     pub identity: FileIdentity,
     /// Sizes that readers of the file need.
@@ -92,6 +100,7 @@ pub struct ScannedInput {
     /// What the file was recognised as.
     pub recognised: Recognised,
     /// What decided how the file was made, where a merge made it.
+    #[serde(with = "remembered::as_text")]
     pub remembered: Option<Remembered>,
 }
 
@@ -135,7 +144,7 @@ pub fn scan(
             }
             let scanned = scanner.scan(&inputs[own[place]]);
             if is_alone {
-                let bytes = scanned.as_ref().map_or(0, |scanned| scanned.identity.len_bytes);
+                let bytes = scanned.as_ref().map_or(0, |scanned| scanned.file.identity.len_bytes);
                 watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
             }
             ahead.put(place, scanned);
@@ -249,15 +258,14 @@ impl InputScanner<'_> {
         }
         let chunk_count = scanner.chunk_count;
         file.check_unchanged()?;
-        Ok(ScannedInput {
-            paths: visits.paths,
-            entries,
+        let file = ScannedFile {
             identity: file.identity(),
             encoding,
             userblock_len_bytes: tree.userblock_len_bytes,
             chunk_count,
             recognised,
             remembered,
-        })
+        };
+        Ok(ScannedInput { paths: visits.paths, entries, file })
     }
 }

@@ -6,20 +6,17 @@
 //! inputs in the same order, this rank's own too.
 
 use crate::ahead::Ahead;
-use crate::conventions::Recognised;
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::Watch;
 use crate::paths::Paths;
 use crate::ranks::share;
-use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
+use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
 use crate::schema::{AttributeValue, ColumnFact, Role};
 use foldhash::HashMap;
 use raddle_core::CoreError;
 use raddle_core::communicator::Communicator;
-use raddle_core::handle::FileIdentity;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::{CreationOrder, Dataset};
-use raddle_hdf5::native::Encoding;
 use raddle_hdf5::sent_error::SentError;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -77,13 +74,7 @@ struct ToldInput {
     /// `None`: those of the input that the rank told of before.
     paths: Option<Paths>,
     entries: Vec<ToldEntry>,
-    identity: FileIdentity,
-    encoding: Encoding,
-    userblock_len_bytes: u64,
-    chunk_count: u64,
-    recognised: Recognised,
-    /// In JSON, as in the file: its fields are those of several structs.
-    remembered: Option<String>,
+    file: ScannedFile,
 }
 
 type Told = std::result::Result<ToldInput, SentError>;
@@ -105,17 +96,7 @@ struct Teller {
 
 impl Teller {
     fn tell(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Told {
-        let ScannedInput {
-            paths,
-            entries,
-            identity,
-            encoding,
-            userblock_len_bytes,
-            chunk_count,
-            recognised,
-            remembered,
-        } = scanned?;
-        let remembered = remembered.and_then(|remembered| serde_json::to_string(&remembered).ok());
+        let ScannedInput { paths, entries, file } = scanned?;
         // By the addresses of what entries share, which stay theirs as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
         let told = entries.iter().map(|entry| {
@@ -141,7 +122,7 @@ impl Teller {
         if let Some(paths) = &paths {
             self.paths.clone_from(paths);
         }
-        Ok(ToldInput { paths, entries, identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered })
+        Ok(ToldInput { paths, entries, file })
     }
 
     /// The shape of an entry, and its number if it has one.
@@ -234,22 +215,7 @@ impl Listener {
         if heard.paths.len() != entries.len() {
             return None;
         }
-        let ToldInput { identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered, .. } = told;
-        let paths = heard.paths.clone();
-        let remembered = match remembered {
-            Some(text) => Some(serde_json::from_str(&text).ok()?),
-            None => None,
-        };
-        Some(ScannedInput {
-            paths,
-            entries,
-            identity,
-            encoding,
-            userblock_len_bytes,
-            chunk_count,
-            recognised,
-            remembered,
-        })
+        Some(ScannedInput { paths: heard.paths.clone(), entries, file: told.file })
     }
 }
 
@@ -319,7 +285,7 @@ pub(crate) fn take_all(
             let len_bytes = match told {
                 Ok(told) => {
                     let scanned = listener.hear(rank, told).ok_or_else(nonsense)?;
-                    let len_bytes = scanned.identity.len_bytes;
+                    let len_bytes = scanned.file.identity.len_bytes;
                     take(place, scanned);
                     len_bytes
                 }

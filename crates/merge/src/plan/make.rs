@@ -27,7 +27,7 @@ use crate::rules::{
     user,
 };
 use crate::scales;
-use crate::scan::{self, ScannedInput};
+use crate::scan::{self, ScannedFile, ScannedInput};
 use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::plan::{Plan, SegmentLists};
@@ -179,16 +179,8 @@ impl FoundInputs {
 
     /// Adds the input number `place` of the list as given, in its order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
-        let ScannedInput {
-            paths,
-            entries,
-            identity,
-            encoding,
-            userblock_len_bytes,
-            chunk_count,
-            recognised,
-            remembered,
-        } = scanned;
+        let ScannedInput { paths, entries, file } = scanned;
+        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered } = file;
         self.remembered = match (self.remembered.take(), remembered) {
             (Some(known), Some(other)) if known != other => Some(known.of_parts().united(&other.of_parts())),
             (known, other) => known.or(other),

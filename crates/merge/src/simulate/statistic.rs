@@ -9,7 +9,7 @@
 use crate::conventions::Recognised;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::paths::Paths;
-use crate::scan::{ScannedEntry, ScannedInput, ScannedRole};
+use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
 use crate::schema::{ColumnFact, Role};
 use raddle_codec::Filter;
 use raddle_core::handle::FileIdentity;
@@ -190,12 +190,19 @@ impl StatedInputs {
         ScannedInput {
             paths: self.paths.clone(),
             entries,
-            identity: FileIdentity { device: 0, inode: file.into(), len_bytes: self.file_len_bytes, modified_ns: 0 },
-            encoding: Encoding { base: 0, address_len_bytes: 8, length_len_bytes: 8 },
-            userblock_len_bytes: 0,
-            chunk_count,
-            recognised: Recognised::default(),
-            remembered: None,
+            file: ScannedFile {
+                identity: FileIdentity {
+                    device: 0,
+                    inode: file.into(),
+                    len_bytes: self.file_len_bytes,
+                    modified_ns: 0,
+                },
+                encoding: Encoding { base: 0, address_len_bytes: 8, length_len_bytes: 8 },
+                userblock_len_bytes: 0,
+                chunk_count,
+                recognised: Recognised::default(),
+                remembered: None,
+            },
         }
     }
 }
