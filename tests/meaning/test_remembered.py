@@ -128,6 +128,34 @@ def test_another_dimension_grows_again(tmp_path):
         assert file["v"].shape == (2, 12)
 
 
+def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
+    """Those of one file count its own events."""
+    inputs = [tmp_path / f"{number}.h5" for number in range(4)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            for table, rows in [("spill", 3), ("hits", 6)]:
+                test_rules.column(file, f"{table}/run", np.full(rows, number))
+                test_rules.column(file, f"{table}/evt", np.sort(np.arange(rows) % 3))
+    keys = ["--keys", "/spill/run,/spill/evt"]
+    halves = [tmp_path / name for name in ("a.h5", "b.h5")]
+    for half, pair in zip(halves, (inputs[:2], inputs[2:])):
+        raddle("merge", *pair, "-o", half, *keys)
+    names = ["/hits/evt.", "partition keys", "--keys /spill/run,/spill/evt"]
+    MERGING.refused(halves, names=names)
+    MERGING.refused([halves[0], inputs[2]], "--join", "outer", names=names)
+
+    def judge(output, _):
+        with h5py.File(output) as file:
+            assert file["hits/evt.seq"][()].ravel().tolist() == sorted([*range(12), *range(12)])
+
+    MERGING.equal(halves, *keys, judge=judge)
+    without = MERGING.equal(halves, "--exclude", "evt.seq*", "--exclude", "evt.offsets", judge=None)
+    with h5py.File(without) as file:
+        assert sorted(file["hits"]) == ["evt", "run"]
+    raddle("merge", *halves, "-o", tmp_path / "plain.h5", "--convention", "none")
+    raddle("rechunk", halves[0], "-o", tmp_path / "again.h5")
+
+
 def test_a_selection_does_not_hide_the_record(tmp_path, raddle):
     output, inputs = merged(tmp_path, "bounds")
     # The digests too belong to no selection.

@@ -17,19 +17,17 @@ use serde_json::{Map, Value};
 /// Name of the attribute.
 pub const JOIN: &str = "join";
 
-/// A record in JSON, for formats that have no maps of unknown length: fields of the record are those of several structs.
+/// A value in JSON, for formats that have no maps of unknown length: fields of records are those of several structs.
 pub(crate) mod as_text {
-    use super::Remembered;
+    use serde::de::DeserializeOwned;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
-    pub fn serialize<S: Serializer>(record: &Option<Remembered>, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = record.as_ref().map(serde_json::to_string).transpose();
-        text.map_err(ser::Error::custom)?.serialize(serializer)
+    pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::to_string(value).map_err(ser::Error::custom)?.serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Remembered>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        text.map(|text| serde_json::from_str(&text)).transpose().map_err(de::Error::custom)
+    pub fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

@@ -9,14 +9,14 @@ mod visits;
 
 use crate::ahead::Ahead;
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
-use crate::digests::stored;
+use crate::digests::stored::{self, Records};
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Join;
 use crate::options::{MergeOptions, Watch};
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::readers::InputReader;
-use crate::remembered::{self, JOIN, Remembered};
+use crate::remembered;
 use crate::scales::kept_once;
 use crate::scan_exchange;
 use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
@@ -99,9 +99,9 @@ pub struct ScannedFile {
     pub chunk_count: u64,
     /// What the file was recognised as.
     pub recognised: Recognised,
-    /// What decided how the file was made, where a merge made it.
+    /// What it says of the merge that made it.
     #[serde(with = "remembered::as_text")]
-    pub remembered: Option<Remembered>,
+    pub records: Records,
 }
 
 /// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
@@ -226,20 +226,18 @@ impl InputScanner<'_> {
         }
         let view = FileView::new(file.path(), &visits.paths, &entries);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;
-        let (mut options, mut remembered, mut unreadable) = (Cow::Borrowed(&self.options.conventions), None, None);
-        if options.convention != Some(Choice::None) {
-            match stored::remembered(file, &tree) {
-                Ok(found) => remembered = found,
-                Err(reason) => unreadable = Some(reason),
-            }
-        }
-        if let Some(remembered) = &remembered {
+        let mut options = Cow::Borrowed(&self.options.conventions);
+        let records = match options.convention {
+            Some(Choice::None) => Ok(Records::default()),
+            _ => stored::records(file, &tree),
+        };
+        if let Ok(Records { remembered: Some(remembered), .. }) = &records {
             options = Cow::Owned(remembered.guiding(&options));
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone);
-        if let (Some(reason), false) = (unreadable, is_alone) {
+        if let (Err((attribute, reason)), false) = (&records, is_alone) {
             let reason = format!("the record of the merge cannot be read: {reason}; --convention none does without it");
-            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {JOIN})"), reason });
+            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
         }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
         if recognised.choice.is_none() {
@@ -264,7 +262,7 @@ impl InputScanner<'_> {
             userblock_len_bytes: tree.userblock_len_bytes,
             chunk_count,
             recognised,
-            remembered,
+            records: records.unwrap_or_default(),
         };
         Ok(ScannedInput { paths: visits.paths, entries, file })
     }

@@ -14,6 +14,8 @@ use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind, TypeClass};
 use raddle_hdf5::source::InputFile;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -66,19 +68,42 @@ impl StoredDigests {
     }
 }
 
-/// Reads what a scanned file remembers of the merge that made it. The seal is not checked: that takes all of `/_raddle`.
+/// What a file says of the merge that made it, as far as it matters to a merge of the file itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Records {
+    /// What decided how the inputs became one; `None` where all was as by default.
+    pub remembered: Option<Remembered>,
+    /// How datasets were made that no input had.
+    pub made: Vec<MadeSpec>,
+}
+
+/// Reads the records of a scanned file. The seal is not checked: that takes all of `/_raddle`.
 ///
 /// # Errors
-/// What keeps the record from being read.
-pub(crate) fn remembered(file: &InputFile, tree: &FileTree) -> std::result::Result<Option<Remembered>, String> {
-    let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else { return Ok(None) };
-    let own = linked_group(tree, root, PROVENANCE_GROUP).map(|(own, _)| own);
-    let attribute = own.and_then(|own| own.attributes.iter().find(|attribute| attribute.name == JOIN.as_bytes()));
-    let Some(attribute) = attribute else { return Ok(None) };
+/// The attribute that cannot be read, and why.
+pub(crate) fn records(file: &InputFile, tree: &FileTree) -> std::result::Result<Records, (&'static str, String)> {
+    let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else {
+        return Ok(Records::default());
+    };
+    let Some((own, _)) = linked_group(tree, root, PROVENANCE_GROUP) else { return Ok(Records::default()) };
     let mut resolver = Resolver::new(file, tree);
+    Ok(Records {
+        remembered: record(own, JOIN, &mut resolver).map_err(|reason| (JOIN, reason))?,
+        made: record(own, MADE, &mut resolver).map_err(|reason| (MADE, reason))?,
+    })
+}
+
+/// Reads an attribute that holds JSON; the default where it is absent.
+fn record<T: DeserializeOwned + Default>(
+    own: &Object,
+    name: &str,
+    resolver: &mut Resolver<'_>,
+) -> std::result::Result<T, String> {
+    let attribute = own.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
+    let Some(attribute) = attribute else { return Ok(T::default()) };
     let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
     let value = value.map_err(|error| error.to_string())?;
-    serde_json::from_slice(text(&value)).map(Some).map_err(|error| error.to_string())
+    serde_json::from_slice(text(&value)).map_err(|error| error.to_string())
 }
 
 /// Returns the bytes of a canonical string, which begins with its length.
@@ -250,7 +275,7 @@ impl Source<'_> {
     }
 
     /// What the attribute `name` holds in JSON; the default where it is absent.
-    fn json<T: serde::de::DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
+    fn json<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
         let Some(value) = self.attributes.get(name.as_bytes()) else { return Ok(T::default()) };
         serde_json::from_slice(text(value)).map_err(|error| self.damaged(format!("attribute {name}: {error}")))
     }

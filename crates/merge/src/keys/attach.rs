@@ -10,7 +10,7 @@ use super::shared_join::{JOIN, join_among};
 use super::table::{Join, KeyTable, fault_of};
 use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, last_name};
 use crate::error::{MergeError, Result};
-use crate::join::parent_path;
+use crate::join::{Difference, DifferenceKind, parent_path};
 use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
 use crate::ranks::agree;
@@ -51,6 +51,40 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
         replaced += schema.remove_columns(|path| spec.makes(path));
     }
     Ok(replaced)
+}
+
+/// Refuses datasets of inputs that raddle made of all rows of one file, such as partition keys, and that `specs` do not make
+/// again.
+pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs: u32) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for spec in of_inputs {
+        let is_stale = |entry: &&Entry| {
+            matches!(entry.role, Role::Column(_))
+                && spec.makes(&entry.path)
+                && !specs.iter().any(|again| again.makes(&entry.path))
+        };
+        let mut stale = schema.entries.iter().filter(is_stale);
+        let Some(first) = stale.next() else { continue };
+        let others = match stale.count() {
+            0 => String::new(),
+            others => format!(" ({others} more such datasets)"),
+        };
+        let found = match spec {
+            MadeSpec::Keys(keys) => {
+                let columns = keys.columns.join(",");
+                format!("partition keys, which count the events of one file{others}; --keys {columns} makes them again")
+            }
+            MadeSpec::FirstValue(_) => "a first value, which is that of one file; --exclude leaves it out".to_owned(),
+        };
+        differences.push(Difference {
+            path: display_path(&first.path),
+            kind: DifferenceKind::Meaning,
+            expected: "values made of the rows of all inputs".to_owned(),
+            found,
+            inputs: (0..inputs).collect(),
+        });
+    }
+    differences
 }
 
 /// Collective. Adds the columns that the plan's options ask for.

@@ -8,11 +8,11 @@ use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
-use crate::digests::stored::StoredDigests;
+use crate::digests::stored::{Records, StoredDigests};
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
 use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
-use crate::keys::{self, made::Made};
+use crate::keys::{self, MadeSpec, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link};
 use crate::memory::ReaderMemory;
@@ -156,6 +156,8 @@ pub(crate) struct FoundInputs {
     ranges: Ranges,
     /// What inputs remember of the merges that made them.
     remembered: Option<Remembered>,
+    /// How datasets of inputs were made that their own inputs had not.
+    made: Vec<MadeSpec>,
 }
 
 impl FoundInputs {
@@ -174,13 +176,16 @@ impl FoundInputs {
             counts: Counts::new(),
             ranges: Ranges::new(),
             remembered: None,
+            made: Vec::new(),
         }
     }
 
     /// Adds the input number `place` of the list as given, in its order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
         let ScannedInput { paths, entries, file } = scanned;
-        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, remembered } = file;
+        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records } = file;
+        let Records { remembered, made } = records;
+        self.made.extend(made.into_iter().filter(|spec| !self.made.contains(spec)).collect::<Vec<_>>());
         self.remembered = match (self.remembered.take(), remembered) {
             (Some(known), Some(other)) if known != other => Some(known.of_parts().united(&other.of_parts())),
             (known, other) => known.or(other),
@@ -230,6 +235,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         counts,
         ranges,
         remembered,
+        made,
         ..
     } = found;
     let scan_s = started.elapsed().as_secs_f64();
@@ -278,6 +284,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         let (refused, rest) = joined.warnings.into_iter().partition(refused);
         joined.warnings = rest;
         joined.differences.extend::<Vec<_>>(refused);
+    }
+    if is_new && planned.len() > 1 && options.join.join != Join::Union {
+        joined.differences.extend(keys::attach::stale(&joined.schema, &made, &options.made, planned.len() as u32));
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;

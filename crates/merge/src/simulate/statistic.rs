@@ -7,6 +7,7 @@
 //! Invariant: what is drawn depends on the statistic and on the number of the file alone.
 
 use crate::conventions::Recognised;
+use crate::digests::stored::Records;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
@@ -201,7 +202,7 @@ impl StatedInputs {
                 userblock_len_bytes: 0,
                 chunk_count,
                 recognised: Recognised::default(),
-                remembered: None,
+                records: Records::default(),
             },
         }
     }
