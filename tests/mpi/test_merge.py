@@ -30,18 +30,20 @@ def test_any_number_of_ranks_makes_the_bytes_of_one_process(ranks, alone, inputs
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "all.json", "in", "one.h5", "one.json"]
 
 
-def test_ranks_follow_what_merged_files_remember(ranks, alone, inputs, tmp_path):
-    rules = ["--rule", "/spill/evt: rows of /spill/run", "-q"]
-    with h5py.File(inputs[0], "r") as file:
-        assert len(file["spill/evt"]) > 0
-    for number, half in enumerate((inputs[:3], inputs[3:])):
-        for path in half:
-            with h5py.File(path, "r+") as file:
+def test_ranks_follow_what_merged_files_remember(ranks, alone, tmp_path):
+    halves = []
+    for half in range(2):
+        inputs = []
+        for number in range(2):
+            inputs.append(write_tables(tmp_path / f"in{half}{number}.h5", 10 * half + number, rows=50, tables=1))
+            with h5py.File(inputs[-1], "r+") as file:
                 file["spill/evt"][()] = np.arange(len(file["spill/evt"]))
-        alone("merge", *half, "-o", f"half{number}.h5", *rules)
-    alone("merge", "half0.h5", "half1.h5", "-o", "one.h5", "-q")
-    ranks(2, "merge", "half0.h5", "half1.h5", "-o", "all.h5", "-q")
-    assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5")
+        halves.append(f"half{half}.h5")
+        alone("merge", *inputs, "-o", halves[-1], "--rule", "/spill/evt: rows of /spill/run", "-q")
+    alone("merge", *halves, "-o", "one.h5", "-q")
+    for size in (2, 3):
+        ranks(size, "merge", *halves, "-o", "all.h5", "-q", "-f")
+        assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5")
     with h5py.File(tmp_path / "all.h5") as file:
         assert np.array_equal(file["spill/evt"], np.arange(len(file["spill/run"])))
 
