@@ -1,7 +1,8 @@
 """Measures merges that follow conventions: netCDF against ncrcat and CDO, AnnData against `anndata.concat`.
 
-Contenders take turns, each after free memory was touched. The first output of each is read by xarray or anndata and compared with their own concatenation of the inputs
-before its time counts. Medians of wall time, processor time and peak memory are printed; with --out they are kept.
+Contenders run interleaved, each after the free memory was touched. Before its time counts, the first output of each is read by
+xarray or anndata and compared with their own concatenation of the inputs. Prints medians of wall time and processor time, and
+the peak memory; --out keeps them.
 
     python benches/conventions.py --folder DATA [--only netcdf anndata] [--rounds 3] [--out FOLDER]
 """
@@ -101,7 +102,7 @@ def inputs_of(name, folder, write):
 
 
 def judge_months(output, inputs):
-    """Compares an output with what xarray makes of the inputs, one variable after the other."""
+    """Compares an output with xarray's concatenation of the inputs, variable by variable."""
     import xarray
 
     parts = [xarray.open_dataset(path) for path in inputs]
@@ -115,7 +116,7 @@ def judge_months(output, inputs):
 
 
 def judge_months_repacked(output, inputs):
-    """The same for values that were rounded to another scale: none is farther off than half a step, and float32's rounding."""
+    """Compares repacked values: each may differ by half a step of the new scale and by float32 rounding."""
     import xarray
 
     parts = [xarray.open_dataset(path) for path in inputs]
@@ -174,7 +175,7 @@ def samples(folder):
 
 
 def apart(function, *arguments):
-    """Calls a function in a process of its own: contenders are forked from this one, and their peak memory counts from its size."""
+    """Calls a function in a separate process. Contenders are forked from this one, so its size would count as their peak memory."""
     process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
     process.start()
     process.join()
@@ -183,7 +184,7 @@ def apart(function, *arguments):
 
 
 def touch_free_memory():
-    """Touches most of the free memory: the first touch of a page of a virtual machine is slow, and hits who comes first."""
+    """Touches most of the free memory. On a virtual machine the first touch of a page is slow, and the first contender would pay."""
     pages, page_len_bytes = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     touch_memory(pages * page_len_bytes * 3 // 4)
 
@@ -240,8 +241,8 @@ def main():
             found = measure(contenders, arguments.folder / f"output.{ending}", arguments.rounds)
             report["tables"][title] = found
             tables.append(table(title, found))
-    told = report["machine"]
-    head = f"# Conventions, {report['date']}\n\nCommit {commit}; {told['cores']} cores, {told['cpu']}; {arguments.rounds} rounds in turn.\n\n"
+    host = report["machine"]
+    head = f"# Conventions, {report['date']}\n\nCommit {commit}; {host['cores']} cores, {host['cpu']}; {arguments.rounds} interleaved rounds.\n\n"
     print(head + "\n".join(tables))
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)

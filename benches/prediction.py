@@ -23,7 +23,7 @@ LIMITS = {"size": 0.15, "buffers": 0.30, "time": 0.30}
 """How far a prediction may be from the truth, as a share of the truth."""
 UNITS = {"size": 2**20, "buffers": 2**20, "time": 1.0}
 SHORT_S = 2.0
-"""No merge that is predicted to be short may take longer."""
+"""Longest time in seconds of a merge that is predicted to be short."""
 
 
 def raddle(binary, *arguments):

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 /// Name of the attribute.
 pub const JOIN: &str = "join";
 
-/// A value in JSON, for formats that have no maps of unknown length: fields of records are those of several structs.
+/// Serialises a value as JSON text, for formats without maps of unknown length: records are flattened structs.
 pub(crate) mod as_text {
     use serde::de::DeserializeOwned;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -204,8 +204,8 @@ impl Remembered {
         (remembered != Self::default()).then_some(remembered)
     }
 
-    /// Returns `given` with what this record of an input adds: a merge of the input and others follows the rules by which the
-    /// input itself was made. What is given comes first.
+    /// Returns `given`, completed by this record of an input: the input is merged by the rules that made it, unless `given`
+    /// overrides them.
     pub(crate) fn guiding(&self, given: &ConventionOptions) -> ConventionOptions {
         let known = self.options.guides();
         let once =
@@ -219,12 +219,12 @@ impl Remembered {
         }
     }
 
-    /// Returns the record of two inputs of one merge, whose rules do not contradict each other.
+    /// Combines the records of two inputs of one merge. Their rules do not contradict each other.
     pub(crate) fn united(self, other: &Self) -> Self {
         Self { options: other.options.clone().after(&self.options), ..self }
     }
 
-    /// Returns the part that holds for a merge of this input and others: options that say how its datasets follow one another.
+    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and `--keep`.
     pub(crate) fn of_parts(self) -> Self {
         let options =
             Decisions { keep: self.options.keep.clone(), conventions: self.options.guides(), ..Decisions::default() };
@@ -254,13 +254,13 @@ impl Decisions {
         ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
     }
 
-    /// Returns these options, taken after others were: lists go on behind the earlier ones, and what is left open here is as
-    /// there.
+    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced by the
+    /// earlier values.
     fn after(self, earlier: &Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {
             match (fields.get_mut(&name), known) {
-                // A later choice among objects is one among those that were chosen before.
+                // A later --include narrows the earlier one.
                 (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
                     own.retain(|one| !known.contains(one));
                     own.splice(0..0, known);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn later_decisions_go_on_behind_earlier_ones() {
+    fn later_decisions_extend_earlier_ones() {
         let rule = |pattern: &str| UserRule { pattern: pattern.to_owned(), rule: "once".to_owned() };
         let conventions = ConventionOptions { rules: vec![rule("/last")], ..ConventionOptions::default() };
         let include = vec!["/part".to_owned()];

@@ -82,11 +82,11 @@ pub struct ScannedInput {
     pub paths: Paths,
     /// What is at each path.
     pub entries: Vec<ScannedEntry>,
-    /// What there is to say of the file as a whole.
+    /// Facts about the whole file.
     pub file: ScannedFile,
 }
 
-/// What the scan found of a file as a whole.
+/// Facts about a scanned file as a whole.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScannedFile {
     /// Identity at the time of the scan.
@@ -99,7 +99,7 @@ pub struct ScannedFile {
     pub chunk_count: u64,
     /// What the file was recognised as.
     pub recognised: Recognised,
-    /// What it says of the merge that made it.
+    /// Records of the merge that made it, if one did.
     #[serde(with = "remembered::as_text")]
     pub records: Records,
 }

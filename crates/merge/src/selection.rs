@@ -221,7 +221,7 @@ impl Pruning<'_> {
         takes_part
     }
 
-    /// Keeps all that `link` leads to. `/_raddle` is no object of the experiment, so that no pattern is meant for it.
+    /// Keeps everything below `link`. `--include` and `--exclude` do not apply to `/_raddle`, which holds no user data.
     fn keep_whole(&mut self, link: &Link) {
         let mut stack = vec![link];
         while let Some(link) = stack.pop() {

@@ -51,11 +51,11 @@ pub struct ConventionArgs {
     #[arg(long, value_enum)]
     pub overlap: Option<Overlap>,
 
-    /// AnnData: the axis along which inputs follow one another; the other one is matched by names [default: obs]
+    /// AnnData: concatenate observations or variables; the other axis is matched by name [default: obs]
     #[arg(long, value_enum)]
     pub axis: Option<Axis>,
 
-    /// AnnData: keep pairs of the axis (obsp, varp), block by block
+    /// AnnData: keep pairwise arrays of that axis (obsp, varp) as diagonal blocks
     #[arg(long)]
     pub pairwise: bool,
 

@@ -342,8 +342,8 @@ impl OutputFile {
         Front { left_len_bytes: self.front_left_bytes(), heap_len_bytes }
     }
 
-    /// Returns what operations have taken since then. Blocks of heaps do not count: libhdf5 gives them addresses during
-    /// whatever operation makes its cache evict them, and the ledger keeps their room.
+    /// Returns the bytes that operations have taken since then, without blocks of heaps: libhdf5 gives these addresses during
+    /// whatever operation makes its cache evict them, and the ledger reserves their room.
     pub(super) fn taken_since(&self, before: Front) -> u64 {
         let now = self.front();
         let all_len_bytes = before.left_len_bytes.saturating_sub(now.left_len_bytes);

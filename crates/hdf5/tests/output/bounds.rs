@@ -358,8 +358,8 @@ fn headers_with_long_messages_are_bounded() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Groups of more than eight links keep them in heaps, whose blocks get addresses when the cache of libhdf5 is full, whatever
-/// it does then. That is no part of the operation that it happens in.
+/// Groups of more than eight links keep them in heaps. libhdf5 gives the blocks of heaps addresses when its cache is full, during
+/// an unrelated operation, whose bound must not include them.
 #[test]
 fn blocks_of_heaps_that_get_addresses_meanwhile_count_for_no_operation() {
     const CHUNKS: u64 = 3;

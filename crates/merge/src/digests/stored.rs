@@ -68,12 +68,12 @@ impl StoredDigests {
     }
 }
 
-/// What a file says of the merge that made it, as far as it matters to a merge of the file itself.
+/// The part of `/_raddle` that a merge of the file itself must follow.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Records {
-    /// What decided how the inputs became one; `None` where all was as by default.
+    /// Convention, rules and options of the merge; `None` if all had their defaults.
     pub remembered: Option<Remembered>,
-    /// How datasets were made that no input had.
+    /// Datasets that the merge added, such as partition keys.
     pub made: Vec<MadeSpec>,
 }
 

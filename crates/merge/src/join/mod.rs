@@ -97,7 +97,7 @@ struct JoinedEntry {
     differing: Differing,
     /// What a rule has to know of the inputs; none where no rule applies.
     declared: Option<Box<Declared>>,
-    /// Whether an input has another rule for it, so that none can be settled.
+    /// Whether inputs have different rules for it. Its rule is not settled then.
     is_disputed: bool,
 }
 

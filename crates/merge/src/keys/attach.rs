@@ -53,8 +53,8 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
     Ok(replaced)
 }
 
-/// Refuses datasets of inputs that raddle made of all rows of one file, such as partition keys, and that `specs` do not make
-/// again.
+/// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as partition
+/// keys, unless `specs` recompute it.
 pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs: u32) -> Vec<Difference> {
     let mut differences = Vec::new();
     for spec in of_inputs {
@@ -72,7 +72,7 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
         let found = match spec {
             MadeSpec::Keys(keys) => {
                 let columns = keys.columns.join(",");
-                format!("partition keys, which count the events of one file{others}; --keys {columns} makes them again")
+                format!("partition keys, which count the events of one file{others}; --keys {columns} recreates them")
             }
             MadeSpec::FirstValue(_) => "a first value, which is that of one file; --exclude leaves it out".to_owned(),
         };

@@ -154,9 +154,9 @@ pub(crate) struct FoundInputs {
     counts: Counts,
     /// What was found of values that are repacked.
     ranges: Ranges,
-    /// What inputs remember of the merges that made them.
+    /// Records that the inputs hold of the merges that made them.
     remembered: Option<Remembered>,
-    /// How datasets of inputs were made that their own inputs had not.
+    /// Datasets that those merges added to the inputs.
     made: Vec<MadeSpec>,
 }
 
@@ -260,12 +260,12 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, Beginning::Grows(_));
     let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
-    let is_told = |new: &Difference| {
+    let is_reported = |new: &Difference| {
         let is_same =
             |old: &Difference| (&old.path, &old.expected, &old.found) == (&new.path, &new.expected, &new.found);
         joined.differences.iter().any(is_same)
     };
-    let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_told(new)).collect();
+    let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_reported(new)).collect();
     joined.differences.extend(unsettled);
     if options.join.join == Join::Inner {
         scales::drop_missing(&mut joined.schema);

@@ -72,7 +72,7 @@ pub struct MergePlan {
     pub made: Made,
     /// How the output names its inputs, where it leads to them.
     pub link_names: Vec<Vec<u8>>,
-    /// What decided how the inputs were made, as far as it holds for the output too.
+    /// Records of the inputs that also hold for the output.
     pub(crate) remembered: Option<Remembered>,
     /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
     pub carried: Option<StoredDigests>,

@@ -45,7 +45,7 @@ impl Sample {
 pub const LARGEST_SIZE_ERROR: f64 = 0.15;
 /// Largest uncertainty with which a time is predicted: two standard errors as a share of it.
 const LARGEST_TIME_ERROR: f64 = 0.3;
-/// Least wall time that is predicted. What the memory and the disk of the machine did before decides about shorter ones.
+/// Shortest wall time that is predicted, in seconds. Below it, the state of memory and disk matters as much as the work.
 pub const SHORT_S: f64 = 2.0;
 
 // Costs that are not tried. They were measured on one processor (an AMD EPYC) with generated files of several kinds, and

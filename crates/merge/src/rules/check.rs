@@ -274,7 +274,7 @@ impl Checker<'_> {
             }
             first += fact.rows;
         }
-        // Missing times do not count; of nothing else there is no order.
+        // An input without any valid time has no place in the order.
         if spans.iter().any(|span| span.low > span.high) {
             return Ok(RecordOrder::Kept);
         }

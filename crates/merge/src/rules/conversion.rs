@@ -146,7 +146,7 @@ impl Inexact {
     }
 }
 
-/// The stored number of a missing time (numpy's `NaT`): xarray writes it without a `_FillValue`, and reads it so.
+/// The stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
 /// Values decoded at once: 32 KiB of 64-bit numbers.
@@ -263,7 +263,7 @@ fn convert_block(
             };
         }
         if integers.contains(&NO_TIME) {
-            return inexact(&NO_TIME, "stands for a missing value, which a float cannot say with this number");
+            return inexact(&NO_TIME, "stands for a missing value, which the floats of the output cannot represent");
         }
         // Exact: a float holds every integer of up to its precision.
         floats.clear();

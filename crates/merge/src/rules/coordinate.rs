@@ -72,7 +72,7 @@ fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<Att
 /// How times with the attributes `own` become those that `target` says.
 fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes) -> Result<ElementMap, Mismatch> {
     let both = |name: &str| (text(target, name).unwrap_or_default(), text(own, name).unwrap_or_default());
-    // A NaN is missing whatever attributes say.
+    // Readers take NaN for missing with or without an attribute.
     let [known, found] = [target, own].map(|attributes| {
         let missing = missing_values(attributes).into_iter();
         missing.filter(|value| !value.is_nan()).collect::<Vec<_>>()

@@ -193,7 +193,7 @@ impl Rule {
         Self { values: Values::Positions { target: target.into(), form }, ..Self::default() }
     }
 
-    /// Returns what users write for this rule; `None` where it says more than they can.
+    /// Returns the rule in the syntax of `--rule`, or `None` if that cannot express it.
     pub fn option(&self) -> Option<String> {
         let (said, text) = match &self.values {
             Values::Positions { target, form } => {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Attributes that say what a stored number stands for.
 pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
-/// Attributes among these that say in stored numbers which are missing.
+/// Attributes that mark missing values.
 const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 /// Attributes that say in stored numbers which are valid.
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
@@ -212,7 +212,7 @@ fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
 /// Whether two attributes say the same: numbers by their values and types, for the type decides what readers compute in.
 fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     match (left, right) {
-        // Where values have another type, the marker has too: the difference of the values' types is told.
+        // A marker has the type of its variable. If the types differ, that difference is reported instead.
         (Some(left), Some(right))
             if left.datatype != right.datatype && MARKERS.iter().any(|name| left.name == name.as_bytes()) =>
         {

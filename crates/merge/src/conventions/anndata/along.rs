@@ -1,4 +1,4 @@
-//! Arrays and data frames of the axis of concatenation: those of all inputs one after another, the other axis matched by its names.
+//! Arrays and data frames concatenated along one axis; the other axis is matched by name.
 //!
 //! Source: `concat_arrays` and `unify_dtypes` of `anndata._core.merge`. Invariant: types become those that anndata gives, or
 //! it is an error.
@@ -33,7 +33,7 @@ pub(super) struct Along<'a> {
 /// What to do where an input lacks something.
 pub(super) const DECIDES: &str = "--join inner leaves it out, --join outer fills";
 
-/// Adds a dense array, whose other axis is aligned; one of one axis where there is no alignment.
+/// Adds a dense array whose other axis is aligned, or a one-dimensional array if there is no alignment.
 pub(super) fn dense(
     path: Vec<u8>,
     nodes: &[Node<'_>],

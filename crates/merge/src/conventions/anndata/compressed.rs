@@ -1,6 +1,6 @@
 //! Sparse matrices.
 //!
-//! Words are those of observations that follow one another: where variables do, rows are columns, and CSC is what CSR is else.
+//! Comments describe concatenation along observations. Along variables, rows and columns, and CSR and CSC, are exchanged.
 //! Invariant: numbers of columns in the output lead to the columns of the same names.
 
 use super::along::{Along, common_type};
@@ -22,8 +22,8 @@ pub(super) enum Columns<'a> {
     Observations,
 }
 
-/// Adds sparse matrices: of one kind (CSR for observations) rows follow one another; of the other, in each column those of the
-/// inputs.
+/// Adds sparse matrices. Those of one kind (CSR for observations) are concatenated; those of the other are interleaved, column
+/// by column.
 pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],

@@ -55,7 +55,7 @@ fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out
     let outcome = matrix_of_all(b"/X", &children(roots, b"X"), &alignment, along, out);
     out.take(outcome);
     mapping(b"/", roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
-    // The first axis of these is the one of concatenation, whichever that is.
+    // Arrays of obsm and varm are always concatenated along their first axis.
     let of_rows = Along { axis: Axis::Obs, ..along };
     let name = format!("{own}m");
     mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| multidimensional(path, nodes, of_rows, out))?;
@@ -294,7 +294,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Adds pairs, the elements of the group of this name, if the user wants them; else they are left out.
+/// Adds the pairwise arrays of the group `name` if the user asked for them, or lists them as left out.
 fn pairwise(
     roots: &[Node<'_>],
     name: &str,
@@ -355,7 +355,7 @@ fn policy_group(
     Ok(())
 }
 
-/// Adds what variables were before they were selected, with names of its own. `other`: how the other axis is matched.
+/// Adds `raw`, the data before variables were selected. `other` is the alignment of the other axis.
 fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let found = children(roots, b"raw");
     let raws: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();

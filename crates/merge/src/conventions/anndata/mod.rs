@@ -29,7 +29,7 @@ pub struct Anndata;
 
 /// Largest dataset whose values are kept while planning.
 const KEPT_LIMIT_BYTES: u64 = 48 << 20;
-/// Elements that follow one another along `axis`, so that their values are not needed to plan.
+/// Returns the elements that are concatenated along `axis`. Planning does not need their values.
 fn along(axis: Axis) -> [&'static [u8]; 5] {
     match axis {
         Axis::Obs => [b"/X", b"/layers", b"/obsm", b"/obsp", b"/raw/X"],
@@ -98,7 +98,7 @@ fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     let path = file.path_of(at);
     let is_along = along(axis).iter().any(|root| path.starts_with(root));
     let group = file.find(crate::join::parent_path(path));
-    // Only in matrices with both axes variables are columns; the arrays of varm and varp have them as rows.
+    // Variables are columns of X and layers, but rows of varm and varp.
     let is_of_both = [b"/X".as_slice(), b"/layers", b"/raw/X"].iter().any(|root| path.starts_with(root));
     let interleaved = if axis == Axis::Var && is_of_both { "csr_matrix" } else { "csc_matrix" };
     !is_along || group.is_some_and(|group| file.text(group, "encoding-type").is_some_and(|kind| kind == interleaved))

@@ -1,4 +1,4 @@
-//! Names along the axis of concatenation that are there more than once, which anndata keeps and warns of.
+//! Repeated names along the axis of concatenation, which anndata keeps and warns of.
 //!
 //! Invariant: names are compared by digests of 64 bits, eight bytes for each; the one that is named was read.
 
