@@ -170,3 +170,9 @@ def test_a_record_that_cannot_be_read_is_refused(tmp_path, raddle):
         file["_raddle"].attrs["join"] = '{"rules": '
     MERGING.refused([output, inputs[2]], names=["/_raddle", "join", "--convention none"])
     raddle("merge", output, inputs[2], "-o", tmp_path / "plain.h5", "--convention", "none")
+    # Alone, or united with others, the file would lose the record, and the next append would follow no rules.
+    rechunked = tmp_path / "rechunked.h5"
+    refused = raddle("rechunk", output, "-o", rechunked, expect=3)
+    assert "/_raddle (attribute join)" in refused.stderr and not rechunked.exists()
+    MERGING.refused([output, inputs[2]], "--join", "union", names=["/_raddle", "join"])
+    raddle("verify", output, expect=8)

@@ -235,8 +235,8 @@ impl InputScanner<'_> {
             options = Cow::Owned(remembered.guiding(&options));
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone);
-        if let (Err((attribute, reason)), false) = (&records, is_alone) {
-            let reason = format!("the record of the merge cannot be read: {reason}; --convention none does without it");
+        if let Err((attribute, reason)) = &records {
+            let reason = format!("the record of the merge cannot be read: {reason}; a merge with --convention none does without it");
             recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
         }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));

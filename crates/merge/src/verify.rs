@@ -3,7 +3,7 @@
 //! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
 //! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
 
-use crate::conventions::ConventionOptions;
+use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored;
 use crate::error::{MergeError, Result};
 use crate::fill_pattern::FillPattern;
@@ -127,7 +127,7 @@ pub(crate) fn plan_file(
         made: Vec::new(),
         extendible: false,
         link: Link::No,
-        conventions: ConventionOptions::default(),
+        conventions: ConventionOptions { convention: Some(Choice::None), ..ConventionOptions::default() },
         join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
         ..options.clone()
