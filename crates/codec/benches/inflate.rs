@@ -5,28 +5,15 @@
 //! every chunk is compared first. Run: `cargo bench -p raddle-codec --bench inflate [rows of a chunk]`.
 #![allow(unsafe_code, reason = "libdeflate by itself, to compare with")]
 
+mod shared;
+
 use libdeflate_sys as libdeflate;
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Filter, KnownFilter, Pipeline};
+use shared::{Noise, cpu_s};
 
 const ROUNDS: usize = 15;
 /// Chunks of each column; even, for two are decoded in turn.
 const CHUNKS: usize = 4;
-
-/// Numbers without a visible law.
-struct Noise(u64);
-
-impl Noise {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    /// Between 0 and 1, more often near 0.
-    fn skewed(&mut self) -> f32 {
-        let [first, second] = [(); 2].map(|()| self.below(1 << 24) as f32 / (1 << 24) as f32);
-        first * second
-    }
-}
 
 /// A column's name and its element by row.
 type Column = (&'static str, fn(usize, &mut Noise) -> u32);
@@ -47,15 +34,6 @@ const COLUMNS: [Column; 7] = [
     ),
     ("coordinates", |_, noise| (noise.below(1 << 24) as f32 / 10_000.0 - 800.0).to_bits()),
 ];
-
-/// CPU seconds of this thread.
-fn cpu_s() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid; the clock is every Linux's and macOS's.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    assert_eq!(failed, 0);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
 
 fn main() {
     let rows: usize = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(262_144);

@@ -23,15 +23,25 @@
 //! than zlib's 4 on NOvA-like columns (0.99), packed fields of netCDF (1.00), sparse matrices (0.94), compounds (0.99) and
 //! frames of a detector (0.98), and 0.97 to 1.02 of zlib's 6. Level 2 is smaller than zlib's 1 on all of them (0.91 to 0.97), which
 //! level 1 (1.11 on the sparse matrices) and `Fast` (1.18) are not.
+//!
+//! Planes of shuffled numbers are measured by `cargo bench -p raddle-codec --bench deflate`; `docs/design/004-encoders.md` has the rates.
 
 use crate::compression::Effort;
 use crate::element_lz::Elements;
+use crate::planes::MIN_PLANE_LEN_BYTES;
 
 /// What to do with a tile that zero runs do not suit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     ElementLz(Elements),
-    Libdeflate { level: u8 },
+    /// Planes of shuffled numbers: those without repeats as literals, the others by libdeflate.
+    Planes {
+        level: u8,
+        plane_len_bytes: usize,
+    },
+    Libdeflate {
+        level: u8,
+    },
 }
 
 /// The encoder for `raw`, which is yet to be shuffled if `is_shuffled`.
@@ -45,7 +55,11 @@ pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_sh
             return Choice::ElementLz(Elements::AscendingPairs);
         }
     }
+    let plane_len_bytes = if is_shuffled { raw.len() / element_len_bytes.max(1) } else { 0 };
     match effort {
+        Effort::Balanced | Effort::Like(3..=6) if plane_len_bytes >= MIN_PLANE_LEN_BYTES => {
+            Choice::Planes { level: 3, plane_len_bytes }
+        }
         Effort::Fast if is_shuffled => Choice::ElementLz(Elements::Bytes),
         Effort::Fast => Choice::ElementLz(match element_len_bytes {
             0 => Elements::Bytes,

@@ -11,6 +11,7 @@ use crate::filter::{Filter, KnownFilter};
 use crate::fletcher32;
 use crate::libdeflate::Deflater;
 use crate::lz4;
+use crate::planes::PlanesEncoder;
 use crate::shuffle::shuffle;
 use crate::zero_run::{self, ZeroRunEncoder};
 use crate::zstd::{self, ZstdEncoder};
@@ -45,6 +46,7 @@ pub struct EncodeState {
     deflaters: Vec<Deflater>,
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,
+    planes: PlanesEncoder,
     /// Of one level, which a job has.
     zstd: Option<ZstdEncoder>,
     shuffled: Vec<u8>,
@@ -188,24 +190,19 @@ impl Encoder {
             return Ok(true);
         }
         match choose(effort, raw, self.element_len_bytes, self.shuffle.is_some()) {
+            Choice::Planes { level, plane_len_bytes } => {
+                let EncodeState { deflaters, planes, .. } = state;
+                Ok(planes.encode(data, plane_len_bytes, deflater(deflaters, level)?, out, limit_len_bytes))
+            }
             Choice::ElementLz(elements) => Ok(state.element_lz.encode(data, elements, out, limit_len_bytes)),
-            Choice::Libdeflate { level } => Ok(state.deflater(level)?.deflate(data, out, limit_len_bytes)),
+            Choice::Libdeflate { level } => {
+                Ok(deflater(&mut state.deflaters, level)?.deflate(data, out, limit_len_bytes))
+            }
         }
     }
 }
 
 impl EncodeState {
-    fn deflater(&mut self, level: u8) -> Result<&mut Deflater> {
-        let index = match self.deflaters.iter().position(|deflater| deflater.level() == level) {
-            Some(index) => index,
-            None => {
-                self.deflaters.push(Deflater::new(level)?);
-                self.deflaters.len() - 1
-            }
-        };
-        Ok(&mut self.deflaters[index])
-    }
-
     fn zstd(&mut self, level: i32) -> Result<&mut ZstdEncoder> {
         let of_level = match self.zstd.take() {
             Some(encoder) if encoder.level() == level => encoder,
@@ -213,6 +210,18 @@ impl EncodeState {
         };
         Ok(self.zstd.insert(of_level))
     }
+}
+
+/// The compressor of a level, made when it is first used.
+fn deflater(deflaters: &mut Vec<Deflater>, level: u8) -> Result<&mut Deflater> {
+    let index = match deflaters.iter().position(|deflater| deflater.level() == level) {
+        Some(index) => index,
+        None => {
+            deflaters.push(Deflater::new(level)?);
+            deflaters.len() - 1
+        }
+    };
+    Ok(&mut deflaters[index])
 }
 
 #[cfg(test)]

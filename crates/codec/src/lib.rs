@@ -31,6 +31,7 @@ mod msb_bits;
 mod nbit;
 mod pattern;
 mod pipeline;
+mod planes;
 mod scaleoffset;
 pub mod shuffle;
 mod szip;

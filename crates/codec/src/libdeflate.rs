@@ -220,6 +220,11 @@ impl Deflater {
         self.append(ffi::libdeflate_zlib_compress, raw, out, limit_len_bytes)
     }
 
+    /// As [`Deflater::deflate`], the blocks alone, without the header and the sum of a zlib stream.
+    pub(crate) fn deflate_bare(&mut self, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+        self.append(ffi::libdeflate_deflate_compress, raw, out, limit_len_bytes)
+    }
+
     /// Most bytes that [`Deflater::gzip`] can append for `raw_len_bytes`.
     pub(crate) fn gzip_bound_len_bytes(raw_len_bytes: usize) -> usize {
         // SAFETY: without a compressor (null is allowed) it gives a bound for all levels and touches no memory.

@@ -76,6 +76,11 @@ impl Block {
         self.len_bits
     }
 
+    /// Length without the header.
+    pub(super) fn body_len_bits(&self) -> u64 {
+        self.len_bits - self.header.cost_bits()
+    }
+
     /// Appends what was left over of the block before and this one; returns what is left over of this one.
     pub(super) fn write(&self, tokens: &[Token], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
         let start = out.len();

@@ -12,6 +12,7 @@ mod parse;
 mod token;
 
 use crate::deflate::bits::Remainder;
+use crate::deflate::symbols::MIN_MATCH;
 use crate::deflate::{ADLER_LEN_BYTES, ZLIB_HEADER_FASTEST};
 use crate::libdeflate::adler32;
 use block::Block;
@@ -84,6 +85,38 @@ impl ElementLzEncoder {
         remainder.append(out);
         out.extend_from_slice(&adler32(raw).to_be_bytes());
         true
+    }
+
+    /// Makes one block of `raw` with matches that begin at any byte and are at least 5 long.
+    pub(crate) fn block(&mut self, raw: &[u8]) -> MatchedBlock<'_> {
+        self.finder.reset();
+        self.finder.parse::<1, 5>(raw, 0, raw.len(), &mut self.tokens);
+        MatchedBlock { block: Block::new(self.tokens.as_slice()), tokens: &self.tokens }
+    }
+
+    /// Length in bits, without a block's header, of `raw` with the shortest matches that deflate has.
+    pub(crate) fn body_len_bits(&mut self, raw: &[u8]) -> u64 {
+        self.finder.reset();
+        self.finder.parse::<1, MIN_MATCH>(raw, 0, raw.len(), &mut self.tokens);
+        Block::new(self.tokens.as_slice()).body_len_bits()
+    }
+}
+
+/// A block that is ready to be written.
+pub(crate) struct MatchedBlock<'a> {
+    block: Block,
+    tokens: &'a Tokens,
+}
+
+impl MatchedBlock<'_> {
+    /// Length of what `write` writes.
+    pub(crate) fn len_bits(&self) -> u64 {
+        self.block.len_bits()
+    }
+
+    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    pub(crate) fn write(&self, is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
+        self.block.write(self.tokens.as_slice(), is_last, before, out)
     }
 }
 

@@ -1,0 +1,94 @@
+//! A deflate block of literals only.
+
+use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::header::DynamicHeader;
+use crate::deflate::huffman::Code;
+use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
+
+/// Literals written between two flushes.
+const GROUP: usize = 4;
+
+/// Longest word, so that a group of them fits between two flushes.
+const LIMIT_BITS: usize = 14;
+
+const _: () = assert!(GROUP * LIMIT_BITS <= MAX_BITS_PER_FLUSH as usize);
+
+/// The code of a block for given bytes.
+pub(super) struct Literals {
+    code: Code<LITLEN_SYMBOLS>,
+    header: DynamicHeader,
+    len_bits: u64,
+}
+
+impl Literals {
+    /// Counts `raw` and makes the code for it.
+    pub(super) fn new(raw: &[u8]) -> Self {
+        let mut frequencies = [0; LITLEN_SYMBOLS];
+        frequencies[..256].copy_from_slice(&counts(raw));
+        frequencies[END_OF_BLOCK] = 1;
+        let code = Code::new(&frequencies, LIMIT_BITS);
+        // No distance is used, but old inflaters refuse codes of fewer than two words.
+        let mut distances = [0; DISTANCE_SYMBOLS];
+        distances[..2].fill(1);
+        let header = DynamicHeader::new(&code.lengths_bits, &distances);
+        let len_bits = header.cost_bits() + code.cost_bits(&frequencies);
+        Self { code, header, len_bits }
+    }
+
+    /// Length of what `write` writes.
+    pub(super) fn len_bits(&self) -> u64 {
+        self.len_bits
+    }
+
+    /// Length without the header.
+    pub(super) fn body_len_bits(&self) -> u64 {
+        self.len_bits - self.header.cost_bits()
+    }
+
+    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    pub(super) fn write(&self, raw: &[u8], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
+        let start = out.len();
+        let len_bytes = (u64::from(before.count()) + self.len_bits).div_ceil(8) as usize;
+        out.resize(start + len_bytes + SLACK_LEN_BYTES, 0);
+        let mut writer = BitWriter::new(&mut out[start..], before);
+        self.header.write(&mut writer, is_last);
+        let words: [(u32, u32); 256] =
+            std::array::from_fn(|byte| (self.code.words[byte].into(), self.code.lengths_bits[byte].into()));
+        let (groups, rest) = raw.as_chunks::<GROUP>();
+        for &[a, b, c, d] in groups {
+            // Joined by twos, so that no literal waits for all before it.
+            let pair = |first: u8, second: u8| {
+                let ((first, len_bits), (second, more_bits)) = (words[usize::from(first)], words[usize::from(second)]);
+                (first | second << len_bits, len_bits + more_bits)
+            };
+            let ((first, len_bits), (second, more_bits)) = (pair(a, b), pair(c, d));
+            writer.put(first, len_bits);
+            writer.put(second, more_bits);
+            writer.flush();
+        }
+        for &byte in rest {
+            let (word, len_bits) = words[usize::from(byte)];
+            writer.put(word, len_bits);
+        }
+        writer.flush();
+        writer.put(self.code.words[END_OF_BLOCK].into(), self.code.lengths_bits[END_OF_BLOCK].into());
+        let (whole_bytes, remainder) = writer.finish();
+        out.truncate(start + whole_bytes);
+        remainder
+    }
+}
+
+/// Counts each byte, in four tables in turn, so that equal neighbours do not wait for each other.
+fn counts(raw: &[u8]) -> [u32; 256] {
+    let mut tables = [[0_u32; 256]; 4];
+    let (groups, rest) = raw.as_chunks::<4>();
+    for group in groups {
+        for (table, &byte) in tables.iter_mut().zip(group) {
+            table[usize::from(byte)] += 1;
+        }
+    }
+    for &byte in rest {
+        tables[0][usize::from(byte)] += 1;
+    }
+    std::array::from_fn(|byte| tables.iter().map(|table| table[byte]).sum())
+}
