@@ -44,6 +44,50 @@ def test_keys_added_later_are_the_same(raddle, events, tmp_path):
         assert np.array_equal(one["_raddle/inputs/path"], other["_raddle/inputs/path"])
 
 
+ENDINGS = ["seq", "seq_cnt", "offsets"]
+
+
+def keys_of(path, group):
+    with h5py.File(path) as file:
+        return {ending: file[group][f"evt.{ending}"][()].tolist() for ending in ENDINGS}
+
+
+def test_keys_of_groups_that_are_skipped_stay(raddle, events, tmp_path):
+    output = tmp_path / "keyed.h5"
+    raddle("merge", *events, "-o", output, "--keys", "/spill/evt", "--key-scope", "input")
+    before = {group: keys_of(output, group) for group in ["spill", "table1", "table2"]}
+    raddle("keys", "add", output, "-k", "/spill/evt", "--key-scope", "input", "--key-skip", "/table1", "--force")
+    assert {group: keys_of(output, group) for group in before} == before
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+    raddle("keys", "check", output)
+    # The record still says that they are keys: another file's do not follow them.
+    other = tmp_path / "other.h5"
+    raddle("merge", events[0], "-o", other, "--keys", "/spill/evt", "--key-scope", "input")
+    refused = raddle("merge", output, other, "-o", tmp_path / "both.h5", "--keys", "/spill/evt", "--key-skip", "/table1", expect=3)
+    assert "/table1/evt." in refused.stderr and "--exclude" in refused.stderr
+    raddle("keys", "add", output, "-k", "/spill/evt", "--key-scope", "input", "--force")
+    assert {group: keys_of(output, group) for group in before} == before
+
+
+def test_keys_of_another_program_stay_where_none_are_made(raddle, tmp_path):
+    paths = [tmp_path / "one.h5", tmp_path / "two.h5"]
+    for path in paths:
+        with h5py.File(path, "w") as file:
+            for group in ["spill", "hits", "tracks"]:
+                file[f"{group}/evt"] = np.arange(3)
+                file[f"{group}/evt.seq"] = np.arange(3) + 70
+            file["calibration/evt.seq"] = [7, 8]
+    raddle("keys", "add", paths[0], "-k", "/spill/evt", expect=3)
+    raddle("keys", "add", paths[0], "-k", "/spill/evt", "--key-skip", "/hits", "--force")
+    with h5py.File(paths[0]) as file:
+        assert file["hits/evt.seq"][()].tolist() == [70, 71, 72] and file["calibration/evt.seq"][()].tolist() == [7, 8]
+        assert file["tracks/evt.seq"][()].tolist() == [0, 1, 2] and "evt.offsets" not in file["hits"]
+    # Of two files, one's keys do not follow the other's.
+    refused = raddle("merge", *paths, "-o", tmp_path / "both.h5", "--keys", "/spill/evt", "--key-scope", "input", expect=3)
+    assert "/calibration/evt.seq" in refused.stderr and "--exclude" in refused.stderr
+
+
 def test_what_another_program_changed_is_found(raddle, events, tmp_path):
     output = tmp_path / "merged.h5"
     raddle("merge", *events, "-o", output)

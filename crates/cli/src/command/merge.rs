@@ -56,7 +56,7 @@ pub struct MergeArgs {
     /// Add partition keys: id columns of the group that has a row per event, the most significant first
     ///
     /// Every group that has columns of these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, NAME being the last.
-    /// Keys that the inputs have are made anew.
+    /// Keys that the inputs have are replaced.
     #[arg(
         long,
         value_name = "COLUMNS",

@@ -19,7 +19,7 @@ const NAMES_IN_WARNING: usize = 5;
 pub fn warnings(made: &Made) -> Vec<String> {
     let mut warnings = Vec::new();
     if made.replaced > 0 {
-        warnings.push(format!("{} made anew", quantity::counted(made.replaced, "dataset")));
+        warnings.push(format!("{} replaced", quantity::counted(made.replaced, "dataset")));
     }
     if !made.without.is_empty() {
         let some = if made.without.len() == 1 { "group lacks" } else { "groups lack" };
@@ -100,7 +100,7 @@ pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> St
     match written {
         None => format!("{}: would get {what}\n", escape::path(file)),
         Some(report) => format!(
-            "{}: got {what}\n  written anew beside itself and renamed: {} in {}\n",
+            "{}: got {what}\n  replaced by a new file: {} in {}\n",
             escape::path(file),
             quantity::size(report.output_len_bytes),
             quantity::seconds(report.elapsed_s)

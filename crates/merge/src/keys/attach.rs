@@ -3,7 +3,7 @@
 use super::first_value;
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
-use super::made::{KeyedTable, MadeColumn, Values};
+use super::made::{KeyedTable, MadeColumn, StoredRuns, Values};
 use super::runs::{RunStore, TableRuns};
 use super::scratch::Scratch;
 use super::shared_join::{JOIN, join_among};
@@ -23,13 +23,13 @@ use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
 use raddle_hdf5::source::InputPool;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Deflate, the one filter that the readers of keys know, and its level.
 const DEFLATE: (u16, u32) = (1, 6);
 
-/// Removes datasets that will be made anew; how many.
+/// Removes the datasets that `specs` replace; returns how many.
 ///
 /// # Errors
 /// If there are any and they must not be replaced.
@@ -42,26 +42,65 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
             let reason = "is in the index group already".to_owned();
             return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
         }
+        let makes = maker(schema, spec)?;
         let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
-        let there = schema.entries.iter().filter(is_column).find(|entry| spec.makes(&entry.path));
+        let there = schema.entries.iter().filter(is_column).find(|entry| makes(&entry.path));
         if let (Some(there), false) = (there, spec.replaces()) {
-            let reason = "is there already; use --force to make it anew".to_owned();
+            let reason = "is there already; --force replaces it".to_owned();
             return Err(MergeError::Object { object: display_path(&there.path), reason });
         }
-        replaced += schema.remove_columns(|path| spec.makes(path));
+        replaced += schema.remove_columns(makes);
     }
     Ok(replaced)
 }
 
+/// Tells which paths of `schema` are datasets that `spec` makes: keys only in groups that get some.
+fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
+    let groups: Option<HashSet<Vec<u8>>> = match spec {
+        MadeSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
+        MadeSpec::FirstValue(_) => None,
+    };
+    Ok(move |path: &[u8]| spec.makes(path) && groups.as_ref().is_none_or(|groups| groups.contains(parent_path(path))))
+}
+
+/// Returns what is left of `earlier` in a file where `spec` made its datasets; none where nothing is.
+///
+/// # Errors
+/// Specs of keys that do not fit the file.
+pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Result<Option<MadeSpec>> {
+    let schema = &plan.schema;
+    let makes = maker(schema, spec)?;
+    let is_left = |entry: &Entry| {
+        matches!(entry.role, Role::Column(column) if !plan.made.has(column)) && earlier.makes(&entry.path)
+    };
+    if !schema.entries.iter().any(|entry| is_left(entry) && !makes(&entry.path)) {
+        return Ok(None);
+    }
+    let mut left = earlier.clone();
+    if let (MadeSpec::Keys(left), MadeSpec::Keys(spec)) = (&mut left, spec) {
+        let keyed = key_groups(schema, spec)?.keyed;
+        // The index cannot be left out; both make the same of it.
+        let groups = keyed.iter().skip(1).map(|(group, _)| globset::escape(&String::from_utf8_lossy(group)));
+        left.skip.extend(groups);
+    }
+    Ok(Some(left))
+}
+
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as partition
-/// keys, unless `specs` recompute it.
-pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs: u32) -> Vec<Difference> {
+/// keys, unless `specs` recompute it. Keys of groups that `specs` leave out are of one file whoever made them.
+///
+/// # Errors
+/// Specs of keys that do not fit the inputs.
+pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs: u32) -> Result<Vec<Difference>> {
+    let again = specs.iter().map(|spec| maker(schema, spec)).collect::<Result<Vec<_>>>()?;
     let mut differences = Vec::new();
-    for spec in of_inputs {
+    let left_out = specs.iter().filter(|spec| !of_inputs.contains(spec)).map(|spec| (spec, true));
+    for (spec, is_asked_for) in of_inputs.iter().map(|spec| (spec, false)).chain(left_out) {
         let is_stale = |entry: &&Entry| {
             matches!(entry.role, Role::Column(_))
                 && spec.makes(&entry.path)
-                && !specs.iter().any(|again| again.makes(&entry.path))
+                && !again.iter().any(|makes| makes(&entry.path))
+                && !differences.iter().any(|known: &Difference| known.path == display_path(&entry.path))
         };
         let mut stale = schema.entries.iter().filter(is_stale);
         let Some(first) = stale.next() else { continue };
@@ -69,7 +108,11 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
             0 => String::new(),
             others => format!(" ({others} more such datasets)"),
         };
+        let is_left_out = is_asked_for || specs.iter().any(|spec| spec.makes(&first.path));
         let found = match spec {
+            MadeSpec::Keys(_) if is_left_out => {
+                format!("partition keys of a group that gets none{others}; --exclude leaves them out")
+            }
             MadeSpec::Keys(keys) => {
                 let columns = keys.columns.join(",");
                 format!("partition keys, which count the events of one file{others}; --keys {columns} recreates them")
@@ -84,7 +127,7 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
             inputs: (0..inputs).collect(),
         });
     }
-    differences
+    Ok(differences)
 }
 
 /// Collective. Adds the columns that the plan's options ask for.
@@ -119,8 +162,7 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
     });
     let (Tables { tables, without, unmatched_skips }, domains) = agree(ranks, JOIN, found)?;
     let (joined, store) = join_tables(plan, spec, &tables, &domains, watch, ranks)?;
-    agree(ranks, JOIN, add_key_columns(plan, spec, &tables, joined))?;
-    plan.made.store = Some(store);
+    agree(ranks, JOIN, add_key_columns(plan, spec, &tables, joined, &Arc::new(store)))?;
     plan.made.without = without;
     plan.made.unmatched_skips = unmatched_skips;
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
@@ -189,6 +231,26 @@ fn complete(
 
 /// Groups that have all columns of the key, the index first.
 fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
+    let KeyGroups { keyed, without, unmatched_skips } = key_groups(&plan.schema, spec)?;
+    let tables = keyed.into_iter().map(|(group, keys)| key_table(plan, group, &keys)).collect::<Result<_>>()?;
+    Ok(Tables { tables, without, unmatched_skips })
+}
+
+/// Groups with datasets, by what becomes of them.
+struct KeyGroups {
+    /// Groups that get keys, the index first, with their id columns.
+    keyed: Vec<(Vec<u8>, Vec<ColumnIndex>)>,
+    /// Paths of groups that lack an id column, escaped for display.
+    without: Vec<String>,
+    /// Patterns that match no group.
+    unmatched_skips: Vec<String>,
+}
+
+/// Finds the groups that get keys.
+///
+/// # Errors
+/// Id columns that the index group has not, or that are of several groups; patterns that cannot be read.
+fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
     };
@@ -217,7 +279,7 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
 
     let mut groups: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     let mut columns: HashMap<&[u8], HashMap<&[u8], ColumnIndex>> = HashMap::new();
-    for (place, entry) in plan.schema.entries.iter().enumerate() {
+    for (place, entry) in schema.entries.iter().enumerate() {
         if let Role::Column(column) = entry.role {
             let group = parent_path(&entry.path);
             let known = columns.entry(group).or_insert_with(|| {
@@ -233,7 +295,7 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
     if let Some(missing) = spec.columns.iter().find(|path| !of_index.contains_key(last_name(path.as_bytes()))) {
         return refuse(missing, "is not in the inputs; name the columns of the group that has a row per event");
     }
-    let (mut tables, mut without) = (Vec::new(), Vec::new());
+    let (mut keyed, mut without) = (Vec::new(), Vec::new());
     let mut has_matched = vec![false; spec.skip.len()];
     let others = groups.into_values().filter(|group| *group != index_group);
     for group in std::iter::once(index_group.clone()).chain(others) {
@@ -247,12 +309,12 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
         let of_group = &columns[group.as_slice()];
         let keys: Option<Vec<ColumnIndex>> = names.iter().map(|name| of_group.get(name).copied()).collect();
         match keys {
-            Some(keys) => tables.push(key_table(plan, group, &keys)?),
+            Some(keys) => keyed.push((group, keys)),
             None => without.push(display_path(&group)),
         }
     }
     let unmatched = spec.skip.iter().zip(has_matched).filter(|(_, has_matched)| !has_matched);
-    Ok(Tables { tables, without, unmatched_skips: unmatched.map(|(pattern, _)| pattern.clone()).collect() })
+    Ok(KeyGroups { keyed, without, unmatched_skips: unmatched.map(|(pattern, _)| pattern.clone()).collect() })
 }
 
 fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<KeyTable> {
@@ -284,20 +346,30 @@ fn starts_of(plan: &MergePlan, column: ColumnIndex) -> Vec<u64> {
     starts
 }
 
-fn add_key_columns(plan: &mut MergePlan, spec: &KeySpec, tables: &[KeyTable], joined: Vec<TableRuns>) -> Result<()> {
+fn add_key_columns(
+    plan: &mut MergePlan,
+    spec: &KeySpec,
+    tables: &[KeyTable],
+    joined: Vec<TableRuns>,
+    store: &Arc<RunStore>,
+) -> Result<()> {
     let inputs = plan.inputs.len();
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
     let (mut new, mut made) = (Vec::new(), Vec::new());
+    // Two specs share the index.
+    let there: HashSet<Vec<u8>> =
+        plan.made.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
     for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {
         let is_index = number == 0;
         let runs = Arc::new(runs);
+        let stored = StoredRuns { table: Arc::clone(&runs), store: Arc::clone(store) };
         let rows = table.ids.rows;
-        plan.made.tables.push(KeyedTable {
-            group: display_path(&table.group),
-            rows,
-            events: if is_index { rows } else { runs.runs },
-        });
+        let events = if is_index { rows } else { runs.runs };
+        let keyed = KeyedTable { group: display_path(&table.group), rows, events };
+        if !plan.made.tables.contains(&keyed) {
+            plan.made.tables.push(keyed);
+        }
         let ascends = runs.descends_at.is_none();
         if let Some(first_row) = runs.descends_at {
             plan.made.descending.push(KeyFault {
@@ -312,22 +384,25 @@ fn add_key_columns(plan: &mut MergePlan, spec: &KeySpec, tables: &[KeyTable], jo
         let named = plan.schema.column_path(table.named).to_vec();
         let mut add = |ending: &str, dims: Vec<u64>, rows: Vec<u64>, values: Values, starts, recorded| {
             let path = [named.as_slice(), ending.as_bytes()].concat();
+            if there.contains(&path) {
+                return;
+            }
             new.push(NewColumn { entry: entry(path), template: template(i64_class(), dims, None), rows });
             made.push(MadeColumn { values, starts, recorded_starts: recorded });
         };
         if spec.datasets.seq {
             let dims = plan.columns[table.named as usize].dims.clone();
             let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
-            let values = if is_index { Values::OwnSeq } else { Values::Seq(Arc::clone(&runs)) };
+            let values = if is_index { Values::OwnSeq } else { Values::Seq(stored.clone()) };
             add(".seq", dims, per_input, values, starts, Some(table.starts.clone()));
         }
         if spec.datasets.counts && ascends {
             let pairs = if is_index { rows } else { runs.runs };
-            let values = if is_index { Values::OwnCounts } else { Values::Counts(Arc::clone(&runs)) };
+            let values = if is_index { Values::OwnCounts } else { Values::Counts(stored.clone()) };
             add(".seq_cnt", vec![pairs, 2], in_first(pairs), values, vec![0], None);
         }
         if spec.datasets.offsets && ascends {
-            let values = if is_index { Values::OwnSeq } else { Values::Offsets(runs) };
+            let values = if is_index { Values::OwnSeq } else { Values::Offsets(stored) };
             add(".offsets", vec![index_rows + 1], in_first(index_rows + 1), values, vec![0], None);
         }
     }

@@ -28,7 +28,6 @@ pub struct Made {
     /// Datasets of the inputs that were made anew.
     pub replaced: u64,
     pub(super) columns: HashMap<ColumnIndex, MadeColumn>,
-    pub(super) store: Option<RunStore>,
 }
 
 /// A table with keys.
@@ -52,6 +51,13 @@ pub(super) struct MadeColumn {
     pub recorded_starts: Option<Vec<u64>>,
 }
 
+/// The events of a table and where their runs lie.
+#[derive(Debug, Clone)]
+pub(super) struct StoredRuns {
+    pub table: Arc<TableRuns>,
+    pub store: Arc<RunStore>,
+}
+
 /// What a made column holds.
 #[derive(Debug, Clone)]
 pub(super) enum Values {
@@ -60,11 +66,11 @@ pub(super) enum Values {
     /// Of the index group itself: row numbers and ones.
     OwnCounts,
     /// Events of a table's rows.
-    Seq(Arc<TableRuns>),
+    Seq(StoredRuns),
     /// Events of a table and their numbers of rows.
-    Counts(Arc<TableRuns>),
+    Counts(StoredRuns),
     /// Rows of a table before each event.
-    Offsets(Arc<TableRuns>),
+    Offsets(StoredRuns),
     /// One element in all rows.
     Constant(Vec<u8>),
 }
@@ -114,24 +120,23 @@ impl Made {
     fn values(&self, made: &MadeColumn, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         // Row numbers are below 2^63: HDF5's own limit on an extent.
         let mut put = |number: u64| out.extend_from_slice(&number.to_le_bytes());
-        match (&made.values, &self.store) {
-            (Values::OwnSeq, _) => rows.for_each(put),
-            (Values::OwnCounts, _) => rows.for_each(|row| {
+        match &made.values {
+            Values::OwnSeq => rows.for_each(put),
+            Values::OwnCounts => rows.for_each(|row| {
                 put(row);
                 put(1);
             }),
-            (Values::Seq(table), Some(store)) => table.events(store, rows, |run| {
+            Values::Seq(StoredRuns { table, store }) => table.events(store, rows, |run| {
                 let start = out.len();
                 out.resize(start + run.rows as usize * size_of::<i64>(), 0);
                 out[start..].as_chunks_mut().0.fill(run.event.to_le_bytes());
             })?,
-            (Values::Counts(table), Some(store)) => table.runs(store, rows, |run| {
+            Values::Counts(StoredRuns { table, store }) => table.runs(store, rows, |run| {
                 put(run.event);
                 put(run.rows);
             })?,
-            (Values::Offsets(table), Some(store)) => table.offsets(store, rows, put)?,
-            (Values::Constant(element), _) => rows.for_each(|_| out.extend_from_slice(element)),
-            (Values::Seq(_) | Values::Counts(_) | Values::Offsets(_), None) => {}
+            Values::Offsets(StoredRuns { table, store }) => table.offsets(store, rows, put)?,
+            Values::Constant(element) => rows.for_each(|_| out.extend_from_slice(element)),
         }
         Ok(())
     }

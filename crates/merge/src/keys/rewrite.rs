@@ -1,10 +1,11 @@
 //! Adding made columns to a file that is there.
 //!
-//! The file is written anew beside itself, chunks moved as stored, and takes the name when it is whole: the redo log
-//! of an append could do without the copy; this is the one place to change then. Digests and row ranges that the file holds are carried over, not made anew, so that damage
-//! from before stays damage. Invariant: under the file's name there is what was there before, or the whole new file.
+//! The new file is written beside the old one, its chunks copied as stored, and replaces it when it is complete. (The redo log of an
+//! append could do without the copy.) Digests and row ranges of the old file are copied and not computed again, so that damage from
+//! before stays visible. Invariant: the file's name leads to the old file or to the complete new one.
 
 use super::MadeSpec;
+use super::attach::left_over;
 use crate::digests::stored;
 use crate::digests::structure::{check_structure, structure_digests};
 use crate::error::{MergeError, Result};
@@ -48,8 +49,14 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
     if let Some(carried) = &plan.carried {
         check_structure(&plan, carried, structure_digests(&plan))?;
         let same_kind = |known: &MadeSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);
-        let earlier = carried.made.iter().filter(|known| !same_kind(known)).cloned();
-        plan.made.specs = earlier.chain(options.made.iter().cloned()).collect();
+        let mut specs = Vec::new();
+        for known in &carried.made {
+            match same_kind(known) {
+                true => specs.extend(left_over(&plan, known, &options.made[0])?),
+                false => specs.push(known.clone()),
+            }
+        }
+        plan.made.specs = specs.into_iter().chain(options.made.iter().cloned()).collect();
     }
     Ok(plan)
 }

@@ -286,7 +286,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         joined.differences.extend::<Vec<_>>(refused);
     }
     if is_new && planned.len() > 1 && options.join.join != Join::Union {
-        joined.differences.extend(keys::attach::stale(&joined.schema, &made, &options.made, planned.len() as u32));
+        joined.differences.extend(keys::attach::stale(&joined.schema, &made, &options.made, planned.len() as u32)?);
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;

@@ -33,7 +33,7 @@ pub struct AddArgs {
     #[command(flatten)]
     making: KeyMakingArgs,
 
-    /// Make keys anew that are there already
+    /// Replace keys that are there already
     #[arg(short, long)]
     force: bool,
 
@@ -51,8 +51,8 @@ Examples:
   raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers begin anew in each input
   raddle keys add all.h5 --key-skip '/neutrino*' --force
 
-The file is written anew beside itself, compressed data moved as it is, and takes the name when it is whole: it needs \
-as much space again meanwhile. What it knows of its inputs and its digests stay.";
+The new file is written beside the old one and replaces it when it is complete, so the disk must hold both. Compressed data \
+are copied as they are; the record of inputs and the digests are kept.";
 
 /// Adds the keys.
 pub fn run(arguments: &AddArgs) -> Result<Exit, Failure> {
