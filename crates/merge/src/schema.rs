@@ -142,6 +142,8 @@ pub struct Column {
     pub facts: Facts,
     /// The axis along which inputs follow one another.
     pub axis: usize,
+    /// Whether the output holds one copy of what all inputs have.
+    pub is_once: bool,
     /// Whether each input's dataset is one row of the output, which has an axis more.
     pub is_lifted: bool,
     /// What the output is like, where a rule makes it unlike the first template.
@@ -268,6 +270,7 @@ impl Column {
             trims: None,
             runs: None,
             of_inputs: None,
+            is_once: false,
         }
     }
 

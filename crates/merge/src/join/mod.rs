@@ -434,6 +434,7 @@ impl Joiner {
         let mut stuck = HashSet::new();
         for joined in &mut self.entries {
             if let Some(column) = &mut joined.column {
+                column.is_once = joined.kept.is_some();
                 column.facts.fill_to(inputs as usize, ColumnFact::absent(0));
             }
             if self.options.attributes == AttributePolicy::Identical && joined.drop_attributes() {

@@ -42,7 +42,7 @@ impl Planner<'_> {
     ) -> Result<ColumnPlan> {
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
-        let (dims, mut max_dims) = output_dims(column, self.options.extendible);
+        let (dims, mut max_dims) = output_dims(column, self.options.extendible && !column.is_once);
         let element_len_bytes = model.datatype.class.len_bytes();
         let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
