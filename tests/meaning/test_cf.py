@@ -322,6 +322,29 @@ def test_conventions_must_agree(tmp_path):
     MERGING.refused(write_all(tmp_path, *files), names=["Conventions", "CF-1.8", "COARDS"])
 
 
+@pytest.mark.parametrize("first, second, others", [(8, 11, ""), (11, 8, ""), (9, 10, ", ACDD-1.3")])
+def test_the_output_follows_the_latest_version_of_cf(tmp_path, raddle, first, second, others):
+    def write(folder, start, *versions):
+        files = [simple(start + 3 * number) for number in range(len(versions))]
+        for file, version in zip(files, versions):
+            file.attributes["Conventions"] = f"CF-1.{version}{others}"
+        folder.mkdir()
+        return write_all(folder, *files)
+
+    inputs = write(tmp_path / "inputs", 0, first, second)
+    output = MERGING.equal(inputs, "--extendible")
+    latest = f"CF-1.{max(first, second)}{others}"
+    with netCDF4.Dataset(output) as merged:
+        assert merged.Conventions == latest
+    raddle("verify", output, "--against", *inputs)
+    MERGING.refused(inputs, "--require-equal", "Conventions", names=["Conventions", f"CF-1.{first}", f"CF-1.{second}"])
+    # What a file says of itself does not change when it grows.
+    earlier, later = write(tmp_path / "more", 6, 0, 12)
+    raddle("append", output, earlier)
+    refused = raddle("append", output, later, expect=3)
+    assert f"CF-1.12{others}" in refused.stderr and latest in refused.stderr
+
+
 def test_dimensions_stay_dimensions(tmp_path):
     """What netCDF-C reads: dimensions in their order, unlimited ones, dimensions without a variable."""
     files = [simple(), simple(3)]

@@ -236,7 +236,9 @@ impl InputScanner<'_> {
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone);
         if let Err((attribute, reason)) = &records {
-            let reason = format!("the record of the merge cannot be read: {reason}; a merge with --convention none does without it");
+            let reason = format!(
+                "the record of the merge cannot be read: {reason}; a merge with --convention none does without it"
+            );
             recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
         }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));

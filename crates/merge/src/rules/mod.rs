@@ -22,6 +22,7 @@ pub(crate) mod settle;
 pub(crate) mod time_units;
 mod units;
 pub mod user;
+mod versions;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};

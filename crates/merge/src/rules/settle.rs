@@ -8,6 +8,7 @@ use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::number::NumberType;
 use super::repack::Ranges;
+use super::versions::{self, CONVENTIONS};
 use super::{Placement, Rule, Values, absent, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
 use crate::facts::Facts;
@@ -121,6 +122,7 @@ impl Settling<'_> {
             (Values::Packed, Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
                 packing::settle(self, declared, column);
             }
+            _ if versions::settle(self, declared) => self.require_equal(declared, &[CONVENTIONS]),
             _ => self.require_equal(declared, &[]),
         }
     }

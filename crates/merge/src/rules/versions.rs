@@ -1,0 +1,90 @@
+//! The attribute `Conventions` of inputs that follow several versions of CF.
+//!
+//! Files of an earlier version of CF 1 conform to every later one, so the output names the latest. Other words of the attribute must
+//! be equal.
+
+use super::attribute::{named, replaced, text, with_text};
+use super::settle::{Declared, Settling};
+
+/// The attribute.
+pub(super) const CONVENTIONS: &str = "Conventions";
+
+/// What a version of CF 1 begins with.
+const CF: &str = "CF-1.";
+
+/// Gives the output the latest version of CF; returns whether all inputs fit under that name.
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
+    let is_asked = settling.options.require_equal.iter().any(|asked| asked == CONVENTIONS);
+    if is_asked || !declared.rule.attributes.iter().any(|name| name == CONVENTIONS.as_bytes()) {
+        return false;
+    }
+    let all = std::iter::once(&declared.first).chain(declared.attributes.iter().map(|(_, attributes)| attributes));
+    let Some(texts) = all.map(|attributes| text(attributes, CONVENTIONS)).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    let Some(latest) = latest(&texts) else { return false };
+    let Some(known) = named(&declared.first, CONVENTIONS) else { return false };
+    if latest == texts[0] {
+        return true;
+    }
+    // The attributes of a file that grows stay.
+    if !settling.is_new {
+        return false;
+    }
+    let attributes = replaced(&declared.first, with_text(known, &latest));
+    settling.set_attributes(declared.entry, attributes);
+    true
+}
+
+/// The first text with the latest version of CF in any of them; none where they differ in anything else.
+fn latest(texts: &[String]) -> Option<String> {
+    let parted = texts.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>()?;
+    let &(before, _, after) = parted.first()?;
+    if parted.iter().any(|&(other_before, _, other_after)| (other_before, other_after) != (before, after)) {
+        return None;
+    }
+    let version = parted.iter().map(|&(_, version, _)| version).max()?;
+    Some(format!("{before}{CF}{version}{after}"))
+}
+
+/// What is before the version of CF 1, the version, and what is behind it.
+fn parted(text: &str) -> Option<(&str, u32, &str)> {
+    let at = text.find(CF).filter(|&at| text[..at].ends_with([' ', ',']) || at == 0)?;
+    let (before, rest) = (&text[..at], &text[at + CF.len()..]);
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    let (version, after) = rest.split_at(digits);
+    // Not a version such as 1.08 or 1.7.2, which CF has not.
+    let is_whole = !version.starts_with('0') || version == "0";
+    let ends = after.is_empty() || after.starts_with([' ', ',']);
+    (is_whole && ends).then_some(())?;
+    Some((before, version.parse().ok()?, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_version_is_named_where_nothing_else_differs() {
+        let latest = |texts: &[&str]| latest(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(latest(&["CF-1.8", "CF-1.11", "CF-1.9"]).as_deref(), Some("CF-1.11"));
+        assert_eq!(latest(&["CF-1.11", "CF-1.8"]).as_deref(), Some("CF-1.11"));
+        assert_eq!(
+            latest(&["UGRID-1.0 CF-1.0, ACDD-1.3", "UGRID-1.0 CF-1.6, ACDD-1.3"]).as_deref(),
+            Some("UGRID-1.0 CF-1.6, ACDD-1.3")
+        );
+        for others in [
+            ["CF-1.8 ACDD-1.3", "CF-1.8"],
+            ["CF-1.8 ACDD-1.1", "CF-1.11 ACDD-1.3"],
+            ["CF-1.8", "CF-2.0"],
+            ["CF-1.8", "CF-1.8.1"],
+            ["CF-1.8", "CF-1.08"],
+            ["CF-1.8", "COARDS"],
+            ["NCCF-1.8", "NCCF-1.9"],
+            ["CF-1.", "CF-1.9"],
+            ["CF-1.8", "CF-1.99999999999"],
+        ] {
+            assert_eq!(latest(&others), None, "{others:?}");
+        }
+    }
+}
