@@ -58,7 +58,7 @@ struct Piece {
 /// How a piece is written.
 enum Form {
     Stored,
-    Literals(Literals),
+    Literals(Box<Literals>),
     /// With matches at any byte.
     Runs,
 }
@@ -138,7 +138,7 @@ impl PlanesEncoder {
         // Stored bytes are copied by reader and writer; that is worth a little.
         let stored_len_bits = stored_len_bits(raw.len());
         let is_stored = stored_len_bits <= len_bits + stored_len_bits / 256;
-        let form = if is_stored { Form::Stored } else { Form::Literals(literals) };
+        let form = if is_stored { Form::Stored } else { Form::Literals(Box::new(literals)) };
         Some(Piece { place, form, saved_len_bits, len_bits })
     }
 }
