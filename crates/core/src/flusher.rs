@@ -4,10 +4,12 @@
 //! one file at a time, while others write. Invariant: no error of a flush is lost, for the system tells it once and to one
 //! descriptor: [`Flusher::finish`] gives it.
 
+use crate::engine::Sink;
 use std::fs::File;
 use std::io::Error;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Bytes written to a file that make a flush worth its call.
@@ -69,10 +71,58 @@ impl Running {
     }
 }
 
+/// An output of the engine that is flushed whenever enough was written to it.
+#[derive(Debug)]
+pub struct FlushedFile {
+    file: Arc<File>,
+    worth_len_bytes: u64,
+    unflushed_len_bytes: AtomicU64,
+    flusher: Mutex<Flusher>,
+}
+
+impl FlushedFile {
+    /// Flushes `file` after every `worth_len_bytes`.
+    pub fn new(file: File, worth_len_bytes: u64) -> Self {
+        Self {
+            file: Arc::new(file),
+            worth_len_bytes,
+            unflushed_len_bytes: AtomicU64::new(0),
+            flusher: Mutex::default(),
+        }
+    }
+
+    /// Waits for the last flush and returns the file.
+    ///
+    /// # Errors
+    /// The flush that failed.
+    pub fn finish(self) -> Result<Arc<File>, Error> {
+        let mut flusher = self.flusher.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        flusher.finish().map_err(|(_, error)| error)?;
+        Ok(self.file)
+    }
+}
+
+impl Sink for FlushedFile {
+    fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.write_at(address, bytes)?;
+        let len_bytes = bytes.len() as u64;
+        let unflushed_len_bytes = self.unflushed_len_bytes.fetch_add(len_bytes, Ordering::Relaxed) + len_bytes;
+        // Whoever holds the lock flushes what this thread has written.
+        if unflushed_len_bytes >= self.worth_len_bytes
+            && let Ok(mut flusher) = self.flusher.try_lock()
+            && flusher.flush(0, &self.file)
+        {
+            self.unflushed_len_bytes.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn files_are_flushed_and_failures_told() {
@@ -97,5 +147,33 @@ mod tests {
         assert!(!flusher.flush(8, &file));
         let (number, error) = flusher.finish().unwrap_err();
         assert_eq!((number, error.kind()), (7, std::io::ErrorKind::InvalidInput));
+    }
+
+    #[test]
+    fn a_file_that_is_written_from_several_threads_is_whole_and_failures_are_told() {
+        let file = tempfile::tempfile().unwrap();
+        let flushed = FlushedFile::new(file, 1000);
+        std::thread::scope(|scope| {
+            for part in 0..4_u8 {
+                let flushed = &flushed;
+                let write = move |at: u64| flushed.write_at((u64::from(part) * 100 + at) * 100, &[part; 100]).unwrap();
+                scope.spawn(move || (0..100).for_each(write));
+            }
+        });
+        let mut written = vec![0; 40_000];
+        flushed.finish().unwrap().read_exact_at(&mut written, 0).unwrap();
+        assert!(written.chunks(10_000).enumerate().all(|(part, bytes)| bytes.iter().all(|&byte| byte == part as u8)));
+
+        // One device takes no bytes; the other takes all and cannot be synced.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert!(FlushedFile::new(full, 1000).write_at(0, &[1; 2000]).is_err());
+        let null = FlushedFile::new(File::options().write(true).open("/dev/null").unwrap(), 1000);
+        let mut has_begun = false;
+        for _ in 0..1000 {
+            null.write_at(0, &[1; 2000]).unwrap();
+            has_begun |= null.unflushed_len_bytes.load(Ordering::Relaxed) == 0;
+        }
+        assert!(has_begun);
+        assert_eq!(null.finish().unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     }
 }

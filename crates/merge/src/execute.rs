@@ -25,12 +25,13 @@ use raddle_core::engine::{
     Committed, Context, EngineOptions, EngineReport, Kept, Placement, Recorder, SharedFiles, SharedIo, SharedSink,
     execute, execute_recorded, execute_together,
 };
+use raddle_core::flusher::FlushedFile;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{InputDifference, MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::OutputOptions;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -353,9 +354,12 @@ pub(crate) fn write_failed(path: &Path, operation: &'static str) -> impl FnOnce(
     move |source| MergeError::Write { path, operation, source }
 }
 
+/// Bytes after which the output is flushed: an uncompressed merge is written faster than most disks take it.
+const FLUSH_LEN_BYTES: u64 = 64 << 20;
+
 /// Where chunks go.
 enum Sink<'a> {
-    Own(File),
+    Own(FlushedFile),
     Shared(Box<dyn SharedSink + 'a>),
 }
 
@@ -370,10 +374,11 @@ fn write(
 ) -> Result<Written> {
     let Target { path, begun, options, samples, io } = target;
     let failed = |operation| write_failed(path, operation);
+    let own = |file| Sink::Own(FlushedFile::new(file, FLUSH_LEN_BYTES));
     let sink = match (io, &begun) {
         (Io::Shared(files), _) => files.open(path).map(Sink::Shared),
-        (Io::Posix | Io::Collective(_), Some(begun)) => begun.data.try_clone().map(Sink::Own),
-        (Io::Posix | Io::Collective(_), None) => OpenOptions::new().write(true).open(path).map(Sink::Own),
+        (Io::Posix | Io::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
+        (Io::Posix | Io::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
     };
     let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
     let create = |begun: &Begun<'_>| {
@@ -417,8 +422,10 @@ fn write(
     // The rank that leads makes durable what its machine has written, and no other's.
     let synced = match sink {
         Sink::Shared(sink) => sink.finish(),
-        Sink::Own(file) if committer.is_none() => file.sync_data(),
-        Sink::Own(_) => Ok(()),
+        Sink::Own(file) => file.finish().and_then(|file| match committer.is_none() {
+            true => file.sync_data(),
+            false => Ok(()),
+        }),
     };
     let synced = synced.map_err(failed("fsync"));
     let finish = |committer: Committer<'_>| {
