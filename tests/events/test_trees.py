@@ -137,6 +137,19 @@ def test_trees_in_folders_and_cycles(tmp_path, dump):
     dump(path, "a/nothing", expect="there is a/b/deep, a/other, top")
 
 
+def test_branches_of_one_name_are_all_there(tmp_path, dump):
+    path = tmp_path / "twins.root"
+    branches = {"sizeA": np.arange(5, dtype="i4"), "sizeB": np.arange(5, dtype="i4") + 70, "sizeC": np.linspace(0, 1, 5)}
+    write(path, [branches])
+    path.write_bytes(path.read_bytes().replace(b"sizeB", b"sizeA").replace(b"sizeC", b"sizeA"))
+    ours = dump(path)
+    assert list(ours.products) == ["sizeA", "sizeA#2", "sizeA#3"]
+    with uproot.open(path) as file:
+        assert ours["sizeA"].tolist() == file["events"]["sizeA"].array().tolist()
+        of_all = [branch.array().tolist() for branch in file["events"].branches]
+    assert [ours[name].tolist() for name in ours.products] == of_all
+
+
 def test_tree_without_entries(tmp_path, dump):
     path = write(tmp_path / "empty.root", [columns(1, 0)])
     dumped = dump(path)

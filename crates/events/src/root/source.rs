@@ -15,7 +15,7 @@ use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_codec::DecodeState;
 use raddle_core::cancel::CancelToken;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// How to read a tree.
@@ -60,6 +60,7 @@ impl TreeSource {
         let mut uses = HashMap::<String, usize>::new();
         tree.branches.iter().for_each(|branch| *uses.entry(branch.product_name()).or_default() += 1);
         let (mut schema, mut plans, mut unread) = (Schema::default(), Vec::new(), Vec::new());
+        let mut taken = HashSet::new();
         for (number, branch) in tree.branches.iter().enumerate() {
             let has_data = !branch.baskets.is_empty() || (tree.len_entries == 0 && !branch.has_branches);
             if !has_data || branch.len_entries != tree.len_entries {
@@ -78,6 +79,7 @@ impl TreeSource {
             let name = branch.product_name();
             let is_unique = uses.get(&name) == Some(&1);
             let name = if is_unique { name } else { branch.path.clone() };
+            let name = distinct(name, &mut taken);
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
             plans.push(Plan { branch: number, item, unknown });
         }
@@ -233,6 +235,17 @@ impl Source for TreeSource {
         let (branches, ids) = (branches.collect(), of_ids.collect());
         Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default(), with_ids: true }))
     }
+}
+
+/// The name of a product, with `#2` and so on behind it where branches of one path come again: readers by name find the first, as
+/// ROOT does.
+fn distinct(name: String, taken: &mut HashSet<String>) -> String {
+    let mut numbered = (2_u32..).map(|number| format!("{name}#{number}"));
+    let mut candidate = name.clone();
+    while !taken.insert(candidate.clone()) {
+        candidate = numbered.next().unwrap_or_default();
+    }
+    candidate
 }
 
 /// How many times the target a range may have to end where a basket does.
