@@ -4,8 +4,8 @@
 //! leads to lists of pages ([`clusters`]). A field's pages are decoded ([`pages`]) and put together as its form says
 //! ([`source`]). All numbers are little-endian but those of the key.
 //!
-//! Not known: variants, streamed fields, half-precision numbers, columns added later, several representations of one column.
-//! Fields with these are left out, with the reason. Invariant: envelopes, and pages that have a checksum, are checked.
+//! Not known: variants, streamed fields, half-precision numbers, representations of one column as different numbers. Fields with
+//! these are left out, with the reason. Invariant: envelopes, and pages that have a checksum, are checked.
 
 mod clusters;
 mod envelope;

@@ -6,6 +6,7 @@ use super::envelope::{list, record, text};
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Field, Form, Number, Product};
+use std::collections::HashMap;
 
 /// A field as it is described.
 #[derive(Debug, Clone)]
@@ -26,7 +27,8 @@ pub(super) struct ColumnRecord {
     pub kind: ColumnKind,
     field: u32,
     representation: u16,
-    is_deferred: bool,
+    /// Number of the first element that is stored, of a column that was added later.
+    first: Option<i64>,
 }
 
 /// What a column's pages hold.
@@ -98,6 +100,24 @@ pub(super) struct Description {
     pub columns: Vec<ColumnRecord>,
 }
 
+/// A top-level field that is understood.
+#[derive(Debug)]
+pub(super) struct Understood {
+    pub product: Product,
+    pub node: Node,
+    pub deferred: Vec<Deferred>,
+}
+
+/// A column of which the first elements are zero and not stored, because it was added when there were entries already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Deferred {
+    pub column: usize,
+    /// Number of the first element that is stored, counted over all clusters.
+    pub first: u64,
+    /// Elements of each entry.
+    pub per_entry: u64,
+}
+
 /// Deepest field in a field.
 const DEEPEST: usize = 64;
 
@@ -117,8 +137,27 @@ impl Description {
         Ok(())
     }
 
-    /// The top-level fields in their order: the product and its node, or the name and why it is left out.
-    pub fn products(&self) -> Vec<Result<(Product, Node), (String, String)>> {
+    /// Other representations of each column that have elements of the same kind.
+    pub fn alternatives(&self) -> Vec<Vec<usize>> {
+        let mut places = HashMap::<(u32, u16), Vec<usize>>::new();
+        for (number, column) in self.columns.iter().enumerate() {
+            places.entry((column.field, column.representation)).or_default().push(number);
+        }
+        let mut alternatives = vec![Vec::new(); self.columns.len()];
+        for (&(field, representation), columns) in &places {
+            let Some(first) = places.get(&(field, 0)).filter(|_| representation > 0) else { continue };
+            for (&of_first, &column) in first.iter().zip(columns) {
+                let [left, right] = [of_first, column].map(|column| self.columns[column].kind);
+                if (left.number(), left.is_index()) == (right.number(), right.is_index()) && left.is_known() {
+                    alternatives[of_first].push(column);
+                }
+            }
+        }
+        alternatives
+    }
+
+    /// The top-level fields in their order, or the name and why it is left out.
+    pub fn products(&self) -> Vec<Result<Understood, (String, String)>> {
         let mut children = vec![Vec::new(); self.fields.len()];
         for (number, field) in self.fields.iter().enumerate() {
             if let Some(of_parent) = children.get_mut(field.parent as usize)
@@ -137,11 +176,18 @@ impl Description {
         }
         let top = self.fields.iter().enumerate().filter(|(number, field)| field.parent as usize == *number);
         top.map(|(number, field)| {
-            let mut compiler = Compiler { description: self, children: &children, columns: &columns, buffers: 0 };
+            let mut compiler = Compiler {
+                description: self,
+                children: &children,
+                columns: &columns,
+                buffers: 0,
+                per_entry: Some(1),
+                deferred: Vec::new(),
+            };
             match compiler.node(number, 0) {
                 Ok((node, form)) => {
                     let (name, class) = (field.name.clone(), field.type_name.clone());
-                    Ok((Product { name, class, form }, node))
+                    Ok(Understood { product: Product { name, class, form }, node, deferred: compiler.deferred })
                 }
                 Err(why) => Err((field.name.clone(), why)),
             }
@@ -165,15 +211,12 @@ fn read_column(bytes: &mut Bytes<'_>) -> Result<ColumnRecord, Fault> {
     let (code, bits) = (bytes.le_u16()?, bytes.le_u16()?);
     let field = bytes.le_u32()?;
     let (flags, representation) = (bytes.le_u16()?, bytes.le_u16()?);
-    let is_deferred = flags & 1 != 0;
-    if is_deferred {
-        bytes.le_u64()?;
-    }
+    let first = if flags & 1 != 0 { Some(bytes.le_i64()?) } else { None };
     let mut range = (0.0, 0.0);
     if flags & 2 != 0 {
         range = (f64::from_bits(bytes.le_u64()?), f64::from_bits(bytes.le_u64()?));
     }
-    Ok(ColumnRecord { kind: kind_of(code, bits, range), field, representation, is_deferred })
+    Ok(ColumnRecord { kind: kind_of(code, bits, range), field, representation, first })
 }
 
 fn kind_of(code: u16, bits: u16, (least, greatest): (f64, f64)) -> ColumnKind {
@@ -219,6 +262,15 @@ impl ColumnKind {
         }
     }
 
+    fn is_known(self) -> bool {
+        !matches!(self, Self::Unknown(_))
+    }
+
+    /// Length of an element when it is decoded.
+    pub fn decoded_len_bytes(self) -> usize {
+        self.number().map_or(size_of::<u64>(), Number::len_bytes)
+    }
+
     fn is_index(self) -> bool {
         matches!(self, Self::Index { .. } | Self::SplitIndex { .. })
     }
@@ -245,6 +297,9 @@ struct Compiler<'d> {
     children: &'d [Vec<usize>],
     columns: &'d [Vec<usize>],
     buffers: usize,
+    /// Elements of each entry at the place that is compiled; none below a collection.
+    per_entry: Option<u64>,
+    deferred: Vec<Deferred>,
 }
 
 impl<'d> Compiler<'d> {
@@ -254,14 +309,26 @@ impl<'d> Compiler<'d> {
     }
 
     /// The columns of a field, or of the one that it shows.
-    fn columns_of(&self, field: usize) -> Result<&'d [usize], String> {
+    fn columns_of(&mut self, field: usize) -> Result<&'d [usize], String> {
         let record = &self.description.fields[field];
         let own = record.source.map_or(field, |source| source as usize);
         let columns = self.columns.get(own).map_or(&[][..], Vec::as_slice);
-        match columns.iter().find(|&&column| self.description.columns[column].is_deferred) {
-            None => Ok(columns),
-            Some(_) => Err(format!("field {} was added when there were entries already", record.name)),
+        for &column in columns {
+            let Some(first) = self.description.columns[column].first else { continue };
+            let name = &record.name;
+            let Ok(first) = u64::try_from(first) else {
+                return Err(format!("field {name} has no values in its first representation"));
+            };
+            // Below a collection, entries from before have no elements.
+            let Some(per_entry) = self.per_entry else {
+                return Err(format!("field {name} in a collection was added when there were elements already"));
+            };
+            let deferred = Deferred { column, first, per_entry };
+            if !self.deferred.contains(&deferred) {
+                self.deferred.push(deferred);
+            }
         }
+        Ok(columns)
     }
 
     fn kind(&self, column: usize) -> ColumnKind {
@@ -275,12 +342,15 @@ impl<'d> Compiler<'d> {
         }
         match (record.role, record.repetition) {
             (LEAF, Some(length)) => {
+                let of_array = self.per_entry;
+                self.per_entry = of_array.and_then(|per_entry| per_entry.checked_mul(length));
                 let (content, form) = match self.children[field].as_slice() {
                     &[only] => self.node(only, depth + 1)?,
                     // A set of bits has its column itself.
                     [] => self.leaf(field)?,
                     _ => return Err(format!("field {} is an array of several fields", record.name)),
                 };
+                self.per_entry = of_array;
                 let regular = Form::Regular { length, content: Box::new(form) };
                 Ok((Node::Regular { length, content: Box::new(content) }, regular))
             }
@@ -297,7 +367,9 @@ impl<'d> Compiler<'d> {
                     return Err(format!("field {} has no index", record.name));
                 }
                 let buffer = self.next_buffers(1);
+                let of_list = self.per_entry.take();
                 let (content, form) = self.node(only, depth + 1)?;
+                self.per_entry = of_list;
                 Ok((Node::List { index, buffer, content: Box::new(content) }, Form::list(form)))
             }
             (RECORD, _) => self.record(field, depth),

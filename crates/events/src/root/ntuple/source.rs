@@ -3,7 +3,7 @@
 use super::clusters::{Cluster, Page, read_groups};
 use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_envelope, record, text};
 use super::pages::{PageBuffers, decode};
-use super::schema::{ColumnKind, Description, Node};
+use super::schema::{ColumnKind, Deferred, Description, Node, Understood};
 use crate::block::{Block, Buffer, Column};
 use crate::error::{Fault, Place, Result};
 use crate::root::file::RootFile;
@@ -20,6 +20,10 @@ pub struct NtupleSource {
     schema: Schema,
     nodes: Vec<Node>,
     kinds: Vec<ColumnKind>,
+    /// Of each column: other representations of it.
+    alternatives: Vec<Vec<usize>>,
+    /// By column.
+    deferred: HashMap<usize, Deferred>,
     clusters: Vec<Cluster>,
     unread: Vec<String>,
     ids: Option<IdFields>,
@@ -40,13 +44,17 @@ impl NtupleSource {
         let key = file.ntuple_key(path)?.clone();
         let (description, clusters) = read(&file, &key).map_err(|fault| fault.at(&place))?;
         let (mut schema, mut nodes, mut unread) = (Schema::default(), Vec::new(), Vec::new());
+        let mut deferred = HashMap::new();
         for product in description.products() {
             match product {
-                Ok((product, node)) if schema.position(&product.name).is_none() => {
+                Ok(Understood { product, node, deferred: more }) if schema.position(&product.name).is_none() => {
                     schema.products.push(product);
                     nodes.push(node);
+                    deferred.extend(more.into_iter().map(|deferred| (deferred.column, deferred)));
                 }
-                Ok((product, _)) => unread.push(format!("{}: there are two fields of that name", product.name)),
+                Ok(Understood { product, .. }) => {
+                    unread.push(format!("{}: there are two fields of that name", product.name));
+                }
                 Err((name, why)) => unread.push(format!("{name}: {why}")),
             }
         }
@@ -62,7 +70,8 @@ impl NtupleSource {
         let len_entries = clusters.last().map_or(0, |cluster| cluster.end);
         let entry_len_bytes = (total_len_bytes / len_entries.max(1)).saturating_add(1);
         let ids = find_ids(&schema);
-        Ok(Self { name: path.to_owned(), file, schema, nodes, kinds, clusters, unread, ids, entry_len_bytes })
+        let (name, alternatives) = (path.to_owned(), description.alternatives());
+        Ok(Self { name, file, schema, nodes, kinds, alternatives, deferred, clusters, unread, ids, entry_len_bytes })
     }
 
     /// Fields that are no products, and why.
@@ -316,11 +325,9 @@ impl Columns<'_> {
     /// Appends elements of a column to `out`.
     fn append(&mut self, cluster: usize, column: usize, elements: Range<u64>, out: &mut Buffer) -> Result<(), Fault> {
         let source = self.source;
-        let pages: &[Page] = match source.clusters[cluster].columns.get(column) {
-            Some(Some(pages)) => pages,
-            _ => return Err(unsupported(format!("cluster {cluster} has column {column} in another representation"))),
-        };
-        let len = pages.last().map_or(0, |page| page.end);
+        let (column, pages) = source.pages(cluster, column)?;
+        let missing = source.missing(cluster, column);
+        let len = missing.saturating_add(pages.last().map_or(0, |page| page.end));
         if elements.start > elements.end || elements.end > len {
             let Range { start, end } = elements;
             return Err(damaged(format!(
@@ -328,6 +335,9 @@ impl Columns<'_> {
             )));
         }
         let Buffer::Values(out) = out else { return Ok(()) };
+        let zeros = elements.end.min(missing).saturating_sub(elements.start);
+        out.resize(out.len() + zeros as usize * source.kinds[column].decoded_len_bytes(), 0);
+        let elements = elements.start.saturating_sub(missing)..elements.end.saturating_sub(missing);
         let first = pages.partition_point(|page| page.end <= elements.start);
         for (number, page) in pages.iter().enumerate().skip(first) {
             let start = page.end - page.len;
@@ -346,6 +356,32 @@ impl Columns<'_> {
             out.extend_from_slice(&open.2[range]);
         }
         Ok(())
+    }
+}
+
+impl NtupleSource {
+    /// The pages of a column in a cluster, or of the representation that the cluster has, with its number.
+    fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), Fault> {
+        let columns = &self.clusters[cluster].columns;
+        let all = std::iter::once(&column).chain(&self.alternatives[column]);
+        for &column in all {
+            match columns.get(column) {
+                Some(Some(pages)) => return Ok((column, pages)),
+                // In another representation.
+                Some(None) => {}
+                // Added in a later cluster. Of another representation, the first one has the values here.
+                None => return Ok((column, &[])),
+            }
+        }
+        Err(unsupported(format!("cluster {cluster} has column {column} in another representation")))
+    }
+
+    /// How many elements at the beginning of a cluster are zero and not stored.
+    fn missing(&self, cluster: usize, column: usize) -> u64 {
+        let Some(Deferred { first, per_entry, .. }) = self.deferred.get(&column) else { return 0 };
+        let [start, end] =
+            [self.clusters[cluster].start, self.clusters[cluster].end].map(|entry| entry.saturating_mul(*per_entry));
+        (*first).clamp(start, end) - start
     }
 }
 
