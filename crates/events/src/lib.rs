@@ -4,7 +4,7 @@
 //! between the two, with a pool of threads and one memory budget, and [`convert_among`] with ranks. The unit of work is a range
 //! of entries, not an event.
 //!
-//! - [`pds`]: the packed data stream of the reference framework (paper 003), both ways.
+//! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), both ways.
 //! - [`root`]: trees of ROOT files, by a reader of our own.
 //! - [`hdf5`]: columns, and the framework's layouts in its form and in one that can be read, both ways.
 //! - [`generated`]: events made here, and events of another source repeated from memory. [`held`]: columns in memory.

@@ -3,7 +3,7 @@
 //! Pure functions of the boxes that all ranks hold, which all ranks know. Not for moving samples (`exchange`). Invariant:
 //! the boxes of a [`Restructuring`] are disjoint and cover the domain, and so do the parts of its transfers.
 //!
-//! Source: Kumar et al., SC12, section III, Algorithm 1, and section V-B (imposed box size).
+//! Source: Kumar et al., SC12, section IV, Algorithm 1, and section V-C (imposed box size).
 
 use crate::bitmask::{MAX_RANK, Point};
 use crate::region::SampleBox;

@@ -1,4 +1,5 @@
-//! Settings as a patch of HDF5's source that makes them the defaults, which is how paper 004 applied them.
+//! Settings as a patch of HDF5's source that makes them the defaults, which is how Xie, Tang and others (2021)
+//! applied them.
 
 use crate::error::{InjectError, Result};
 use raddle_tune::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Settings};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kernel {
     /// One dataset of levels x rows x longitudes, written some rows at a time over all levels, as the OCCAM conversion
-    /// program does (Allen and others 2005).
+    /// program does (Hill, Smith and Trew 2005).
     Occam {
         /// Levels.
         levels: u64,
@@ -55,8 +55,8 @@ pub enum Kernel {
         #[serde(default)]
         collective: bool,
     },
-    /// Bursts of drawn lengths into a drawn number of datasets, as IOR wrote for the random patterns of Yang and others
-    /// (2021).
+    /// Bursts of drawn lengths into a drawn number of datasets, as IOR wrote for the random patterns of Xie, Tang and
+    /// others (2021).
     Random {
         /// Which pattern: what is drawn.
         pattern: u64,

@@ -1,6 +1,6 @@
 //! From an experiment to its best settings: sweeps of one setting at a time, then combinations of those that help.
 //!
-//! Most settings do nothing (Allen and others 2005 found three of twelve that do, and so did we), so that sweeps leave few
+//! Most settings do nothing (Hill, Smith and Trew 2005 found three of twelve that do, and so did we), so that sweeps leave few
 //! combinations, which are halved round by round. Not for running (`campaign`). Invariants: what breaks a limit is never
 //! chosen; the winner is measured once more, on values and orders that the search has not seen, and what does not win
 //! there is not chosen either.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct MeasuringArgs {
-    /// How large runs are: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers)
+    /// How large runs are: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers, where one machine can)
     #[arg(long, value_name = "SCALE", value_enum, default_value_t = Scale::Small)]
     scale: Scale,
 
@@ -81,7 +81,7 @@ enum Scale {
     Tiny,
     /// Tens of megabytes: a workstation, minutes
     Small,
-    /// As in the papers
+    /// As in the papers, where one machine can
     Full,
 }
 

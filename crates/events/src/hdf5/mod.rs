@@ -7,7 +7,7 @@
 //! | event | all bytes event by event, and where each product's begin | reading whole events |
 //! | batch | all bytes batch by batch, in each product by product, and where each begin | writing fast, small files |
 //!
-//! The last three are those of paper 003 in a form that says all that a reader needs: 64-bit ids and offsets, the order of
+//! The last three are those of Bashyal et al. 2024 in a form that says all that a reader needs: 64-bit ids and offsets, the order of
 //! products, how they were serialised, run and subrun of every event, and HDF5's own filters. [`CceOptions`] writes them
 //! exactly as the reference framework does instead; both forms are read.
 //!
