@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import zlib
 
 import h5netcdf
 import h5py
@@ -17,6 +18,40 @@ def test_h5dump(raddle, events, tmp_path):
     raddle("merge", *events, "-o", output)
     shown = subprocess.run(["h5dump", output], capture_output=True, text=True, check=True)
     assert "GROUP \"table1\"" in shown.stdout and "h5dump error" not in shown.stderr
+
+
+def fields(random):
+    """Numbers whose bytes, when they are shuffled, are noise, nearly constant, or vary slowly."""
+    walk = random.normal(0, 0.3, (3, 120, 500)).cumsum(-1)
+    packed = (walk * 100).astype("i2")
+    made = {"f8": walk, "f4": walk.astype("f4"), "big_endian": walk.astype(">f4"), "packed": packed, "unpacked": packed * 0.01 + 273.15}
+    made["masked"] = np.where(walk < 0, 1e20, walk).astype("f4")
+    made["counts"] = random.poisson(3, walk.shape).astype("f4")
+    made["constant"] = np.full(walk.shape, 7)
+    made["ids"] = np.repeat(np.arange(walk.size // 6), 6).reshape(walk.shape).astype("u4")
+    return made
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced", "small", "gzip:6"])
+def test_shuffled_numbers_are_inflated_by_zlib(raddle, tmp_path, effort):
+    inputs, expected = [], []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.h5")
+        expected.append(fields(np.random.default_rng(number)))
+        with h5py.File(inputs[-1], "w") as file:
+            for name, values in expected[-1].items():
+                file.create_dataset(name, data=values, chunks=(1, *values.shape[1:]), shuffle=True, compression=4)
+    output = tmp_path / "all.h5"
+    raddle("merge", *inputs, "-o", output, "-c", effort, "--for", "keep")
+    with h5py.File(output) as file:
+        for name in expected[0]:
+            dataset = file[name]
+            assert np.array_equal(dataset[()], np.concatenate([fields[name] for fields in expected])), name
+            # In pieces, as readers of streams do it.
+            mask, stored = dataset.id.read_direct_chunk((0, 0, 0))
+            inflater = zlib.decompressobj()
+            pieces = [inflater.decompress(stored[at : at + 777]) for at in range(0, len(stored), 777)]
+            assert mask == 0 and inflater.eof and len(b"".join(pieces)) == dataset[:1].nbytes
 
 
 def test_netcdf_with_dimension_scales(raddle, tmp_path):
