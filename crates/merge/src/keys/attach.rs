@@ -367,7 +367,7 @@ fn add_key_columns(
         let rows = table.ids.rows;
         let events = if is_index { rows } else { runs.runs };
         let keyed = KeyedTable { group: display_path(&table.group), rows, events };
-        if !plan.made.tables.contains(&keyed) {
+        if there.is_empty() || !plan.made.tables.contains(&keyed) {
             plan.made.tables.push(keyed);
         }
         let ascends = runs.descends_at.is_none();
