@@ -56,6 +56,25 @@ impl<'a> BitWriter<'a> {
     }
 }
 
+/// Appends what was left over, and then the `len_bits` that `write` puts; returns what is left over of them.
+#[inline(always)]
+pub(crate) fn append(
+    before: Remainder,
+    len_bits: u64,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut BitWriter<'_>),
+) -> Remainder {
+    let start = out.len();
+    let all_bits = u64::from(before.count) + len_bits;
+    out.resize(start + all_bits.div_ceil(8) as usize + SLACK_LEN_BYTES, 0);
+    let mut writer = BitWriter::new(&mut out[start..], before);
+    write(&mut writer);
+    let (whole_bytes, remainder) = writer.finish();
+    debug_assert_eq!(8 * whole_bytes as u64 + u64::from(remainder.count), all_bits);
+    out.truncate(start + whole_bytes);
+    remainder
+}
+
 impl Remainder {
     /// How many bits.
     pub(crate) fn count(self) -> u32 {

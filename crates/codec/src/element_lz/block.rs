@@ -1,7 +1,7 @@
 //! Tokens as one dynamic deflate block.
 
 use super::token::{FIRST_LENGTH, PART_VALUES, SECOND_LITERAL, Token};
-use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
 use crate::deflate::symbols::{
@@ -83,27 +83,18 @@ impl Block {
 
     /// Appends what was left over of the block before and this one; returns what is left over of this one.
     pub(super) fn write(&self, tokens: &[Token], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
-        let start = out.len();
-        let len_bytes = (u64::from(before.count()) + self.len_bits).div_ceil(8) as usize;
-        out.resize(start + len_bytes + SLACK_LEN_BYTES, 0);
-        let mut writer = BitWriter::new(&mut out[start..], before);
-        self.header.write(&mut writer, is_last);
         let (first, second) = self.parts();
-        for token in tokens {
-            let (first, second) = (first[token.first()], second[token.second()]);
-            writer.put(first.bits, u32::from(first.count));
-            writer.put(second.bits, u32::from(second.count));
-            writer.put(token.extra(), u32::from(second.extra_count));
-            writer.flush();
-        }
-        writer.put(u32::from(self.litlen.words[END_OF_BLOCK]), u32::from(self.litlen.lengths_bits[END_OF_BLOCK]));
-        let (whole_bytes, remainder) = writer.finish();
-        debug_assert_eq!(
-            8 * whole_bytes as u64 + u64::from(remainder.count()),
-            u64::from(before.count()) + self.len_bits
-        );
-        out.truncate(start + whole_bytes);
-        remainder
+        append(before, self.len_bits, out, |writer| {
+            self.header.write(writer, is_last);
+            for token in tokens {
+                let (first, second) = (first[token.first()], second[token.second()]);
+                writer.put(first.bits, u32::from(first.count));
+                writer.put(second.bits, u32::from(second.count));
+                writer.put(token.extra(), u32::from(second.extra_count));
+                writer.flush();
+            }
+            writer.put(u32::from(self.litlen.words[END_OF_BLOCK]), u32::from(self.litlen.lengths_bits[END_OF_BLOCK]));
+        })
     }
 
     /// What each value of the first and of the second part of a token writes.

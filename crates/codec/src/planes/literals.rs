@@ -1,6 +1,6 @@
 //! A deflate block of literals only.
 
-use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::Code;
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
@@ -47,34 +47,30 @@ impl Literals {
 
     /// Appends what was left over of the block before and this one; returns what is left over of this one.
     pub(super) fn write(&self, raw: &[u8], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
-        let start = out.len();
-        let len_bytes = (u64::from(before.count()) + self.len_bits).div_ceil(8) as usize;
-        out.resize(start + len_bytes + SLACK_LEN_BYTES, 0);
-        let mut writer = BitWriter::new(&mut out[start..], before);
-        self.header.write(&mut writer, is_last);
         let words: [(u32, u32); 256] =
             std::array::from_fn(|byte| (self.code.words[byte].into(), self.code.lengths_bits[byte].into()));
         let (groups, rest) = raw.as_chunks::<GROUP>();
-        for &[a, b, c, d] in groups {
-            // Joined by twos, so that no literal waits for all before it.
-            let pair = |first: u8, second: u8| {
-                let ((first, len_bits), (second, more_bits)) = (words[usize::from(first)], words[usize::from(second)]);
-                (first | second << len_bits, len_bits + more_bits)
-            };
-            let ((first, len_bits), (second, more_bits)) = (pair(a, b), pair(c, d));
-            writer.put(first, len_bits);
-            writer.put(second, more_bits);
+        append(before, self.len_bits, out, |writer| {
+            self.header.write(writer, is_last);
+            for &[a, b, c, d] in groups {
+                // Joined by twos, so that no literal waits for all before it.
+                let pair = |first: u8, second: u8| {
+                    let ((first, len_bits), (second, more_bits)) =
+                        (words[usize::from(first)], words[usize::from(second)]);
+                    (first | second << len_bits, len_bits + more_bits)
+                };
+                let ((first, len_bits), (second, more_bits)) = (pair(a, b), pair(c, d));
+                writer.put(first, len_bits);
+                writer.put(second, more_bits);
+                writer.flush();
+            }
+            for &byte in rest {
+                let (word, len_bits) = words[usize::from(byte)];
+                writer.put(word, len_bits);
+            }
             writer.flush();
-        }
-        for &byte in rest {
-            let (word, len_bits) = words[usize::from(byte)];
-            writer.put(word, len_bits);
-        }
-        writer.flush();
-        writer.put(self.code.words[END_OF_BLOCK].into(), self.code.lengths_bits[END_OF_BLOCK].into());
-        let (whole_bytes, remainder) = writer.finish();
-        out.truncate(start + whole_bytes);
-        remainder
+            writer.put(self.code.words[END_OF_BLOCK].into(), self.code.lengths_bits[END_OF_BLOCK].into());
+        })
     }
 }
 

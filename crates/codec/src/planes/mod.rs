@@ -10,7 +10,7 @@
 mod literals;
 mod repeats;
 
-use crate::deflate::bits::{BitWriter, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::bits::{Remainder, append};
 use crate::deflate::{ADLER_LEN_BYTES, ZLIB_HEADER_FASTEST};
 use crate::element_lz::ElementLzEncoder;
 use crate::libdeflate::{Deflater, adler32};
@@ -27,7 +27,7 @@ const PIECE_LEN_BYTES: usize = 1 << 17;
 /// Longest stored block of deflate.
 const STORED_LEN_BYTES: usize = u16::MAX as usize;
 
-/// A part of the whole length that may be lost by not searching for matches.
+/// The part of the whole length that may be lost, as estimated, by not searching for matches.
 const LOSS: u64 = 64;
 
 /// A piece that a simple search for matches shortens to this part of its length is runs.
@@ -182,13 +182,7 @@ impl Output<'_> {
 
     /// Appends a stored block, whose length begins at a byte.
     fn append_stored(&mut self, part: &[u8], is_last: bool) {
-        let at = self.out.len();
-        self.out.resize(at + 2 + SLACK_LEN_BYTES, 0);
-        let mut writer = BitWriter::new(&mut self.out[at..], self.remainder);
-        writer.put(u32::from(is_last), 3);
-        let (whole_bytes, remainder) = writer.finish();
-        self.out.truncate(at + whole_bytes);
-        remainder.append(self.out);
+        append(self.remainder, 3, self.out, |writer| writer.put(u32::from(is_last), 3)).append(self.out);
         self.remainder = Remainder::default();
         let len = part.len() as u16;
         self.out.extend_from_slice(&len.to_le_bytes());

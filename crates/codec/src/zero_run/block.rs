@@ -1,7 +1,7 @@
 //! Tokens as one dynamic deflate block.
 
 use super::scan::RUN;
-use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, SLACK_LEN_BYTES};
+use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH};
@@ -82,39 +82,37 @@ impl Block {
 
     /// Appends the block, which is the last one of its stream.
     pub(super) fn write(&self, tokens: &[u32], out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + self.len_bytes() as usize + SLACK_LEN_BYTES, 0);
-        let mut writer = BitWriter::new(&mut out[start..], Remainder::default());
-        self.header.write(&mut writer, true);
+        let remainder = append(Remainder::default(), self.len_bits, out, |writer| self.put_all(tokens, writer));
+        remainder.append(out);
+    }
+
+    fn put_all(&self, tokens: &[u32], writer: &mut BitWriter<'_>) {
+        self.header.write(writer, true);
         for &token in tokens {
             if token & RUN == 0 {
-                self.put(&mut writer, token as usize);
+                self.put(writer, token as usize);
                 writer.flush();
                 continue;
             }
             let run = Run::new(token & !RUN);
             for _ in 0..run.literals {
-                self.put(&mut writer, 0);
+                self.put(writer, 0);
             }
             writer.flush();
             for _ in 0..run.full_matches {
-                self.put(&mut writer, FULL);
+                self.put(writer, FULL);
                 writer.put(0, DISTANCE_BITS);
                 writer.flush();
             }
             if let Some(length) = run.last_match {
                 let symbol = &LENGTH_SYMBOLS[length];
-                self.put(&mut writer, usize::from(symbol.symbol));
+                self.put(writer, usize::from(symbol.symbol));
                 writer.put(u32::from(symbol.extra), u32::from(symbol.extra_bits));
                 writer.put(0, DISTANCE_BITS);
                 writer.flush();
             }
         }
-        self.put(&mut writer, END_OF_BLOCK);
-        let (whole_bytes, remainder) = writer.finish();
-        out.truncate(start + whole_bytes);
-        remainder.append(out);
-        debug_assert_eq!((out.len() - start) as u64, self.len_bytes());
+        self.put(writer, END_OF_BLOCK);
     }
 
     #[inline(always)]
