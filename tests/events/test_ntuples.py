@@ -1,5 +1,7 @@
 """RNTuples that uproot writes: raddle's columns are uproot's."""
 
+import struct
+
 import awkward as ak
 import numpy as np
 import pytest
@@ -151,6 +153,62 @@ def test_fields_that_were_added_later_begin_with_zeros(dump, tmp_path, monkeypat
     for name in expected.fields:
         assert ak.to_list(ours[name]) == ak.to_list(expected[name]), name
         assert ak.to_list(read[name]) == ak.to_list(expected[name]), name
+
+
+class Suppressed:
+    """A column without elements in a cluster, which has those of another representation."""
+
+    def serialize(self):
+        return writing._serialize_rntuple_list_frame([], wrap=False, extra_payload=struct.pack("<q", -(2**63)))
+
+
+class SecondRepresentation:
+    """The record of a column that holds the elements of ``column`` from entry ``first`` on."""
+
+    def __init__(self, column, first):
+        self.column, self.first = column, first
+
+    def serialize(self):
+        deferred, column = 1, self.column
+        record = (column.type_num, column.bits_on_disk, column.field_id, deferred, 1)
+        return struct.pack("<HHIHHq", *record, -self.first)
+
+
+@pytest.mark.parametrize("name", ["number", "list"])
+def test_a_cluster_may_have_another_representation(dump, tmp_path, monkeypatch, name):
+    path = tmp_path / "representations.root"
+    batches = [ak.Array({"number": np.arange(n) + n, "list": ak.unflatten(np.arange(2 * n), np.full(n, 2))}) for n in (5, 7, 3)]
+    with uproot.recreate(path) as file:
+        file.mkrntuple("Events", batches[0])
+        ntuple = file["Events"]._cascading
+        # Of the list, that of its ends.
+        at = {"number": 0, "list": 1}[name]
+        ntuple._footer.extension_column_record_frames = [SecondRepresentation(ntuple._header._column_records[at], 5)]
+        envelope = writing.NTuple_PageListEnvelope
+
+        def exchanged(checksum, summaries, clusters):
+            for columns in clusters:
+                columns.append(columns[at])
+                columns[at] = Suppressed()
+            return envelope(checksum, summaries, clusters)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "NTuple_PageListEnvelope", exchanged)
+            file["Events"].extend(batches[1])
+        # A cluster that has the first representation again.
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                writing,
+                "NTuple_PageListEnvelope",
+                lambda checksum, summaries, clusters: envelope(
+                    checksum, summaries, [[*columns, Suppressed()] for columns in clusters]
+                ),
+            )
+            file["Events"].extend(batches[2])
+    ours = dump(path)
+    assert "not read" not in ours.notes
+    for field, expected in [(field, ak.concatenate([batch[field] for batch in batches])) for field in ("number", "list")]:
+        assert ak.to_list(ours[field]) == ak.to_list(expected), field
 
 
 def test_ids_are_found(dump, tmp_path):
