@@ -1,7 +1,7 @@
 //! Owners: which rank makes which part of a plan, and in which rounds the ranks go through it.
 //!
 //! Pure functions of facts that all ranks know, so that every rank computes the same answer without a message.
-//! Invariants: dealing gives no rank more than its share and a sixteenth, or its share and the dearest item; rounds are consecutive, cover everything, and hold of no rank more than its quota unless a single item does.
+//! Invariants: dealing gives no rank more than its share and a sixteenth of it, or its share and the dearest item; rounds are consecutive, cover everything, and hold of no rank more than its quota unless a single item does.
 
 use crate::communicator::Rank;
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ const HOME_HEAD_START: u64 = 4;
 /// to even out the dear ones, and so few that rounds, which are consecutive items, are balanced as well.
 const RUN_SHARE: u64 = 16;
 
-/// By which part of its share of a run a home may exceed it.
+/// A home may exceed its share of a run by one part in so many.
 const HOME_EXCESS: u128 = 16;
 
 /// Something to deal.

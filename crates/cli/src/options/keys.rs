@@ -18,7 +18,7 @@ pub struct KeyMakingArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Repeated::Refuse)]
     pub repeated_ids: Repeated,
 
-    /// Groups that get no keys, by path; keys that they have stay. May be given several times
+    /// Make no keys in groups whose paths match; can be given several times
     #[arg(long, value_name = "GLOB")]
     pub key_skip: Vec<String>,
 }

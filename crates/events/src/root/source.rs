@@ -237,8 +237,8 @@ impl Source for TreeSource {
     }
 }
 
-/// The name of a product, with `#2` and so on behind it where branches of one path come again: readers by name find the first, as
-/// ROOT does.
+/// Returns the name of a product, with `#2` and so on appended for further branches of the same path. A reader that asks for the name gets
+/// the first branch, as in ROOT.
 fn distinct(name: String, taken: &mut HashSet<String>) -> String {
     let mut numbered = (2_u32..).map(|number| format!("{name}#{number}"));
     let mut candidate = name.clone();

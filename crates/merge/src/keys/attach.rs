@@ -63,7 +63,7 @@ fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bo
     Ok(move |path: &[u8]| spec.makes(path) && groups.as_ref().is_none_or(|groups| groups.contains(parent_path(path))))
 }
 
-/// Returns what is left of `earlier` in a file where `spec` made its datasets; none where nothing is.
+/// Returns the part of `earlier` whose datasets are still in a file after `spec` made its own; `None` if there are none.
 ///
 /// # Errors
 /// Specs of keys that do not fit the file.
@@ -87,7 +87,7 @@ pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Resul
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as partition
-/// keys, unless `specs` recompute it. Keys of groups that `specs` leave out are of one file whoever made them.
+/// keys, unless `specs` recompute it. In groups that `specs` leave out, datasets named like keys count too, whoever made them.
 ///
 /// # Errors
 /// Specs of keys that do not fit the inputs.
@@ -357,7 +357,7 @@ fn add_key_columns(
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
     let (mut new, mut made) = (Vec::new(), Vec::new());
-    // Two specs share the index.
+    // Both of two specs make the datasets of the index group.
     let there: HashSet<Vec<u8>> =
         plan.made.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
     for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {

@@ -6,7 +6,7 @@
 use super::attribute::{named, replaced, text, with_text};
 use super::settle::{Declared, Settling};
 
-/// The attribute.
+/// Name of the attribute.
 pub(super) const CONVENTIONS: &str = "Conventions";
 
 /// What a version of CF 1 begins with.
@@ -27,7 +27,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
     if latest == texts[0] {
         return true;
     }
-    // The attributes of a file that grows stay.
+    // An append does not change attributes.
     if !settling.is_new {
         return false;
     }
@@ -36,7 +36,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
     true
 }
 
-/// The first text with the latest version of CF in any of them; none where they differ in anything else.
+/// Returns the first text with the latest version of CF among all; `None` where they differ in anything else.
 fn latest(texts: &[String]) -> Option<String> {
     let parted = texts.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>()?;
     let &(before, _, after) = parted.first()?;
@@ -47,13 +47,13 @@ fn latest(texts: &[String]) -> Option<String> {
     Some(format!("{before}{CF}{version}{after}"))
 }
 
-/// What is before the version of CF 1, the version, and what is behind it.
+/// Splits a text into what precedes the version of CF 1, the version, and what follows it.
 fn parted(text: &str) -> Option<(&str, u32, &str)> {
     let at = text.find(CF).filter(|&at| text[..at].ends_with([' ', ',']) || at == 0)?;
     let (before, rest) = (&text[..at], &text[at + CF.len()..]);
     let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
     let (version, after) = rest.split_at(digits);
-    // Not a version such as 1.08 or 1.7.2, which CF has not.
+    // CF has no versions such as 1.08 or 1.7.2.
     let is_whole = !version.starts_with('0') || version == "0";
     let ends = after.is_empty() || after.starts_with([' ', ',']);
     (is_whole && ends).then_some(())?;

@@ -360,7 +360,7 @@ impl Columns<'_> {
 }
 
 impl NtupleSource {
-    /// The pages of a column in a cluster, or of the representation that the cluster has, with its number.
+    /// Returns the pages of a column in a cluster, with its number; of another representation where the cluster has that.
     fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), Fault> {
         let columns = &self.clusters[cluster].columns;
         let all = std::iter::once(&column).chain(&self.alternatives[column]);
@@ -369,14 +369,14 @@ impl NtupleSource {
                 Some(Some(pages)) => return Ok((column, pages)),
                 // In another representation.
                 Some(None) => {}
-                // Added in a later cluster. Of another representation, the first one has the values here.
+                // Added in a later cluster.
                 None => return Ok((column, &[])),
             }
         }
         Err(unsupported(format!("cluster {cluster} has column {column} in another representation")))
     }
 
-    /// How many elements at the beginning of a cluster are zero and not stored.
+    /// Returns how many elements at the beginning of a cluster are zero and not stored.
     fn missing(&self, cluster: usize, column: usize) -> u64 {
         let Some(Deferred { first, per_entry, .. }) = self.deferred.get(&column) else { return 0 };
         let [start, end] =
