@@ -208,7 +208,7 @@ def packings(draw, kind):
 
 @st.composite
 def layouts(draw):
-    sizes = {"x": draw(st.integers(1, 3)), "member": 2, "nv": 2, "letters": draw(st.integers(1, 4))}
+    sizes = {"x": draw(st.integers(1, 3)), "member": 2, "nv": 2, "site": 2, "letters": draw(st.integers(1, 4))}
     orders = [("time",), ("time", "x"), ("time", "x"), ("x", "time"), ("member", "time", "x")]
     fields = {}
     for number in range(draw(st.integers(1, 3))):
@@ -219,6 +219,9 @@ def layouts(draw):
     if draw(st.booleans()):
         fields["code"] = (("time", "letters"), "S1", {})
     statics = {"x": (("x",), "f8")}
+    # A coordinate of two dimensions.
+    if draw(st.booleans()):
+        statics["site"] = (("site", "nv"), draw(st.sampled_from(["f4", "S1"])))
     for name, dims, kind in [("area", ("x",), "f4"), ("names", ("x",), "str"), ("height", (), "f8"), ("crs", (), "i4")]:
         if draw(st.booleans()):
             statics[name] = (dims, kind)
@@ -323,6 +326,18 @@ def _widen(file, random):
         file.variables["code"].values = random.choice([b"a", b"b"], (steps, 5)).astype("S1")
 
 
+def _rename_letters(file, random):
+    _widen(file, random)
+    if "letters" in file.dims:
+        file.dims = {"string5" if name == "letters" else name: size for name, size in file.dims.items()}
+        if "code" in file.variables:
+            file.variables["code"].dims = ("time", "string5")
+
+
+def _number_otherwise(file, random):
+    file.dims = dict(reversed(file.dims.items()))
+
+
 def _transpose(file, random):
     variable = _numeric(file)
     variable.dims = variable.dims[::-1]
@@ -347,10 +362,12 @@ DEVIATIONS = {
     "short": _shorten,
     "type": _retype,
     "letters": _widen,
+    "names of letters": _rename_letters,
+    "numbers of dimensions": _number_otherwise,
     "axes": _transpose,
 }
 
-MUST_MERGE = ["plain", "clocks", "swapped", "remarks", "letters"]
+MUST_MERGE = ["plain", "clocks", "swapped", "remarks", "letters", "names of letters", "numbers of dimensions"]
 SPECIALS = ["plain", "clocks", "swapped", *DEVIATIONS]
 
 

@@ -123,9 +123,9 @@ def _judge_group(merged, parts, dim, different):
     merged_times = time_attributes(merged)
     for name, variable in merged.variables.items():
         sources = [part.variables[name] for part in parts]
-        if len({source.dimensions for source in sources}) > 1:
+        if len({_dimensions(source) for source in sources}) > 1:
             raise NoConcatenation(f"dimensions of {name} differ")
-        assert variable.dimensions == sources[0].dimensions, name
+        assert _dimensions(variable) == _dimensions(sources[0]), name
         is_time = [name in found for found in times]
         assert len({*is_time}) == 1, f"{name} holds times in some inputs only"
         if is_time[0]:
@@ -134,6 +134,13 @@ def _judge_group(merged, parts, dim, different):
             _judge_attributes(name, variable, sources)
     for name in names:
         _judge_group(merged.groups[name], [part.groups[name] for part in parts], dim, different)
+
+
+def _dimensions(variable):
+    """The dimensions of a variable; readers of texts drop that of the characters, whatever its name is."""
+    if variable.dtype == "S1" and variable.ndim:
+        return (*variable.dimensions[:-1], None)
+    return variable.dimensions
 
 
 def _judge_times(name, variable, attributes, sources, source_attributes, dim):

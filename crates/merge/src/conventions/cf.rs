@@ -4,6 +4,7 @@
 //! Invariant: a variable is put together along the axis that has the record dimension, and only one of its axes does.
 
 mod attached;
+pub(super) mod dimensions;
 mod new_dim;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
@@ -12,8 +13,8 @@ use crate::rules::attribute::{named, replaced, text, with_text};
 use crate::rules::packing::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{NumberType, Placement, Rule, TimeAttributes, Values};
-use crate::scale_lists::scales;
-use crate::schema::{Role, child_path, display_path};
+use crate::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
+use crate::schema::{AttributeValue, Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +40,12 @@ const MEANING: [&str; 13] = [
     "bounds",
     "climatology",
 ];
-/// Attributes in which the library keeps which dimensions a variable has.
-const DIMENSIONS: [&str; 2] = ["DIMENSION_LIST", "_Netcdf4Coordinates"];
-/// Attributes that follow from the order in which a file was written.
-const OF_ORDER: [&str; 2] = ["REFERENCE_LIST", "_Netcdf4Dimid"];
+/// The number of a dimension in its file.
+const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
+/// The numbers of a variable's dimensions.
+const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
+/// Attributes that say which dimensions a variable has, which [`dimensions`] compares by path.
+const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER, DIMENSION_NUMBERS];
 /// Attributes that name the bounds of a coordinate.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 
@@ -64,7 +67,7 @@ impl Convention for Cf {
         if file.has(0, "_NCProperties") {
             return Some("attribute _NCProperties".to_owned());
         }
-        let is_netcdf = |at: &usize| file.has(*at, "_Netcdf4Dimid");
+        let is_netcdf = |at: &usize| file.has(*at, DIMENSION_NUMBER);
         let at = (1..file.len()).take(MOST_LOOKED_AT).find(is_netcdf)?;
         Some(format!("{} has an attribute _Netcdf4Dimid", display_path(file.path_of(at))))
     }
@@ -121,7 +124,11 @@ impl Convention for Cf {
         Ok(rules)
     }
 
-    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+    fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        dimensions::settle(completion)
+    }
+
+    fn complete(&self, completion: &mut Completion<'_>) {
         new_dim::complete(completion);
         attached::complete(completion.schema);
         let schema = &mut *completion.schema;
@@ -151,14 +158,13 @@ impl Convention for Cf {
                 root.attributes = replaced(&root.attributes, with_text(history, &format!("{line}\n{known}")));
             }
         }
-        Vec::new()
     }
 }
 
 /// A rule for a variable that has dimensions.
 fn of_variable(rule: Rule) -> Rule {
     let rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
-    rule.with_attributes(&DIMENSIONS).ignoring(&OF_ORDER)
+    rule.ignoring(&DIMENSIONS)
 }
 
 /// The rule of a scalar that is carried once.
@@ -248,7 +254,7 @@ impl<'f, 'a> Variables<'f, 'a> {
             if file.unlimited(at).first() == Some(&true) {
                 variables.unlimited.insert(path.clone());
             }
-            if let Some(id) = crate::rules::attribute::number(file.attributes(at), "_Netcdf4Dimid") {
+            if let Some(id) = crate::rules::attribute::number(file.attributes(at), DIMENSION_NUMBER) {
                 by_id.insert(id as i64, path.clone());
             }
             variables.all.insert(path);
@@ -264,7 +270,7 @@ impl<'f, 'a> Variables<'f, 'a> {
                 names = vec![Vec::new(); dims.len()];
                 names[0] = file.path_of(at).to_vec();
                 // A coordinate variable of several dimensions names them by their numbers.
-                let ids = named(file.attributes(at), "_Netcdf4Coordinates").and_then(crate::rules::attribute::numbers);
+                let ids = named(file.attributes(at), DIMENSION_NUMBERS).and_then(crate::rules::attribute::numbers);
                 for (name, id) in names.iter_mut().zip(ids.unwrap_or_default()).skip(1) {
                     name.clone_from(by_id.get(&(id as i64)).unwrap_or(&Vec::new()));
                 }
@@ -308,8 +314,9 @@ impl<'f, 'a> Variables<'f, 'a> {
         let is_free = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_without_variable(self.file, at));
         let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
         let is_character = |at: usize| matches!(self.file.class(at), Some(TypeClass::FixedString { len_bytes: 1, .. }));
-        for (&at, dims) in self.dims.iter().filter(|(at, _)| !is_scale(self.file, **at)) {
-            for (axis, dim) in dims.iter().enumerate() {
+        for (&at, dims) in &self.dims {
+            // The first axis of a dimension is its own.
+            for (axis, dim) in dims.iter().enumerate().skip(usize::from(is_scale(self.file, at))) {
                 if axis + 1 < dims.len() || !is_character(at) {
                     lengths.remove(dim);
                 }
@@ -326,5 +333,9 @@ impl<'f, 'a> Variables<'f, 'a> {
 }
 
 fn is_scale(file: &FileView<'_>, at: usize) -> bool {
-    file.text(at, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
+    is_class_of_scales(file.attributes(at))
+}
+
+fn is_class_of_scales(attributes: &[AttributeValue]) -> bool {
+    text(attributes, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
 }

@@ -38,11 +38,15 @@ pub(crate) trait Convention: Sync {
     /// Why files of this kind cannot be merged, and what to use instead.
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal>;
 
-    /// Completes what follows from all inputs together: attributes that hold sizes, say. What cannot be made right is
-    /// returned.
-    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+    /// Settles what the rule of one dataset alone cannot. What cannot be made right is returned.
+    fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
         let _ = completion;
         Vec::new()
+    }
+
+    /// Completes a new file by what follows from all inputs together: attributes that hold sizes, say.
+    fn complete(&self, completion: &mut Completion<'_>) {
+        let _ = completion;
     }
 }
 
@@ -54,6 +58,10 @@ pub(crate) struct Completion<'a> {
     pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,
+    /// Whether the output is a new file; one that grows keeps its attributes.
+    pub is_new: bool,
+    /// Paths of datasets that the output does not have after all.
+    pub left_out: BTreeSet<Vec<u8>>,
 }
 
 /// Why a file cannot be merged with others.
@@ -86,6 +94,11 @@ impl Recognised {
         }
         self.rules.get(*cursor).filter(|(entry, _)| *entry as usize == at).map(|(_, rule)| rule)
     }
+}
+
+/// Settles what the netCDF library counts through a whole file, in the union of files.
+pub(crate) fn settle_union(schema: &mut Schema) {
+    cf::dimensions::settle_union(schema);
 }
 
 /// All conventions, the most specific first: an NWB file also looks like plain HDF5 with dimension scales.

@@ -5,7 +5,6 @@
 //! that says what a column is, is equal in both.
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
-use crate::join::Difference;
 use crate::rules::Rule;
 use crate::rules::attribute::{named, number, replaced, with_integers};
 use crate::schema::Role;
@@ -45,7 +44,7 @@ impl Convention for Pandas {
         Ok(rules)
     }
 
-    fn complete(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+    fn complete(&self, completion: &mut Completion<'_>) {
         let schema = &mut *completion.schema;
         for entry in &mut schema.entries {
             let Role::Column(column) = entry.role else { continue };
@@ -55,7 +54,6 @@ impl Convention for Pandas {
                 entry.attributes = replaced(&entry.attributes, counted);
             }
         }
-        Vec::new()
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<
     for (index, joined) in entries.iter().enumerate() {
         // Of records that a convention counts, it says how many there are.
         let has_record = joined.declared.as_ref().is_some_and(|declared| declared.rule.record.is_some());
-        if joined.column.is_some() && joined.kept.is_none() && !has_record {
+        if joined.column.is_some() && joined.kept.is_none() && !has_record && !joined.is_widest() {
             groups.entry(parent_path(&joined.entry.path).to_vec()).or_default().push(index);
         }
     }

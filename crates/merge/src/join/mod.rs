@@ -31,14 +31,14 @@ use crate::rules::once::OTHER_VALUES;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, EntryIndex, Role, Schema, display_path};
 use crate::stack::Differing;
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
 use fill::{Unclear, fill_absent_rows};
 use of_inputs::Gathered;
 use raddle_hdf5::model::{Dataset, Dataspace};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,6 +59,26 @@ pub struct Joined {
     pub(crate) convention: Option<Choice>,
     /// Why.
     pub(crate) because: String,
+}
+
+impl Joined {
+    /// Leaves out the datasets at these paths.
+    pub(crate) fn leave_out(&mut self, paths: &BTreeSet<Vec<u8>>) {
+        if paths.is_empty() {
+            return;
+        }
+        let of_declared: Vec<Vec<u8>> =
+            self.declared.iter().map(|declared| self.schema.entries[declared.entry as usize].path.clone()).collect();
+        self.schema.remove_columns(|path| paths.contains(path));
+        let numbers: HashMap<&[u8], EntryIndex> =
+            (0..).zip(&self.schema.entries).map(|(number, entry)| (entry.path.as_slice(), number)).collect();
+        let mut of_declared = of_declared.iter();
+        self.declared.retain_mut(|declared| {
+            let number = of_declared.next().and_then(|path| numbers.get(path.as_slice()));
+            declared.entry = number.copied().unwrap_or(declared.entry);
+            number.is_some()
+        });
+    }
 }
 
 /// Joins the inputs one by one; see [`Joiner::add`].
@@ -105,6 +125,11 @@ impl JoinedEntry {
     /// Number of inputs that have it.
     fn holders(&self) -> u32 {
         self.present.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Whether it is the length of texts, which each input may name otherwise.
+    fn is_widest(&self) -> bool {
+        self.declared.as_ref().is_some_and(|declared| declared.rule.placement == Placement::Widest)
     }
 
     /// Leaves out the attributes that are not the same in all inputs; whether there are any.
@@ -428,13 +453,14 @@ impl Joiner {
         self.adopt_grown();
         self.report_absences();
         if self.options.join == Join::Inner {
-            self.entries.retain(|joined| joined.holders() == inputs);
+            self.entries.retain(|joined| joined.holders() == inputs || joined.is_widest());
         }
         // A file that grows keeps the attributes that it has.
         let mut stuck = HashSet::new();
         for joined in &mut self.entries {
+            let is_once = joined.kept.is_some() || joined.is_widest();
             if let Some(column) = &mut joined.column {
-                column.is_once = joined.kept.is_some();
+                column.is_once = is_once;
                 column.facts.fill_to(inputs as usize, ColumnFact::absent(0));
             }
             if self.options.attributes == AttributePolicy::Identical && joined.drop_attributes() {
@@ -529,7 +555,7 @@ impl Joiner {
             .collect();
         for joined in &self.entries {
             let parent = parent_path(&joined.entry.path);
-            if joined.holders() == self.inputs || absent_parents.contains(parent) {
+            if joined.holders() == self.inputs || joined.is_widest() || absent_parents.contains(parent) {
                 continue;
             }
             let has = |input: u32| joined.present.iter().any(|run| run.contains(&input));

@@ -33,7 +33,7 @@ use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::progress::{Event, Severity, Stage};
 use raddle_hdf5::model::Dataset;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -367,18 +367,24 @@ fn settle(
     (taken, ranges): (&RecordTrims, &Ranges),
     is_new: bool,
 ) -> (Vec<Difference>, Vec<Vec<u8>>) {
-    let (declared, conventions) = (std::mem::take(&mut joined.declared), &options.conventions);
+    let Joined { schema, declared, convention, .. } = joined;
     let (mut differences, unranged) =
-        rules::settle::settle(&mut joined.schema, &declared, conventions, taken, ranges, is_new);
-    differences.extend(rules::absent::unfillable(&joined.schema));
-    if let Some(convention) = joined.convention.and_then(conventions::of_choice)
-        && inputs > 1
-        && is_new
-    {
-        let mut completion = Completion { schema: &mut joined.schema, declared: &declared, inputs };
-        differences.extend(convention.complete(&mut completion));
+        rules::settle::settle(schema, declared, &options.conventions, taken, ranges, is_new);
+    differences.extend(rules::absent::unfillable(schema));
+    if options.join.join == Join::Union {
+        conventions::settle_union(schema);
     }
-    joined.declared = declared;
+    if let Some(convention) = convention.and_then(conventions::of_choice)
+        && inputs > 1
+    {
+        let mut completion = Completion { schema, declared, inputs, is_new, left_out: BTreeSet::new() };
+        differences.extend(convention.settle(&mut completion));
+        if is_new {
+            convention.complete(&mut completion);
+        }
+        let left_out = completion.left_out;
+        joined.leave_out(&left_out);
+    }
     (differences, unranged)
 }
 

@@ -227,11 +227,21 @@ impl Settling<'_> {
             InputConversion { gather, ..InputConversion::default() }
         };
         let of_inputs = sizes.iter().map(gather).collect();
-        let mut output = scanned.model().clone();
-        if let Dataspace::Simple { dims, max_dims } = &mut output.dataspace {
-            (dims[axis], max_dims[axis]) = (widest, max_dims[axis].max(widest));
+        let of_output = scanned.model().dataspace.dims().get(axis).copied().filter(|size| *size < widest);
+        if let Some(size) = of_output {
+            if !self.is_new {
+                let longer = |(input, size): (u32, &Option<u64>)| (*size > of_output).then_some(input);
+                let longer: Vec<u32> = (0..).zip(&sizes).filter_map(longer).collect();
+                let found = format!("up to {widest}; merge all inputs again");
+                let mismatch = Mismatch::new(format!("texts of up to {size} characters"), found);
+                return self.refuse(declared.entry, mismatch, longer);
+            }
+            let mut output = scanned.model().clone();
+            if let Dataspace::Simple { dims, max_dims } = &mut output.dataspace {
+                (dims[axis], max_dims[axis]) = (widest, max_dims[axis].max(widest));
+            }
+            scanned.set_output(output);
         }
-        scanned.set_output(output);
         self.convert(column, None, Conversion { of_inputs });
     }
 

@@ -3,7 +3,10 @@
 //! As `xarray.concat(dim=NAME)` does. Invariant: what describes the grid keeps its dimensions and must be equal in all files;
 //! everything else gets the new one first.
 
-use super::{GRID_MAPPING, Variables, bounds, is_scale, is_time, of_root, of_scalar, of_variable, values, variable};
+use super::{
+    DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_root, of_scalar,
+    of_variable, values, variable,
+};
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
 use crate::rules::Rule;
@@ -120,7 +123,7 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
             let rank = schema.columns[column as usize].model().dataspace.dims().len();
             let list = with_first_scale(named(&entry.attributes, DIMENSION_LIST), &record, rank);
             let mut attributes = replaced(&entry.attributes, list);
-            let ids = named(&attributes, "_Netcdf4Coordinates").and_then(|known| with_id(known, id.as_ref()?));
+            let ids = named(&attributes, DIMENSION_NUMBERS).and_then(|known| with_id(known, id.as_ref()?));
             if let Some(ids) = ids {
                 attributes = replaced(&attributes, ids);
             }
@@ -138,8 +141,8 @@ fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
 
 /// The number of a dimension more, in an attribute; `None` where dimensions have no numbers.
 fn next_id(schema: &Schema) -> Option<AttributeValue> {
-    let of_entries = schema.entries.iter().filter_map(|entry| named(&entry.attributes, "_Netcdf4Dimid"));
-    let last = of_entries.max_by_key(|id| number(std::slice::from_ref(id), "_Netcdf4Dimid").unwrap_or(0.0) as i64)?;
+    let of_entries = schema.entries.iter().filter_map(|entry| named(&entry.attributes, DIMENSION_NUMBER));
+    let last = of_entries.max_by_key(|id| number(std::slice::from_ref(id), DIMENSION_NUMBER).unwrap_or(0.0) as i64)?;
     let next = numbers(last)?.first().map(|&last| last as i64 + 1)?;
     with_integers(last, &[next])
 }

@@ -1,0 +1,303 @@
+//! The dimensions of variables, however each file numbers them and names the lengths of its texts.
+//!
+//! A variable names its dimensions by references (`DIMENSION_LIST`). The netCDF library also numbers them, in each file from
+//! zero (`_Netcdf4Dimid`, `_Netcdf4Coordinates`), and a coordinate of several dimensions has nothing but these numbers. Not for
+//! the lists of where scales are attached ([`super::attached`]). Source: the netCDF-4 format in HDF5 (NUG, appendix C).
+//! Invariant: a variable of the output has the dimensions that it has in each input, by path, and no two dimensions have one
+//! number. Where files name the length of a variable's texts differently, as xarray does (`string3`, `string4`), the variable
+//! has the dimension of the input with the longest texts.
+
+use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
+use crate::conventions::Completion;
+use crate::join::{Difference, DifferenceKind};
+use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
+use crate::rules::settle::Declared;
+use crate::rules::{Placement, Rule};
+use crate::scale_lists::{DIMENSION_LIST, scales};
+use crate::schema::{ABSENT, AttributeValue, Column, Entry, EntryIndex, Role, Schema, display_path};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Paths of the scales of each axis.
+type Dimensions = Vec<Vec<Vec<u8>>>;
+
+/// Compares the dimensions that each variable has in the inputs, and gives those of a new file their lists and numbers.
+/// Lengths of texts that no variable of the output has are left out.
+pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
+    let variables = Variables::of(completion);
+    let mut differences = Vec::new();
+    let chosen: Vec<Chosen> =
+        variables.all.iter().map(|variable| variables.choose(variable, completion.is_new, &mut differences)).collect();
+    differences.extend(variables.other_lengths(&chosen));
+    let left_out = variables.unused_lengths(&chosen);
+    if completion.is_new {
+        let entries = &mut completion.schema.entries;
+        for Chosen { entry, list, .. } in &chosen {
+            if let Some(list) = list {
+                let attributes = &mut entries[*entry as usize].attributes;
+                *attributes = replaced(attributes, list.clone());
+            }
+        }
+        number_anew(entries, &chosen, &left_out);
+    }
+    completion.left_out.extend(left_out);
+    differences
+}
+
+/// Numbers the dimensions of a union of files, each of whose objects comes from one input.
+pub(crate) fn settle_union(schema: &mut Schema) {
+    let first_attributes: Vec<Arc<[AttributeValue]>> =
+        schema.entries.iter().map(|entry| Arc::clone(&entry.attributes)).collect();
+    let columns = (0..).zip(&schema.entries).filter_map(|(at, entry)| match entry.role {
+        Role::Column(column) => Some((at, column as usize)),
+        _ => None,
+    });
+    let variable = |(at, column): (EntryIndex, usize)| {
+        let (first, column) = (&*first_attributes[at as usize], &schema.columns[column]);
+        let path = &*schema.entries[at as usize].path;
+        Variable { entry: at, path, column, first, others: &[], rule: None, is_scale: is_class_of_scales(first) }
+    };
+    let variables = Variables::new(columns.map(variable).collect());
+    let chosen: Vec<Chosen> =
+        variables.all.iter().map(|variable| variables.choose(variable, true, &mut Vec::new())).collect();
+    number_anew(&mut schema.entries, &chosen, &BTreeSet::new());
+}
+
+/// The dimensions of a variable in the output.
+struct Chosen {
+    entry: EntryIndex,
+    dimensions: Dimensions,
+    /// Its list of them, where that is not the first input's.
+    list: Option<AttributeValue>,
+    /// What the inputs call the length of its texts.
+    lengths: BTreeSet<Vec<u8>>,
+}
+
+/// A dataset with axes.
+struct Variable<'c> {
+    entry: EntryIndex,
+    path: &'c [u8],
+    column: &'c Column,
+    /// Attributes of the first input that has it, and those of inputs where they differ.
+    first: &'c [AttributeValue],
+    others: &'c [(u32, Arc<[AttributeValue]>)],
+    rule: Option<&'c Rule>,
+    is_scale: bool,
+}
+
+impl Variable<'_> {
+    fn is_in(&self, input: u32) -> bool {
+        self.column.facts[input as usize].template != ABSENT
+    }
+
+    fn attributes(&self, input: u32) -> &[AttributeValue] {
+        let other = self.others.binary_search_by_key(&input, |(input, _)| *input).ok();
+        other.map_or(self.first, |at| &self.others[at].1)
+    }
+
+    /// The axis of the characters of texts.
+    fn axis_of_texts(&self) -> Option<usize> {
+        self.rule?.widened
+    }
+
+    /// Whether it is the length of texts.
+    fn is_length(&self) -> bool {
+        self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
+    }
+
+    /// Whether its dimensions are known by their numbers only.
+    fn is_numbered(&self) -> bool {
+        self.is_scale && self.column.model().dataspace.dims().len() > 1
+    }
+
+    /// The input with the longest texts, and the axis of their characters.
+    fn longest(&self) -> Option<(u32, usize)> {
+        let axis = self.axis_of_texts().filter(|axis| *axis > 0)?;
+        let len = |template: u32| self.column.templates.get(template as usize)?.dataspace.dims().get(axis).copied();
+        let lens = (0..).zip(self.column.facts.iter()).filter_map(|(input, fact)| Some((len(fact.template)?, input)));
+        // Of several, the first.
+        lens.max_by_key(|(len, input)| (*len, std::cmp::Reverse(*input))).map(|(_, input)| (input, axis))
+    }
+
+    fn size(&self, axis: usize) -> Option<u64> {
+        match axis {
+            0 => Some(self.column.rows()),
+            _ => self.column.model().dataspace.dims().get(axis).copied(),
+        }
+    }
+}
+
+struct Variables<'c> {
+    all: Vec<Variable<'c>>,
+    by_path: HashMap<&'c [u8], usize>,
+}
+
+impl<'c> Variables<'c> {
+    fn of(completion: &'c Completion<'_>) -> Self {
+        let schema = &*completion.schema;
+        let variable = |declared: &'c Declared| {
+            let Entry { path, role: Role::Column(column), .. } = &schema.entries[declared.entry as usize] else {
+                return None;
+            };
+            Some(Variable {
+                entry: declared.entry,
+                path,
+                column: &schema.columns[*column as usize],
+                first: &declared.first,
+                others: &declared.attributes,
+                rule: Some(&declared.rule),
+                is_scale: is_class_of_scales(&declared.first),
+            })
+        };
+        Self::new(completion.declared.iter().filter_map(variable).collect())
+    }
+
+    fn new(all: Vec<Variable<'c>>) -> Self {
+        let by_path = (0..).zip(&all).map(|(at, variable)| (variable.path, at)).collect();
+        Self { all, by_path }
+    }
+
+    /// The dimensions of a variable in an input that has it.
+    fn dimensions(&self, variable: &Variable<'_>, input: u32) -> Dimensions {
+        if !variable.is_scale {
+            return scales(variable.attributes(input));
+        }
+        let mut dimensions = vec![vec![variable.path.to_vec()]];
+        if variable.is_numbered() {
+            let numbers = named(variable.attributes(input), DIMENSION_NUMBERS).and_then(numbers).unwrap_or_default();
+            let of_input = self.all.iter().filter(|scale| scale.is_scale && scale.is_in(input));
+            let by_number: HashMap<i64, &[u8]> = of_input
+                .filter_map(|scale| Some((number(scale.attributes(input), DIMENSION_NUMBER)? as i64, scale.path)))
+                .collect();
+            let paths = numbers.iter().skip(1).map(|number| by_number.get(&(*number as i64)));
+            dimensions.extend(paths.map(|path| path.map(|path| path.to_vec()).into_iter().collect()));
+        }
+        dimensions
+    }
+
+    /// Chooses the dimensions of a variable in the output; `differences` get inputs that do not agree on them.
+    fn choose(&self, variable: &Variable<'_>, is_new: bool, differences: &mut Vec<Difference>) -> Chosen {
+        let has_it = |input: &u32| variable.is_in(*input);
+        let all = 0..variable.column.facts.len() as u32;
+        let first = all.clone().find(has_it).unwrap_or(0);
+        let known = self.dimensions(variable, first);
+        let others: Vec<u32> = match variable.is_numbered() {
+            true => all.skip(first as usize + 1).filter(has_it).collect(),
+            false => variable.others.iter().map(|(input, _)| *input).collect(),
+        };
+        let longest = variable.longest();
+        let axis_of_texts = variable.axis_of_texts();
+        let mut disagreeing: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let length = |dimensions: &Dimensions| dimensions.get(axis_of_texts?)?.first().cloned();
+        let mut lengths: BTreeSet<Vec<u8>> = length(&known).into_iter().collect();
+        for input in others {
+            let found = self.dimensions(variable, input);
+            let is_same = |(axis, (known, found))| Some(axis) == axis_of_texts || known == found;
+            if found.len() != known.len() || !(0..).zip(known.iter().zip(&found)).all(is_same) {
+                disagreeing.entry(words(&found)).or_default().push(input);
+            }
+            lengths.extend(length(&found));
+        }
+        differences.extend(disagreeing.into_iter().map(|(found, inputs)| Difference {
+            path: format!("{} (dimensions)", display_path(variable.path)),
+            kind: DifferenceKind::Meaning,
+            expected: words(&known),
+            found,
+            inputs,
+        }));
+        let entry = variable.entry;
+        match longest.filter(|(input, _)| is_new && *input != first) {
+            Some((input, _)) => {
+                let list = named(variable.attributes(input), DIMENSION_LIST).cloned();
+                Chosen { entry, dimensions: self.dimensions(variable, input), list, lengths }
+            }
+            None => Chosen { entry, dimensions: known, list: None, lengths },
+        }
+    }
+
+    /// Refuses variables whose texts have another length than their dimension: it is that of other variables, too.
+    fn other_lengths(&self, chosen: &[Chosen]) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        for (variable, Chosen { dimensions, .. }) in self.all.iter().zip(chosen) {
+            let Some((axis, size)) = variable.axis_of_texts().and_then(|axis| Some((axis, variable.size(axis)?)))
+            else {
+                continue;
+            };
+            for path in dimensions.get(axis).into_iter().flatten() {
+                let Some(scale) = self.by_path.get(path.as_slice()).map(|at| &self.all[*at]) else { continue };
+                let len = scale.column.rows();
+                if scale.is_length() && len != size {
+                    differences.push(Difference {
+                        path: display_path(variable.path),
+                        kind: DifferenceKind::Meaning,
+                        expected: format!("texts of {size} characters"),
+                        found: format!("dimension {} of {len}, which other variables have too", display_path(path)),
+                        inputs: Vec::new(),
+                    });
+                }
+            }
+        }
+        differences
+    }
+
+    /// Lengths of texts that no variable of the output has, but for dimensions that all inputs have for nothing.
+    fn unused_lengths(&self, chosen: &[Chosen]) -> BTreeSet<Vec<u8>> {
+        let used: HashSet<&[u8]> =
+            chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
+        let lengths: BTreeSet<&[u8]> = chosen.iter().flat_map(|chosen| &chosen.lengths).map(Vec::as_slice).collect();
+        let is_unused = |variable: &&Variable<'_>| {
+            variable.is_length()
+                && !used.contains(variable.path)
+                && (lengths.contains(variable.path) || variable.column.facts.iter().any(|fact| fact.template == ABSENT))
+        };
+        self.all.iter().filter(is_unused).map(|variable| variable.path.to_vec()).collect()
+    }
+}
+
+/// Numbers the dimensions so that no two have one number, where any has one, and variables by them.
+fn number_anew(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
+    let mut taken: HashMap<i64, Vec<u8>> = HashMap::new();
+    let (mut like, mut unnumbered) = (None, Vec::new());
+    for (at, entry) in entries.iter().enumerate() {
+        if !is_class_of_scales(&entry.attributes) || left_out.contains(&entry.path) {
+            continue;
+        }
+        let number = number(&entry.attributes, DIMENSION_NUMBER).map(|number| number as i64);
+        match number.filter(|number| !taken.contains_key(number)) {
+            Some(number) => {
+                taken.insert(number, entry.path.clone());
+                like = like.or(named(&entry.attributes, DIMENSION_NUMBER).cloned());
+            }
+            None => unnumbered.push(at),
+        }
+    }
+    let Some(like) = like else { return };
+    let mut next = taken.keys().max().map_or(0, |last| last + 1);
+    for at in unnumbered {
+        let Some(number) = with_integers(&like, &[next]) else { return };
+        entries[at].attributes = replaced(&entries[at].attributes, number);
+        taken.insert(next, entries[at].path.clone());
+        next += 1;
+    }
+    let numbers: HashMap<Vec<u8>, i64> = taken.into_iter().map(|(number, path)| (path, number)).collect();
+    for Chosen { entry, dimensions, .. } in chosen {
+        let attributes = &mut entries[*entry as usize].attributes;
+        let of_axis = |scales: &Vec<Vec<u8>>| numbers.get(scales.first()?).copied();
+        let Some(all) = dimensions.iter().map(of_axis).collect::<Option<Vec<i64>>>() else { continue };
+        let of_all = named(attributes, DIMENSION_NUMBERS).and_then(|known| with_integers(known, &all));
+        // Variables that are named like a dimension and have others carry the number of their first.
+        let of_first = named(attributes, DIMENSION_NUMBER).and_then(|known| with_integers(known, all.get(..1)?));
+        for new in of_all.into_iter().chain(of_first) {
+            *attributes = replaced(attributes, new);
+        }
+    }
+}
+
+/// Dimensions in words.
+fn words(dimensions: &Dimensions) -> String {
+    let of_axis = |scales: &Vec<Vec<u8>>| match scales.first() {
+        Some(scale) => display_path(scale),
+        None => "none".to_owned(),
+    };
+    format!("({})", dimensions.iter().map(of_axis).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,186 @@
+"""Merged variables have the dimensions that they have in every input, whatever numbers and names these have there."""
+
+import cf_judge
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+from cf_files import File, Variable, simple, write_all
+from merging import Merging
+
+MERGING = Merging("cf", cf_judge.judge)
+
+
+def dataset(day, names, notes):
+    """Texts of xarray, whose characters have a dimension that is named after their number."""
+    time = np.datetime64("2000-01-01", "D") + day + np.arange(len(names))
+    variables = {"name": ("time", np.array(names, "S")), "note": ("time", np.array(notes, "S"))}
+    return xr.Dataset(
+        {**variables, "tas": (("time", "site"), np.arange(2.0 * len(names)).reshape(-1, 2) + day)},
+        {"time": time, "site": np.array(["lo", "hi"], "S")},
+        {"Conventions": "CF-1.8"},
+    )
+
+
+SETS = {
+    "one longer": [(["abc", "ab"], ["xyz", "x"]), (["abcd", "a"], ["xyzw", "y"])],
+    "one name for two lengths": [(["abc", "ab"], ["xyz", "x"]), (["abcd", "a"], ["xyz", "y"])],
+    "two names for one length": [(["abcd", "ab"], ["xyz", "x"]), (["abc", "a"], ["xyz", "y"])],
+    "exchanged": [(["abc", "ab"], ["wxyz", "x"]), (["abcd", "a"], ["xyz", "y"])],
+    "as long as a label": [(["abc", "ab"], ["xy", "x"]), (["ab", "a"], ["xyz", "y"]), (["abcdef", "a"], ["x", "y"])],
+}
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+@pytest.mark.parametrize("join", ["exact", "outer", "inner"])
+@pytest.mark.parametrize("texts", SETS.values(), ids=SETS.keys())
+def test_lengths_of_texts_that_xarray_names(tmp_path, raddle, texts, join, engine):
+    paths = []
+    for number, (names, notes) in enumerate(texts):
+        paths.append(tmp_path / f"{number}.nc")
+        dataset(2 * number, names, notes).to_netcdf(paths[-1], engine=engine, unlimited_dims=["time"])
+    output = tmp_path / "merged.nc"
+    raddle("merge", *paths, "-o", output, "--join", join)
+    raddle("verify", output, "--against", *paths, "--join", join)
+    with xr.open_dataset(output) as merged:
+        xr.testing.assert_identical(merged, xr.concat([xr.open_dataset(path) for path in paths], "time"))
+    with netCDF4.Dataset(output) as merged:
+        used = {dim for variable in merged.variables.values() for dim in variable.dimensions}
+        assert set(merged.dimensions) == used
+        assert {name: int(name[6:]) for name in used if name.startswith("string")} == {
+            name: len(dim) for name, dim in merged.dimensions.items() if name.startswith("string")
+        }
+
+
+def test_a_length_of_texts_that_is_another_variable_s_too_is_refused(tmp_path):
+    files = [simple(), simple(3)]
+    for file, (first, second) in zip(files, [("short", "short"), ("short", "long")]):
+        file.dims |= {"short": 2, "long": 4}
+        for name, dim in [("a", first), ("b", second)]:
+            file.variables[name] = Variable(("time", dim), np.full((3, file.dims[dim]), b"x"))
+    MERGING.equal(write_all(tmp_path, *files))
+    for file, size in zip(files, [2, 3]):
+        file.dims["short"] = size
+        file.variables["a"].values = np.full((3, size), b"x")
+    files[0].variables["b"].values = np.full((3, 2), b"x")
+    # Of four characters in the second file; those of the first file's dimension become three.
+    MERGING.equal(write_all(tmp_path, *files))
+    files[1].dims["long"] = 2
+    files[1].variables["b"].values = np.full((3, 2), b"x")
+    MERGING.refused(write_all(tmp_path, *files), names=["/b", "/short", "2", "3"])
+
+
+@pytest.mark.parametrize("join", ["exact", "outer"])
+def test_dimensions_of_later_files_get_numbers_of_their_own(tmp_path, raddle, join):
+    """The library finds dimensions by their numbers: of two with one number, variables had the last one."""
+    files = [simple(), simple(3)]
+    for file, name, size in zip(files, "yz", [2, 5]):
+        file.dims[name] = size
+        file.variables[name] = Variable((name,), np.arange(float(size)))
+        file.variables["of_" + name] = Variable(("time", name), np.arange(3.0 * size).reshape(3, size))
+    inputs = write_all(tmp_path, *files)
+    if join == "exact":
+        MERGING.refused(inputs, names=["/y", "/z"])
+        return
+    output = tmp_path / "merged.nc"
+    raddle("merge", *inputs, "-o", output, "--join", join)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["of_y"].dimensions == ("time", "y") and merged["of_z"].dimensions == ("time", "z")
+        assert merged["of_y"][:3].tolist() == np.arange(6.0).reshape(3, 2).tolist()
+        assert merged["of_z"][3:].tolist() == np.arange(15.0).reshape(3, 5).tolist()
+    with xr.open_dataset(output) as merged:
+        wanted = xr.concat([xr.open_dataset(path) for path in inputs], "time", data_vars="minimal", join="outer")
+        assert merged.of_y.dims == wanted.of_y.dims and merged.of_z.dims == wanted.of_z.dims
+
+
+def test_a_union_of_files_with_the_same_numbers(tmp_path, raddle):
+    paths = []
+    for name, size in [("y", 2), ("z", 5)]:
+        path = tmp_path / f"{name}.nc"
+        with netCDF4.Dataset(path, "w") as file:
+            file.Conventions = "CF-1.8"
+            group = file.createGroup(name)
+            group.createDimension(name, size)
+            group.createDimension(f"of_{name}", 3)
+            # A coordinate of two dimensions names the second by its number only.
+            group.createVariable(name, "f8", (name, f"of_{name}"))[:] = np.ones((size, 3))
+            group.createVariable("field", "f8", (name,))[:] = np.arange(float(size))
+        paths.append(path)
+    output = tmp_path / "union.nc"
+    raddle("merge", *paths, "-o", output, "--union")
+    raddle("verify", output)
+    with netCDF4.Dataset(output) as merged:
+        for name, size in [("y", 2), ("z", 5)]:
+            assert merged[f"{name}/field"].dimensions == (name,) and merged[f"{name}/field"].shape == (size,)
+            assert merged[f"{name}/{name}"].dimensions == (name, f"of_{name}")
+
+
+def labelled(day, dims, second):
+    """A file with a coordinate of two dimensions, of which the library keeps numbers only. ``dims``: in their order."""
+    file = simple(day)
+    file.dims = {name: file.dims.get(name, 2) for name in dims}
+    file.variables["site"] = Variable(("site", second), np.arange(4.0).reshape(2, 2))
+    others = tuple(name for name in dims if name in "km")
+    file.variables["other"] = Variable(others, np.ones([2] * len(others)))
+    file.variables["sites"] = Variable(("time", "site"), np.arange(6.0).reshape(3, 2))
+    return file
+
+
+def test_numbers_in_another_order(tmp_path):
+    orders = [["time", "x", "site", "k"], ["k", "site", "time", "x"], ["x", "time", "k", "site"]]
+    inputs = write_all(tmp_path, *(labelled(3 * number, order, "k") for number, order in enumerate(orders)))
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["site"].dimensions == ("site", "k") and merged["sites"].dimensions == ("time", "site")
+
+
+def test_other_dimensions_of_the_same_number_are_refused(tmp_path):
+    inputs = write_all(
+        tmp_path,
+        labelled(0, ["time", "x", "site", "k", "m"], "k"),
+        labelled(3, ["time", "x", "site", "m", "k"], "m"),
+    )
+    MERGING.refused(inputs, names=["/site (dimensions)", "(/site, /k)", "(/site, /m)"])
+
+
+def test_other_dimensions_of_the_same_length_are_refused(tmp_path):
+    files = [simple(), simple(3)]
+    for file, dim in zip(files, ["x", "y"]):
+        file.dims["y"] = 2
+        file.variables["field"] = Variable(("time", dim), np.ones((3, 2)))
+    MERGING.refused(write_all(tmp_path, *files), names=["/field (dimensions)", "(/time, /x)", "(/time, /y)"])
+
+
+def test_an_append_of_shorter_texts(tmp_path, raddle):
+    output, paths = tmp_path / "all.nc", []
+    for number, names in enumerate([["abc", "ab"], ["xyz", "x"], ["ab", "a"], ["abcd", "a"]]):
+        paths.append(tmp_path / f"{number}.nc")
+        dataset(2 * number, names, names).to_netcdf(paths[-1], unlimited_dims=["time"])
+    raddle("merge", *paths[:2], "-o", output, "--extendible")
+    raddle("append", output, paths[2])
+    with xr.open_dataset(output) as grown:
+        xr.testing.assert_identical(grown, xr.concat([xr.open_dataset(path) for path in paths[:3]], "time"))
+    with netCDF4.Dataset(output) as grown:
+        assert [name for name in grown.dimensions if name.startswith("string")] == ["string3", "string2"]
+    refused = raddle("append", output, paths[3], expect=3)
+    assert "/name" in refused.stderr and "up to 3 characters" in refused.stderr and "up to 4" in refused.stderr
+
+
+def test_files_without_numbers(tmp_path, raddle):
+    """Scales that h5py made carry none."""
+    paths = []
+    for number in range(2):
+        paths.append(tmp_path / f"{number}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            file.attrs["Conventions"] = "CF-1.8"
+            for name, values in [("time", np.arange(2.0) + 2 * number), ("x", np.arange(3.0))]:
+                file.create_dataset(name, data=values, maxshape=(None if name == "time" else 3,)).make_scale(name)
+            field = file.create_dataset("tas", data=np.ones((2, 3)), maxshape=(None, 3))
+            field.dims[0].attach_scale(file["time"])
+            field.dims[1].attach_scale(file["x"])
+    output = tmp_path / "merged.h5"
+    raddle("merge", *paths, "-o", output)
+    with h5py.File(output) as merged:
+        assert "_Netcdf4Dimid" not in merged["time"].attrs
+        assert [axis[0].name for axis in merged["tas"].dims] == ["/time", "/x"]
