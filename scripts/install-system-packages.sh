@@ -11,6 +11,8 @@ command -v h5dump >/dev/null 2>&1 || missing="$missing hdf5-tools"
 # Merges of climate data are compared with theirs.
 command -v cdo >/dev/null 2>&1 || missing="$missing cdo"
 command -v ncrcat >/dev/null 2>&1 || missing="$missing nco"
+# So are units, through the library that comes with it.
+command -v udunits2 >/dev/null 2>&1 || missing="$missing udunits-bin"
 # Pages are looked at in it.
 command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
 # Programs of C and Fortran use the library of IDX.
