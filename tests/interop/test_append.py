@@ -1,6 +1,5 @@
 """What an append leaves, read back by h5py; and what h5py and raddle do to one file at the same time."""
 
-import shlex
 import shutil
 
 import h5py
@@ -93,29 +92,6 @@ def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
     raddle("merge", inputs[0], "-o", output, "--extendible", "--force")
     raddle("append", output, inputs[1])
     assert_concatenated(output, inputs)
-
-
-def test_files_with_keys_are_refused_with_the_command_to_run_instead(raddle, events, tmp_path):
-    output, new, expected = (tmp_path / name for name in ["out.h5", "new.h5", "expected.h5"])
-    keys = ["--keys", "/spill/run,/spill/subrun,/spill/evt", "--exclude", "table*"]
-    raddle("merge", *events[:2], "-o", output, *keys)
-    told = raddle("append", output, events[2], expect=3).stderr
-    command = shlex.split(told[told.index("raddle merge ") :].splitlines()[0].rstrip("`"))
-    at = command.index("INPUTS...")
-    command[at : at + 1] = [events[2], "--exclude", "table*"]
-    command[command.index("NEW")] = new
-    raddle(*command[1:])
-    raddle("merge", *events[:3], "-o", expected, *keys)
-    found, wanted = visit(new), visit(expected)
-    assert sorted(found) == sorted(wanted) and "spill/evt.seq" in found
-    assert all(found[name].tobytes() == values.tobytes() for name, values in wanted.items())
-
-
-def test_keys_by_input_are_made_anew_from_the_inputs(raddle, events, tmp_path):
-    output = tmp_path / "out.h5"
-    raddle("merge", *events[:2], "-o", output, "--keys", "/spill/evt", "--key-scope", "input")
-    told = raddle("append", output, events[2], expect=3).stderr
-    assert "raddle merge INPUTS... -o NEW --keys /spill/evt --key-scope input" in told
 
 
 def test_a_file_that_h5py_writes_is_locked(raddle, events, tmp_path):

@@ -1,7 +1,10 @@
 """Partition keys as numpy finds them, and a file that another program changed."""
 
+import json
+
 import h5py
 import numpy as np
+import pytest
 
 
 def test_keys_are_what_numpy_finds(raddle, events, tmp_path):
@@ -97,3 +100,121 @@ def test_what_another_program_changed_is_found(raddle, events, tmp_path):
         file["table2/energy"].attrs["unit"] = "MeV"
     told = raddle("verify", output, expect=8).stdout
     assert "2 differences" in told and "/table1/energy" in told and "run1.h5" in told and "/table2/energy" in told
+
+
+def write_wide(path, run, events, *, shape=(3,), kind="<i4"):
+    """Ids of three numbers in a row, as MicroBooNE's ``event_table/event_id``: run, subrun, event."""
+    random = np.random.default_rng(run)
+    ids = np.column_stack([np.full(events, run), np.arange(events) // 10, np.arange(events) % 10]).astype(kind)
+    with h5py.File(path, "w") as file:
+        for name, rows in [("event_table", np.ones(events, int)), ("hit_table", random.integers(0, 5, events))]:
+            values = np.repeat(ids, rows, axis=0).reshape(-1, *shape)
+            options = {"maxshape": (None, *shape), "chunks": (16, *shape), "compression": 1}
+            file.create_dataset(f"{name}/event_id", data=values, **options)
+            file.create_dataset(f"{name}/x", data=np.arange(len(values)), maxshape=(None,), chunks=(16,))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["<i4", ">u2", "<i8", "<u8"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3)])
+def test_ids_of_several_numbers_in_a_row(raddle, tmp_path, shape, kind):
+    inputs = [write_wide(tmp_path / f"{run}.h5", run, 37 + run, shape=shape, kind=kind) for run in range(4)]
+    output, grown = tmp_path / "out.h5", tmp_path / "grown.h5"
+    raddle("merge", *inputs, "-o", output, "--keys", "/event_table/event_id")
+    raddle("keys", "check", output, "-d", "/event_table/event_id.seq")
+    raddle("verify", output, "--against", *inputs)
+    with h5py.File(output) as file:
+        index = file["event_table/event_id"][()].reshape(-1, 3)
+        hits = file["hit_table/event_id"][()].reshape(-1, 3)
+        found = {name: file[f"hit_table/event_id.{name}"][()] for name in ["seq", "seq_cnt", "offsets"]}
+        assert file["event_table/event_id.seq"].shape == (len(index), *(1 for _ in shape))
+    row_of = {tuple(ids): row for row, ids in enumerate(index.tolist())}
+    seq = np.array([row_of[tuple(ids)] for ids in hits.tolist()])
+    assert np.array_equal(found["seq"].reshape(-1), seq)
+    assert np.array_equal(found["seq_cnt"], np.column_stack(np.unique(seq, return_counts=True)))
+    assert np.array_equal(found["offsets"], np.searchsorted(seq, np.arange(len(index) + 1)))
+    raddle("merge", *inputs[:2], "-o", grown, "--keys", "/event_table/event_id")
+    raddle("append", grown, *inputs[2:])
+    with h5py.File(grown) as file:
+        assert all(np.array_equal(file[f"hit_table/event_id.{name}"], values) for name, values in found.items())
+
+
+def test_ids_that_are_refused(raddle, tmp_path):
+    path = write_wide(tmp_path / "in.h5", 1, 20)
+    with h5py.File(path, "r+") as file:
+        file["track_table/event_id"] = np.zeros(20, "i4")
+        file["image_table/event_id"] = np.zeros((20, 17), "i4")
+        file["event_table/image"] = np.zeros((20, 17), "i4")
+    output = tmp_path / "out.h5"
+    refused = raddle("merge", path, "-o", output, "--keys", "/event_table/event_id", "--key-skip", "/image*", expect=3)
+    assert "/track_table" in refused.stderr and "[1]" in refused.stderr and "[3]" in refused.stderr
+    refused = raddle("merge", path, "-o", output, "--keys", "/event_table/image", expect=3)
+    assert "/event_table/image" in refused.stderr and "17" in refused.stderr
+    raddle("merge", path, "-o", output, "--keys", "/event_table/event_id", "--key-skip", "/{image,track}*")
+    # An id that the index lacks is named with all of its numbers.
+    with h5py.File(path, "r+") as file:
+        file["hit_table/event_id"][3] = [1, 77, 8]
+    refused = raddle("merge", path, "-o", output, "-f", "--keys", "/event_table/event_id", "--key-skip", "/{image,track}*", expect=3)
+    assert "1, 77, 8" in refused.stderr
+
+
+@pytest.mark.parametrize("lacks_offsets", [False, True])
+def test_sizes_of_events_are_what_numpy_finds(raddle, events, tmp_path, lacks_offsets):
+    output = tmp_path / "keyed.h5"
+    which = ["--key-datasets", "seq"] if lacks_offsets else []
+    raddle("merge", *events, "-o", output, "--keys", "/spill/evt", "--key-scope", "input", *which)
+    sizes = json.loads(raddle("keys", "events", output, "--json").stdout)
+    with h5py.File(output) as file:
+        count = len(file["spill/evt"])
+        total, rows_of_event = np.zeros(count, int), np.zeros(count, int)
+        for name, group in file.items():
+            if "evt.seq" not in group:
+                continue
+            seq = group["evt.seq"][:, 0]
+            columns = [item for key, item in group.items() if not key.startswith("evt.") and len(item) == len(seq)]
+            row_len_bytes = sum(item.dtype.itemsize * int(np.prod(item.shape[1:])) for item in columns)
+            rows = np.bincount(seq, minlength=count)
+            total += rows * row_len_bytes
+            rows_of_event += rows * (name != "spill")
+            (table,) = [table for table in sizes["tables"] if table["group"] == f"/{name}"]
+            assert table["rows"] == len(seq) and table["row_len_bytes"] == row_len_bytes, table
+            assert table["events"] == np.count_nonzero(rows) and table["most_rows"] == rows.max(initial=0)
+    assert sizes["events"] == count and sizes["empty_events"] == np.count_nonzero(rows_of_event == 0) > 0
+    assert sizes["total_len_bytes"] == total.sum()
+    assert [sizes[f"{name}_len_bytes"] for name in ["least", "median", "greatest"]] == [
+        total.min(),
+        np.sort(total)[(count - 1) // 2],
+        total.max(),
+    ]
+    powers, found = np.unique(2 ** np.floor(np.log2(total)).astype(int), return_counts=True)
+    assert [(each["from_len_bytes"], each["events"]) for each in sizes["histogram"]] == list(zip(powers, found))
+    text = raddle("keys", "events", output).stdout
+    assert "events by size" in text and "█" in text and "/table1" in text
+    refused = raddle("keys", "events", events[0], expect=3)
+    assert "/spill/evt.seq" in refused.stderr and "keys add" in refused.stderr
+
+
+def test_chunks_that_several_readers_read(raddle, events, tmp_path):
+    output = tmp_path / "keyed.h5"
+    raddle("merge", *events, "-o", output, "--keys", "/spill/evt", "--key-scope", "input", "--chunk", "100rows")
+    for size in [1, 2, 7, 300]:
+        found = json.loads(raddle("keys", "partition", output, "-n", size, "--chunks", "--json").stdout)
+        shares = json.loads(raddle("keys", "partition", output, "-n", size, "--json").stdout)
+        with h5py.File(output) as file:
+            for number, table in enumerate(found):
+                group, readers, chunks, datasets = file[table["group"]], {}, 0, 0
+                rows = shares[-1]["tables"][number]["rows"]["end"]
+                for key, item in group.items():
+                    if len(item) != rows or item.size == 0 or item.chunks is None:
+                        continue
+                    datasets += 1
+                    chunks += -(-rows // item.chunks[0])
+                    for share in shares:
+                        mine = share["tables"][number]["rows"]
+                        if mine["start"] < mine["end"]:
+                            for chunk in range(mine["start"] // item.chunks[0], -(-mine["end"] // item.chunks[0])):
+                                readers[key, chunk] = readers.get((key, chunk), 0) + 1
+                shared = sum(count > 1 for count in readers.values())
+                assert (table["datasets"], table["chunks"]) == (datasets, chunks), table
+                assert (table["shared"], table["reads"]) == (shared, sum(readers.values())), table
+    assert "reads a chunk" in raddle("keys", "partition", output, "-n", 7, "--chunks").stdout

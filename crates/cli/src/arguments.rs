@@ -110,7 +110,13 @@ impl Command {
     /// Whether ranks share its work; of any other, several would do the same at once.
     pub fn is_for_ranks(&self) -> bool {
         match self {
-            Self::Plan(_) | Self::Merge(_) | Self::Rechunk(_) => true,
+            Self::Plan(_)
+            | Self::Merge(_)
+            | Self::Append(_)
+            | Self::Rechunk(_)
+            | Self::Verify(_)
+            | Self::Inspect(_) => true,
+            Self::Keys { command } => command.is_for_ranks(),
             Self::Idx { command } => command.is_for_ranks(),
             Self::Events { command } => command.is_for_ranks(),
             _ => false,

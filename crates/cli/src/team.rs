@@ -240,7 +240,7 @@ fn panicked() -> Failure {
 }
 
 /// A failure of another rank, or of the ranks' talk.
-fn of_ranks(error: &raddle_core::CoreError) -> Failure {
+pub fn of_ranks(error: &raddle_core::CoreError) -> Failure {
     Failure::new(Exit::Internal, &error.to_string()).echo()
 }
 
@@ -248,7 +248,7 @@ fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
     let what = format!("raddle {name} is done by one process, but {launcher} started several");
     Failure::usage(&what).hint(&format!(
-        "run it without {launcher}; plan, merge, rechunk, idx write, idx read, events convert and events merge share their work among ranks"
+        "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
     ))
 }
 

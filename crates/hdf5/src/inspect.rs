@@ -6,9 +6,11 @@
 
 pub mod advice;
 mod space;
+mod sum;
 
 pub use advice::Advice;
 pub use space::SpaceUse;
+pub use sum::{Sum, SumOfKind};
 
 use crate::child::{ChildReader, ObjectName};
 use crate::error::Result;

@@ -68,6 +68,19 @@ pub enum Shuffle {
     No,
 }
 
+/// Which datasets of a new file can grow along axis 0, besides those that could in an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Extendible {
+    /// Those whose rows come from several inputs of no convention, if it costs next to nothing.
+    #[default]
+    Likely,
+    /// All.
+    All,
+    /// None.
+    Never,
+}
+
 /// Options of a merge or rechunk.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
@@ -85,8 +98,8 @@ pub struct MergeOptions {
     pub layout: LayoutPolicy,
     /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
     pub chunk: Option<Vec<u64>>,
-    /// Axis 0 of every dataset can grow, whatever the inputs have.
-    pub extendible: bool,
+    /// Which datasets can grow along axis 0.
+    pub extendible: Extendible,
     /// Compression.
     pub compress: Compress,
     /// What goes before it.
@@ -144,7 +157,7 @@ impl MergeOptions {
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
             chunk: None,
-            extendible: false,
+            extendible: Extendible::default(),
             compress: Compress::default(),
             shuffle: Shuffle::default(),
             compat: Compat::default(),

@@ -7,6 +7,7 @@ use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::engine::Kept;
+use std::ops::Range;
 
 /// First bytes of what a rank tells of a step.
 const WELL: u8 = 0;
@@ -108,6 +109,22 @@ pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usi
     (ranks.rank()..count).step_by(ranks.size())
 }
 
+/// Which of things in a row this rank does: consecutive ones, which cost about as much as those of every other rank.
+pub fn share_by_cost(ranks: &dyn Communicator, costs: impl Iterator<Item = u64>) -> Range<usize> {
+    let mut total = 0_u128;
+    let begin = |cost: u64| {
+        let begin = total;
+        total += u128::from(cost.max(1));
+        begin
+    };
+    let begins: Vec<u128> = costs.map(begin).collect();
+    // Each is done by the rank in whose part of the total it begins.
+    let size = ranks.size() as u128;
+    let first_of = |rank: u128| begins.partition_point(|begin| begin * size < rank * total);
+    let rank = ranks.rank() as u128;
+    first_of(rank)..first_of(rank + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,5 +193,11 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
         assert_eq!(Threads::run(4, |ranks| share(ranks, 2).count()), [1, 1, 0, 0]);
+        let by_cost =
+            |size, costs: &'static [u64]| Threads::run(size, |ranks| share_by_cost(ranks, costs.iter().copied()));
+        assert_eq!(by_cost(3, &[1, 1, 1, 1, 1, 1]), [0..2, 2..4, 4..6]);
+        assert_eq!(by_cost(2, &[10, 1, 1, 8]), [0..1, 1..4]);
+        assert_eq!(by_cost(3, &[7, 0, 1]), [0..1, 1..1, 1..3]);
+        assert_eq!(by_cost(2, &[]), [0..0, 0..0]);
     }
 }

@@ -12,12 +12,15 @@ use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::memory::ReaderMemory;
-use crate::options::{Compress, MergeOptions, Shuffle, Watch};
-use crate::plan::{MergePlan, Route, plan};
+use crate::options::{Compress, Extendible, MergeOptions, Shuffle, Watch};
+use crate::plan::{MergePlan, Route, plan_among};
+use crate::ranks::{agree, share_by_cost};
 use crate::remembered::{Contradiction, recall};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
@@ -25,7 +28,9 @@ use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::Dataspace;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -65,22 +70,49 @@ pub struct VerifyReport {
 /// Bytes of values compared at once; rounded to whole rows.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
+/// Operation named in errors of other ranks.
+pub(crate) const VERIFYING: &str = "verify the file";
+
 /// Compares `output` with the concatenation of `inputs` under the join of `options`.
 ///
 /// # Errors
 /// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
+    verify_among(output, inputs, options, watch, &SingleProcess)
+}
+
+/// Collective. As [`verify`], with each block of rows compared by one of the `ranks`; all get the same report, which does not
+/// depend on how many they are.
+///
+/// # Errors
+/// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
+pub fn verify_among(
+    output: &Path,
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let expected = plan(inputs, &as_made(output, options)?, watch)?;
-    let found = plan_file(output, Selection::default(), options, watch)?;
+    let as_made = agree(ranks, VERIFYING, as_made(output, options))?;
+    let expected = plan_among(inputs, &as_made, watch, ranks)?;
+    let found = plan_file_among(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
     comparison.structure();
-    comparison.stacks()?;
-    comparison.values(watch)?;
-    let mut report = comparison.report;
-    report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
+    // What all ranks find alike is reported by the first.
+    let first = match ranks.rank() {
+        0 => comparison.stacks(),
+        _ => {
+            comparison.report = VerifyReport::default();
+            Ok(())
+        }
+    };
+    agree(ranks, VERIFYING, first)?;
+    let compared = comparison.values(watch, ranks);
+    agree(ranks, VERIFYING, compared)?;
+    let mut report = together(comparison.report, ranks)?;
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
     Ok(report)
@@ -117,6 +149,17 @@ pub(crate) fn plan_file(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
+    plan_file_among(path, selection, options, watch, &SingleProcess)
+}
+
+/// Collective. As [`plan_file`]; the file is scanned by one of the `ranks`.
+pub(crate) fn plan_file_among(
+    path: &Path,
+    selection: Selection,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
     let as_it_is = MergeOptions {
         layout: LayoutPolicy::Keep,
         compress: Compress::Balanced,
@@ -125,17 +168,59 @@ pub(crate) fn plan_file(
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
         made: Vec::new(),
-        extendible: false,
+        extendible: Extendible::Never,
         link: Link::No,
         conventions: ConventionOptions { convention: Some(Choice::None), ..ConventionOptions::default() },
         join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
         ..options.clone()
     };
-    plan(&[path.to_path_buf()], &as_it_is, watch).map_err(|error| match error {
+    plan_among(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
         MergeError::BadInputs { mut bad } if bad.len() == 1 => MergeError::Hdf5(bad.swap_remove(0).error),
         error => error,
     })
+}
+
+/// Collective. What all ranks found, on every rank.
+pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
+    let nonsense = |rank| CoreError::MessageContent { operation: VERIFYING, rank };
+    let sent: Vec<SentMismatch> = own.mismatches.iter().map(SentMismatch::from).collect();
+    let counts = [own.datasets, own.linked, own.objects, own.compared_len_bytes];
+    let encoded = postcard::to_stdvec(&(counts, sent)).map_err(|_| nonsense(ranks.rank()).into());
+    let mut report = VerifyReport { elapsed_s: own.elapsed_s, ..VerifyReport::default() };
+    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, VERIFYING, encoded)?)?.iter().enumerate() {
+        let decoded = postcard::from_bytes::<([u64; 4], Vec<SentMismatch>)>(message);
+        let ([datasets, linked, objects, compared_len_bytes], mismatches) = decoded.map_err(|_| nonsense(rank))?;
+        report.datasets += datasets;
+        report.linked += linked;
+        report.objects += objects;
+        report.compared_len_bytes += compared_len_bytes;
+        report.mismatches.extend(mismatches.into_iter().map(Mismatch::from));
+    }
+    report.mismatches.sort_by(|a, b| (&a.path, a.row, &a.what).cmp(&(&b.path, b.row, &b.what)));
+    Ok(report)
+}
+
+/// A [`Mismatch`] on its way to another rank: paths are any bytes.
+#[derive(Serialize, Deserialize)]
+struct SentMismatch {
+    path: String,
+    what: String,
+    row: Option<u64>,
+    input: Option<Vec<u8>>,
+}
+
+impl From<&Mismatch> for SentMismatch {
+    fn from(Mismatch { path, what, row, input }: &Mismatch) -> Self {
+        let input = input.as_ref().map(|input| input.as_os_str().as_bytes().to_vec());
+        Self { path: path.clone(), what: what.clone(), row: *row, input }
+    }
+}
+
+impl From<SentMismatch> for Mismatch {
+    fn from(SentMismatch { path, what, row, input }: SentMismatch) -> Self {
+        Self { path, what, row, input: input.map(|input| OsString::from_vec(input).into()) }
+    }
 }
 
 struct Comparison<'p> {
@@ -267,8 +352,10 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    fn values(&mut self, watch: &Watch<'_>) -> Result<()> {
+    /// Compares this rank's share of the values.
+    fn values(&mut self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
         let blocks = self.blocks();
+        let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
         let options = &self.expected.options;
         // Each thread reads both sides, and holds a block of each.
         let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
@@ -285,7 +372,7 @@ impl<'p> Comparison<'p> {
             left: Vec::new(),
             right: Vec::new(),
         };
-        parallel::for_each(&blocks, jobs, watch.cancel, comparer, |comparer, block| {
+        parallel::for_each(blocks, jobs, watch.cancel, comparer, |comparer, block| {
             let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
             let outcome = comparer.compare(expected, block)?;
             compared.fetch_add(block.len_bytes, Ordering::Relaxed);
@@ -294,7 +381,7 @@ impl<'p> Comparison<'p> {
             mismatches.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome);
             Ok::<_, MergeError>(())
         })?;
-        self.report.compared_len_bytes = compared.into_inner();
+        self.report.compared_len_bytes += compared.into_inner();
         self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }

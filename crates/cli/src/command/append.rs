@@ -8,11 +8,11 @@ use crate::options::inputs::{InputArgs, SortingArgs};
 use crate::options::running::RunningArgs;
 use crate::render::plan::{Input, Summary};
 use crate::render::{escape, json, quantity, report};
+use crate::team::Team;
 use crate::watching::Watching;
-use raddle_core::communicator::SingleProcess;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Settled;
-use raddle_merge::append::{AppendReport, Held, append, hold, plan};
+use raddle_merge::append::{AppendReport, Held, append_among, hold_among, plan_among};
 use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::plan::MergePlan;
@@ -87,7 +87,7 @@ Examples:
   raddle append all.h5 subrun7.h5 --again               although its rows are in there
 
 Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes \
-files in which all can. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
+files in which all can. Partition keys go on. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
 opens the file completes the append or takes it back.";
 
 impl AppendArgs {
@@ -160,21 +160,27 @@ enum Attributes {
     Error,
 }
 
-/// Appends the inputs.
-pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
-    let options = arguments.options()?;
-    let watching = Watching::start(&arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
+/// Collective. Appends the inputs.
+pub fn run(arguments: &AppendArgs, team: &Team) -> Result<Exit, Failure> {
+    let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
+    let mut options = arguments.options()?;
+    arguments.running.apply_among(team, &mut options);
+    let watching = Watching::start_among(team, &arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
     watching.conclude(|watch| {
-        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
+        let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
         let failed = |error: MergeError| arguments.failure(&error, &inputs);
-        let held = hold(&arguments.file).map_err(failed)?;
-        tell_settled(&held, &watching);
-        let plan = match plan(&held, &inputs, arguments.again, &options, watch) {
+        let held = hold_among(&arguments.file, team.ranks()).map_err(failed)?;
+        if team.leads() {
+            tell_settled(&held, &watching);
+        }
+        let plan = match plan_among(&held, &inputs, arguments.again, &options, watch, team.ranks()) {
             // The run that was interrupted was this one.
             Err(MergeError::Repeated { repeated, .. })
                 if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
             {
+                if !team.leads() {
+                    return Ok(Exit::Done);
+                }
                 if arguments.json {
                     let output = arguments.file.to_string_lossy();
                     print(&json(&serde_json::json!({ "output": output, "inputs": 0, "grown_datasets": 0 })))?;
@@ -185,10 +191,12 @@ pub fn run(arguments: &AppendArgs) -> Result<Exit, Failure> {
             }
             outcome => outcome.map_err(failed)?,
         };
-        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
-        tell_bridged(&plan, &watching);
+        options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
+        if team.leads() {
+            tell_bridged(&plan, &watching);
+        }
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
-        execute(arguments, &plan, &held, watch).map_err(|error| match error {
+        execute(arguments, &plan, &held, watch, team).map_err(|error| match error {
             Stopped::Merge(error) => failed(error),
             Stopped::Told(failure) => failure,
         })?;
@@ -230,7 +238,17 @@ enum Stopped {
     Told(Failure),
 }
 
-fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<(), Stopped> {
+/// Collective. Does what was planned, or says it; the first rank reports.
+fn execute(
+    arguments: &AppendArgs,
+    plan: &MergePlan,
+    held: &Held,
+    watch: &Watch<'_>,
+    team: &Team,
+) -> Result<(), Stopped> {
+    if arguments.dry_run && !team.leads() {
+        return Ok(());
+    }
     if arguments.dry_run {
         let planned = Planned::of(plan);
         arguments.running.write_report(&planned).map_err(Stopped::Told)?;
@@ -246,7 +264,7 @@ fn execute(arguments: &AppendArgs, plan: &MergePlan, held: &Held, watch: &Watch<
         );
         return print(&text).map_err(Stopped::Told);
     }
-    let done = append(plan, held, watch).map_err(Stopped::Merge)?;
+    let Some(done) = append_among(plan, held, watch, team.ranks()).map_err(Stopped::Merge)? else { return Ok(()) };
     let done = Appended { report: &done, input_files: Input::of(plan).split_off(1) };
     arguments.running.write_report(&done).map_err(Stopped::Told)?;
     if arguments.json {

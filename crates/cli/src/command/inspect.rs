@@ -7,13 +7,15 @@ use crate::options::reader::ReaderArgs;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
 use crate::render::references::Entries;
+use crate::team::{Team, of_ranks};
 use raddle_hdf5::child::ChildReader;
-use raddle_hdf5::inspect::{Inspection, inspect};
+use raddle_hdf5::inspect::{Inspection, Sum, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::references::{LeftOut, for_each_reference};
 use raddle_hdf5::source::InputFile;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,10 @@ pub struct InspectArgs {
     /// Print statistics of every group and dataset as JSON, one object per file
     #[arg(long)]
     json: bool,
+
+    /// Print the sum over all files only
+    #[arg(long, conflicts_with = "refs")]
+    total: bool,
 
     /// Groups and datasets to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -50,6 +56,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
   raddle inspect run11981.h5 --top 1000   longer lists
+  raddle inspect run11981/ --total        the sum over thousands of files, which mpirun shares among ranks
   raddle inspect run11981/ --json | jq .space.metadata_len_bytes
   raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
@@ -69,46 +76,93 @@ struct Refused<'a> {
     error: ToldFailure<'a>,
 }
 
-/// Inspects each file; a file that cannot be read does not hide the others.
-pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
+/// What is said of a file.
+#[derive(Default, Serialize, Deserialize)]
+struct Said {
+    out: String,
+    err: String,
+    exit_code: u8,
+}
+
+/// Collective. Inspects each file; a file that cannot be read does not hide the others. Of ranks each looks at its share of the
+/// files, and the first prints.
+pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     if let Some(output) = &arguments.refs {
-        return write_references_file(arguments, output);
+        let written = if team.leads() { write_references_file(arguments, output) } else { Ok(Exit::Done) };
+        return team.agree("write references", written);
     }
-    let mut exit = Exit::Done;
     let specs: Vec<InputSpec> = arguments.files.iter().cloned().map(InputSpec::Path).collect();
-    let files = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep);
-    let files = files.map_err(|error| Failure::of_merge(&error, &arguments.files))?;
+    let files = team.paths_of_first(|| {
+        let files = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep);
+        files.map_err(|error| Failure::of_merge(&error, &arguments.files))
+    })?;
     // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
     let library = arguments.reader.child();
-    let inspect_file = |path: &PathBuf| inspect(&InputFile::open(path)?, &ReadLimits::default(), library.as_ref());
-    for (place, path) in files.iter().enumerate() {
-        let settled = raddle_merge::append::redo::settle(path);
-        let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
-        let inspected = settled.and_then(|_| inspect_file(path).map_err(|error| Failure::of_input(&error)));
-        let inspection = match inspected {
-            Ok(inspection) => inspection,
-            Err(failure) => {
-                if arguments.json {
-                    let file = path.to_string_lossy().into_owned();
-                    print(&crate::render::json(&Refused { file, error: failure.told() }))?;
-                }
-                anstream::eprint!("{}", failure.render());
-                exit = failure.exit;
+    let (mut exit, mut sum) = (Exit::Done, Sum::default());
+    let ranks = team.ranks();
+    // All come to the end of a round together, so that what is said is printed in the order of the files.
+    for (round, of_round) in files.chunks(ranks.size()).enumerate() {
+        let own = of_round.get(ranks.rank());
+        let said = own.map(|path| inspect_file(arguments, path, library.as_ref(), &mut sum)).unwrap_or_default();
+        for (place, said) in of_all(team, &said)?.into_iter().take(of_round.len()).enumerate() {
+            if said.exit_code != Exit::Done.code() {
+                exit = Exit::of_code(said.exit_code);
+            }
+            if !team.leads() {
                 continue;
             }
-        };
-        if !inspection.faults.is_empty() {
-            exit = Exit::InputRefused;
-        }
-        if arguments.json {
-            let file = path.to_string_lossy().into_owned();
-            print(&crate::render::json(&Named { file, inspection: &inspection }))?;
-        } else {
-            let gap = if place > 0 { "\n" } else { "" };
-            print(&format!("{gap}{}", inspection::text(path, &inspection, Detail { longest_table: arguments.top })))?;
+            anstream::eprint!("{}", said.err);
+            if !said.out.is_empty() {
+                let gap = if arguments.json || (round, place) == (0, 0) { "" } else { "\n" };
+                print(&format!("{gap}{}", said.out))?;
+            }
         }
     }
+    let mut total = Sum::default();
+    of_all(team, &sum)?.iter().for_each(|sum| total.unite(sum));
+    if team.leads() && (arguments.total || files.len() > 1 && !arguments.json) {
+        let gap = if arguments.total { "" } else { "\n" };
+        print(&match arguments.json {
+            true => crate::render::json(&total),
+            false => format!("{gap}{}", inspection::total(&total)),
+        })?;
+    }
     Ok(exit)
+}
+
+/// Collective. What every rank has, in the order of ranks.
+fn of_all<T: Serialize + DeserializeOwned>(team: &Team, own: &T) -> Result<Vec<T>, Failure> {
+    let nonsense = || Failure::new(Exit::Internal, "ranks do not understand each other; run the same raddle on all");
+    let message = serde_json::to_vec(own).map_err(|_| nonsense())?;
+    if team.ranks().size() == 1 {
+        return Ok(vec![serde_json::from_slice(&message).map_err(|_| nonsense())?]);
+    }
+    let messages = team.ranks().all_gather_bytes(&message).map_err(|error| of_ranks(&error))?;
+    messages.iter().map(|message| serde_json::from_slice(message).map_err(|_| nonsense())).collect()
+}
+
+fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Said {
+    let settled = raddle_merge::append::redo::settle(path);
+    let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
+    let look = || inspect(&InputFile::open(path)?, &ReadLimits::default(), library);
+    let file = || path.to_string_lossy().into_owned();
+    match settled.and_then(|_| look().map_err(|error| Failure::of_input(&error))) {
+        Ok(inspection) => {
+            sum.add(&inspection);
+            let exit = if inspection.faults.is_empty() { Exit::Done } else { Exit::InputRefused };
+            let out = match (arguments.total, arguments.json) {
+                (true, _) => String::new(),
+                (false, true) => crate::render::json(&Named { file: file(), inspection: &inspection }),
+                (false, false) => inspection::text(path, &inspection, Detail { longest_table: arguments.top }),
+            };
+            Said { out, err: String::new(), exit_code: exit.code() }
+        }
+        Err(failure) => {
+            let told = || crate::render::json(&Refused { file: file(), error: failure.told() });
+            let out = if arguments.json && !arguments.total { told() } else { String::new() };
+            Said { out, err: failure.render(), exit_code: failure.exit.code() }
+        }
+    }
 }
 
 fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {

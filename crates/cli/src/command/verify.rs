@@ -9,8 +9,8 @@ use crate::options::{
     schema::SchemaArgs,
 };
 use crate::render::report;
+use crate::team::Team;
 use crate::watching::Watching;
-use raddle_core::communicator::SingleProcess;
 use raddle_merge::error::MergeError;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::verify::VerifyReport;
@@ -65,10 +65,14 @@ impl VerifyArgs {
     /// # Errors
     /// Inputs that are not there.
     pub fn inputs(&self, standard_input: &mut dyn Read) -> Result<Option<Vec<PathBuf>>, Failure> {
-        if self.against.is_empty() && self.listing.lists.is_empty() {
+        if !self.has_inputs() {
             return Ok(None);
         }
         self.listing.expand(&self.against, standard_input).map(Some)
+    }
+
+    fn has_inputs(&self) -> bool {
+        !(self.against.is_empty() && self.listing.lists.is_empty())
     }
 
     /// Compares.
@@ -76,21 +80,34 @@ impl VerifyArgs {
     /// # Errors
     /// Files that cannot be read, inputs that do not fit together; a mismatch is part of the report.
     pub fn verify(&self, inputs: Option<Vec<PathBuf>>, watch: &Watch<'_>) -> Result<VerifyReport, Failure> {
+        self.verify_among(inputs, watch, &Team::alone())
+    }
+
+    /// Collective. Compares, with the work shared by the ranks of `team`.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    fn verify_among(
+        &self,
+        inputs: Option<Vec<PathBuf>>,
+        watch: &Watch<'_>,
+        team: &Team,
+    ) -> Result<VerifyReport, Failure> {
         let mut options = MergeOptions::new(&self.output);
         self.schema.apply(&mut options)?;
-        self.running.apply(&mut options);
+        self.running.apply_among(team, &mut options);
         let Some(inputs) = inputs else {
-            return raddle_merge::digests::check::check(&self.output, &options, watch)
+            return raddle_merge::digests::check::check_among(&self.output, &options, watch, team.ranks())
                 .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
         };
-        let inputs = self.sorting.sort(inputs, &options, watch)?;
-        let verified =
-            raddle_merge::verify::verify(&self.output, &inputs, &options, watch).map_err(|error| match &error {
-                // The file to verify is an input here, though none of those that it is compared with.
-                MergeError::Hdf5(source) => Failure::of_input(source),
-                error => Failure::of_merge(error, &inputs),
-            })?;
-        let matched = options.selection.check_matched(&SingleProcess, watch);
+        let inputs = team.paths_of_first(|| self.sorting.sort(inputs, &options, watch))?;
+        let verified = raddle_merge::verify::verify_among(&self.output, &inputs, &options, watch, team.ranks());
+        let verified = verified.map_err(|error| match &error {
+            // The file to verify is an input here, though none of those that it is compared with.
+            MergeError::Hdf5(source) => Failure::of_input(source),
+            error => Failure::of_merge(error, &inputs),
+        })?;
+        let matched = options.selection.check_matched(team.ranks(), watch);
         matched.map_err(|error| Failure::of_merge(&error, &inputs))?;
         Ok(verified)
     }
@@ -106,14 +123,20 @@ struct Verified<'a> {
     report: &'a VerifyReport,
 }
 
-/// Compares and prints the outcome.
-pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs(&mut std::io::stdin().lock())?;
-    let has_inputs = inputs.is_some();
-    let watching = Watching::start(&arguments.running, "verify", inputs.iter().flatten().chain([&arguments.output]))?;
+/// Collective. Compares; the first rank prints the outcome.
+pub fn run(arguments: &VerifyArgs, team: &Team) -> Result<Exit, Failure> {
+    let has_inputs = arguments.has_inputs();
+    let expand = || Ok(arguments.inputs(&mut std::io::stdin().lock())?.unwrap_or_default());
+    let inputs = team.paths_of_first(expand)?;
+    let files = inputs.iter().chain([&arguments.output]);
+    let watching = Watching::start_among(team, &arguments.running, "verify", files)?;
     watching.conclude(|watch| {
-        let count = inputs.as_ref().map_or(0, |inputs| inputs.len() as u64);
-        let verified = arguments.verify(inputs, watch)?;
+        let count = inputs.len() as u64;
+        let verified = arguments.verify_among(has_inputs.then_some(inputs), watch, team)?;
+        let exit = if verified.mismatches.is_empty() { Exit::Done } else { Exit::Mismatch };
+        if !team.leads() {
+            return Ok(exit);
+        }
         let told =
             Verified { file: arguments.output.to_string_lossy().into_owned(), against: count, report: &verified };
         arguments.running.write_report(&told)?;
@@ -122,6 +145,6 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         } else if !arguments.running.telling.quiet || !verified.mismatches.is_empty() {
             print(&if has_inputs { report::verified(&verified) } else { report::checked(&verified) })?;
         }
-        Ok(if verified.mismatches.is_empty() { Exit::Done } else { Exit::Mismatch })
+        Ok(exit)
     })
 }

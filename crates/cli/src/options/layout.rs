@@ -27,11 +27,18 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "CHUNK")]
     pub chunk: Option<Chunk>,
 
-    /// Let every dataset grow along its first axis, so that raddle append can add rows later
-    ///
-    /// Without it a dataset can grow if it could in one of the inputs.
-    #[arg(long)]
-    pub extendible: bool,
+    /// Which datasets can grow along their first axis, so that raddle append can add rows later
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = Extendible::Likely,
+        default_missing_value = "all",
+        hide_default_value = true
+    )]
+    pub extendible: Extendible,
 
     /// Compression: fast, balanced, small, gzip:0-9, zstd:1-22, lz4, keep (as the inputs have it) or none [default:
     /// balanced]
@@ -87,7 +94,11 @@ impl LayoutArgs {
                 Chunk::Shape(shape) => shape.clone(),
             });
         }
-        options.extendible = self.extendible;
+        options.extendible = match self.extendible {
+            Extendible::Likely => options::Extendible::Likely,
+            Extendible::All => options::Extendible::All,
+            Extendible::Never => options::Extendible::Never,
+        };
         if let Some(compress) = self.compress {
             compress.apply(options);
         }
@@ -141,6 +152,18 @@ pub enum Use {
     Cloud,
     /// As the first input has them
     Keep,
+}
+
+/// Which datasets can grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Extendible {
+    /// All with rows of several inputs, in files of no convention where it costs less than 1 % of the bytes; else those that
+    /// could in an input
+    Likely,
+    /// All
+    All,
+    /// Those that could in an input
+    Never,
 }
 
 /// Whether bytes are shuffled.

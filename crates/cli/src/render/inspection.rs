@@ -2,7 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, histogram, quantity};
-use raddle_hdf5::inspect::{Bucket, DatasetStatistics, Inspection, StorageKind};
+use raddle_hdf5::inspect::{Bucket, DatasetStatistics, Inspection, SpaceUse, StorageKind, Sum};
 use std::path::Path;
 
 /// How much the text tells.
@@ -24,6 +24,46 @@ pub fn text(path: &Path, inspection: &Inspection, detail: Detail) -> String {
         text.push_str(&format!("\nadvice: {}\n", escape::text(&advice.to_string())));
     }
     text
+}
+
+/// The sum over files as lines.
+pub fn total(sum: &Sum) -> String {
+    let all = sum.all();
+    let per_file = |count: u64| quantity::count(count.checked_div(sum.files).unwrap_or(0));
+    let mut text = format!(
+        "{}: {}, from {} to {} each\n",
+        quantity::counted(sum.files, "file"),
+        quantity::size(sum.file_len_bytes),
+        quantity::size(sum.shortest_file_len_bytes),
+        quantity::size(sum.longest_file_len_bytes)
+    );
+    text.push_str(&format!(
+        "  {} in {} per file, {} of all empty ({}); {}, {}\n\n",
+        quantity::counted(all.datasets.checked_div(sum.files).unwrap_or(0), "dataset"),
+        quantity::counted(sum.groups.checked_div(sum.files).unwrap_or(0), "group"),
+        quantity::count(sum.empty_datasets),
+        quantity::share(sum.empty_datasets, all.datasets),
+        quantity::counted(sum.attributes, "attribute"),
+        quantity::counted(sum.chunks, "chunk")
+    ));
+    let titles = [
+        ("datasets", Align::Left),
+        ("per file", Align::Right),
+        ("raw", Align::Right),
+        ("stored", Align::Right),
+        ("ratio", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    for (what, kind) in [("one value a row", sum.narrow), ("wider rows", sum.wide), ("all", all)] {
+        columns.row(&[
+            what.to_owned(),
+            per_file(kind.datasets),
+            quantity::size(kind.logical_len_bytes),
+            quantity::size(kind.stored_len_bytes),
+            quantity::ratio(kind.logical_len_bytes, kind.stored_len_bytes),
+        ]);
+    }
+    text + &columns.render() + "\n" + &uses(&sum.space, sum.file_len_bytes)
 }
 
 fn header(path: &Path, inspection: &Inspection) -> String {
@@ -68,8 +108,8 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     lines
 }
 
-fn space(inspection: &Inspection) -> String {
-    let space = &inspection.space;
+/// What the bytes of files are used for.
+fn uses(space: &SpaceUse, all_len_bytes: u64) -> String {
     let mut columns =
         Columns::new(&[("where the bytes are", Align::Left), ("size", Align::Right), ("share", Align::Right)]);
     let rows = [
@@ -80,16 +120,19 @@ fn space(inspection: &Inspection) -> String {
         ("unused", space.unused_len_bytes),
     ];
     for (what, len_bytes) in rows.into_iter().filter(|row| row.1 > 0) {
-        let share = quantity::share(len_bytes, inspection.file_len_bytes);
-        columns.row(&[what.to_owned(), quantity::size(len_bytes), share]);
+        columns.row(&[what.to_owned(), quantity::size(len_bytes), quantity::share(len_bytes, all_len_bytes)]);
     }
+    columns.render()
+}
+
+fn space(inspection: &Inspection) -> String {
     let raw = format!(
         "  {} of values, {} stored: {}\n",
         quantity::size(inspection.logical_len_bytes),
         quantity::size(inspection.stored_len_bytes),
         quantity::ratio(inspection.logical_len_bytes, inspection.stored_len_bytes)
     );
-    format!("\n{}{raw}", columns.render())
+    format!("\n{}{raw}", uses(&inspection.space, inspection.file_len_bytes))
 }
 
 fn chunks(inspection: &Inspection) -> String {

@@ -1,11 +1,13 @@
 //! Partition keys: what was made, what was found, what is wrong with ids.
 
 use super::table::{Align, Columns};
-use super::{escape, quantity};
+use super::{escape, histogram, quantity};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::check::KeysReport;
 use raddle_merge::keys::made::Made;
 use raddle_merge::keys::partition::{EventShare, FoundBy};
+use raddle_merge::keys::shared_chunks::SharedChunks;
+use raddle_merge::keys::sizes::{EventSizes, SizeBucket};
 use raddle_merge::keys::{KeyFault, KeyFaultKind, MadeSpec};
 use raddle_merge::plan::MergePlan;
 use std::path::Path;
@@ -129,6 +131,77 @@ pub fn checked(report: &KeysReport) -> String {
         ]);
     }
     format!("NOT IN ORDER: {} of {looked_at}{}{}", report.faults.len(), columns.render(), rest(report.faults.len()))
+}
+
+/// How large events are.
+pub fn sizes(sizes: &EventSizes) -> String {
+    let mean = sizes.total_len_bytes.checked_div(sizes.events).unwrap_or(0);
+    let mut text = format!(
+        "{}, {} of them without rows in any table ({})\n  {} of rows: least {}, median {}, mean {}, greatest {}\n",
+        quantity::counted(sizes.events, "event"),
+        quantity::count(sizes.empty_events),
+        quantity::share(sizes.empty_events, sizes.events),
+        quantity::size(sizes.total_len_bytes),
+        quantity::size(sizes.least_len_bytes),
+        quantity::size(sizes.median_len_bytes),
+        quantity::size(mean),
+        quantity::size(sizes.greatest_len_bytes)
+    );
+    let bar = |bucket: &SizeBucket| (quantity::size(bucket.from_len_bytes), bucket.events);
+    let bars: Vec<(String, u64)> = sizes.histogram.iter().map(bar).collect();
+    if !bars.is_empty() {
+        text.push_str(&format!("\n events by size (from)\n{}", histogram::lines(&bars)));
+    }
+    let titles = [
+        ("group", Align::Left),
+        ("rows", Align::Right),
+        ("bytes a row", Align::Right),
+        ("events with rows", Align::Right),
+        ("most rows", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    for table in &sizes.tables {
+        columns.row(&[
+            escape::shorten(&escape::text(&table.group)).into_owned(),
+            quantity::count(table.rows),
+            quantity::count(table.row_len_bytes),
+            quantity::count(table.events),
+            quantity::count(table.most_rows),
+        ]);
+    }
+    text + "\n" + &columns.render()
+}
+
+/// Which chunks several readers read.
+pub fn shared_chunks(tables: &[SharedChunks]) -> String {
+    let titles = [
+        ("group", Align::Left),
+        ("datasets", Align::Right),
+        ("chunks", Align::Right),
+        ("of several readers", Align::Right),
+        ("reads", Align::Right),
+        ("reads a chunk", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    let mut all = SharedChunks { group: "all".to_owned(), ..SharedChunks::default() };
+    for table in tables {
+        all.datasets += table.datasets;
+        all.chunks += table.chunks;
+        all.shared += table.shared;
+        all.reads += table.reads;
+    }
+    for table in tables.iter().chain([&all]) {
+        let per_chunk = table.reads as f64 / table.chunks.max(1) as f64;
+        columns.row(&[
+            escape::shorten(&escape::text(&table.group)).into_owned(),
+            quantity::count(table.datasets),
+            quantity::count(table.chunks),
+            quantity::count(table.shared),
+            quantity::count(table.reads),
+            format!("{per_chunk:.2}"),
+        ]);
+    }
+    columns.render()
 }
 
 /// Ids that cannot be keys.

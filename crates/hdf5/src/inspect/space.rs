@@ -7,10 +7,10 @@
 use crate::error::Result;
 use crate::ranges::Ranges;
 use crate::source::InputFile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a file by use; they add up to its length.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceUse {
     /// Chunks and contiguous data.
     pub raw_len_bytes: u64,

@@ -18,11 +18,11 @@ use crate::digests::structure::{check_structure, not_as_written, structure_diges
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
 use crate::join::Join;
-use crate::keys::{KeyScope, MadeSpec};
 use crate::layout::LayoutPolicy;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::provenance::{gather, provenance_path};
+use crate::ranks::{agree, share};
 use crate::remembered::{self, Contradiction};
 use crate::resume::sample;
 use crate::schema::{Entry, display_path};
@@ -30,7 +30,8 @@ use crate::specs::column_spec;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use growth::Growth;
-use raddle_core::communicator::SingleProcess;
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Placement, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::OutputLock;
@@ -46,6 +47,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Operation named in errors of other ranks.
+const APPENDING: &str = "append to the file";
 /// New chunks begin on a page, so that large writes are aligned.
 const ALIGNMENT_BYTES: u64 = 4096;
 /// How long to wait for programs that have the file open before it is changed under them.
@@ -59,7 +62,8 @@ pub struct Held {
     /// What became of an append that was interrupted.
     pub settled: Settled,
     file: File,
-    _lock: OutputLock,
+    /// Of ranks that append together, the first has it.
+    _lock: Option<OutputLock>,
 }
 
 /// What an append did.
@@ -104,9 +108,8 @@ pub fn hold(path: &Path) -> Result<Held> {
     if !own.is_file() {
         return refuse("is not a regular file; name the HDF5 file to append to");
     }
-    let lock = OutputLock::take(&own)?;
-    let open = OpenOptions::new().read(true).write(true).open(&own);
-    let file = open.map_err(|source| MergeError::Write { path: own.clone(), operation: "open for writing", source })?;
+    let lock = Some(OutputLock::take(&own)?);
+    let file = open(&own)?;
     let settled = redo::settle_locked(&own)?;
     // libhdf5 locks files that it writes in this way; those that only read may go on until the end.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -114,6 +117,30 @@ pub fn hold(path: &Path) -> Result<Held> {
         // File systems without locks have no such programs to ask.
         _ => Ok(Held { path: own, settled, file, _lock: lock }),
     }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(|source| MergeError::Write { path: path.to_path_buf(), operation: "open for writing", source })
+}
+
+/// Collective. As [`hold`], by the first of the `ranks` for all.
+///
+/// # Errors
+/// As [`hold`], on every rank.
+pub fn hold_among(path: &Path, ranks: &dyn Communicator) -> Result<Held> {
+    const OPERATION: &str = "take the file";
+    let held = (ranks.rank() == 0).then(|| hold(path)).transpose();
+    let held = agree(ranks, OPERATION, held)?;
+    let code = held.as_ref().map_or(0, |held| held.settled.code());
+    let settled = Settled::of_code(ranks.all_gather_u64(code)?[0]);
+    let of_others = || {
+        let own =
+            std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+        Ok(Held { file: open(&own)?, path: own, settled, _lock: None })
+    };
+    let held = held.map_or_else(of_others, Ok);
+    agree(ranks, OPERATION, held)
 }
 
 /// Plans to append `inputs` to the file that is `held`. `again` allows inputs that it has already.
@@ -127,17 +154,28 @@ pub fn plan(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
+    plan_among(held, inputs, again, options, watch, &SingleProcess)
+}
+
+/// Collective. As [`plan`], with each input scanned by one of the `ranks` that hold the file.
+///
+/// # Errors
+/// As [`plan`], on every rank.
+pub fn plan_among(
+    held: &Held,
+    inputs: &[PathBuf],
+    again: bool,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
     if let Some(input) = inputs.iter().find(|input| same_file(input, &held.path)) {
         let reason = format!("is also an input ({}); leave it out", input.display());
         return Err(MergeError::Output { path: held.path.clone(), reason });
     }
-    let stored = stored::find(&held.path, options)?;
+    let stored = agree(ranks, APPENDING, stored::find(&held.path, options))?;
     if let Some(stored) = &stored {
-        if !stored.made.is_empty() {
-            let reason = depends_on_all_rows(&held.path, &stored.made);
-            return Err(MergeError::Object { object: held.path.display().to_string(), reason });
-        }
-        let repeated = if again { Vec::new() } else { repeated(stored, inputs)? };
+        let repeated = if again { Vec::new() } else { repeated_among(stored, inputs, ranks)? };
         if !repeated.is_empty() {
             return Err(MergeError::Repeated { file: held.path.clone(), repeated });
         }
@@ -147,13 +185,13 @@ pub fn plan(
         layout: LayoutPolicy::Keep,
         chunk: None,
         provenance: stored.is_some(),
-        made: Vec::new(),
+        made: stored.as_ref().map_or_else(Vec::new, |stored| stored.made.clone()),
         ordered: true,
         resume: false,
-        ..recall(stored.as_ref(), options, held)?
+        ..agree(ranks, APPENDING, recall(stored.as_ref(), options, held))?
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
-    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, &SingleProcess)?;
+    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, ranks)?;
     if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
         // Inputs may be left out, the file that they are appended to may not.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
@@ -196,29 +234,31 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
     Ok(recalled)
 }
 
-/// Why a file with these made datasets does not grow, and the command that does what was wanted.
-fn depends_on_all_rows(file: &Path, made: &[MadeSpec]) -> String {
-    let (mut excluded, mut anew, mut by_input) = (String::new(), String::new(), false);
-    for spec in made {
-        match spec {
-            MadeSpec::Keys(spec) => {
-                let name = spec.columns.last().map_or("", |column| column.rsplit('/').next().unwrap_or_default());
-                excluded += &format!(" --exclude '{name}.seq*' --exclude '{name}.offsets'");
-                anew += &format!(" --keys {}", spec.columns.join(","));
-                by_input |= spec.scope == KeyScope::Input;
-            }
-            MadeSpec::FirstValue(spec) => {
-                excluded += &format!(" --exclude '{}'", String::from_utf8_lossy(&spec.made_path()));
-            }
-        }
+/// Collective. As [`repeated`], with each input looked at by one of the `ranks`.
+fn repeated_among(
+    stored: &stored::StoredDigests,
+    inputs: &[PathBuf],
+    ranks: &dyn Communicator,
+) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let nonsense = |rank| CoreError::MessageContent { operation: APPENDING, rank };
+    let own: Vec<usize> = share(ranks, inputs.len()).collect();
+    let found = own.iter().try_fold(Vec::new(), |mut found, &input| {
+        let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
+        // The number in the file's own list stands for its path, which every rank has.
+        let number = known.and_then(|(_, known)| stored.inputs.iter().position(|(path, _)| *path == known));
+        found.extend(number.map(|number| (input as u64, number as u64)));
+        Ok(found)
+    });
+    let encoded = postcard::to_stdvec(&agree(ranks, APPENDING, found)?).map_err(|_| nonsense(ranks.rank()).into());
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, APPENDING, encoded)?)?.iter().enumerate() {
+        all.extend(postcard::from_bytes::<Vec<(u64, u64)>>(message).map_err(|_| nonsense(rank))?);
     }
-    let what = "holds datasets that depend on all rows (partition keys, or a first value)";
-    if by_input {
-        // Merged again, the file would be one input, in which ids repeat.
-        return format!("{what}; merge all inputs anew: `raddle merge INPUTS... -o NEW{anew} --key-scope input`");
-    }
-    let file = file.display();
-    format!("{what}; make them anew in a merge: `raddle merge {file} INPUTS... -o NEW{excluded}{anew}`")
+    all.sort_unstable();
+    let path = |(input, number): (u64, u64)| {
+        Some((inputs.get(input as usize)?.clone(), stored.inputs.get(number as usize)?.0.clone()))
+    };
+    Ok(all.into_iter().filter_map(path).collect())
 }
 
 /// Which of `inputs` the file knows, and under which paths.
@@ -255,52 +295,76 @@ pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Ve
 /// # Errors
 /// The file is what it was after any error but one that says that the append is complete.
 pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<AppendReport> {
+    let report = append_among(plan, held, watch, &SingleProcess)?;
+    // There is no other rank that could have it.
+    report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
+}
+
+/// Collective. As [`append`], by the `ranks` that made the plan together: each makes and places its own tiles, the first changes
+/// the metadata and gets the report.
+///
+/// # Errors
+/// As [`append`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
+pub fn append_among(
+    plan: &MergePlan,
+    held: &Held,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<Option<AppendReport>> {
     let Some(growth) = &plan.growth else {
         let reason = "was not planned as an append".to_owned();
         return Err(MergeError::Output { path: held.path.clone(), reason });
     };
     let started = Instant::now();
-    let redo = Redo::begin(&held.path, &held.file)?;
-    let old_len_bytes = redo.old_end();
+    let redo = (ranks.rank() == 0).then(|| Redo::begin(&held.path, &held.file)).transpose();
+    let redo = agree(ranks, APPENDING, redo)?;
+    let old_len_bytes = ranks.all_gather_u64(redo.as_ref().map_or(0, Redo::old_end))?[0];
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
-    let placed = place(plan, growth, held, old_len_bytes, &budget, watch).and_then(|placed| {
-        held.file.sync_all().map_err(|source| MergeError::Write {
+    let placed = place(plan, growth, held, old_len_bytes, &budget, watch, ranks).and_then(|placed| {
+        let synced = held.file.sync_all().map_err(|source| MergeError::Write {
             path: held.path.clone(),
             operation: "fsync",
             source,
-        })?;
-        wait_for_readers(held, watch)?;
+        });
+        agree(ranks, APPENDING, synced)?;
+        agree(ranks, APPENDING, if ranks.rank() == 0 { wait_for_readers(held, watch) } else { Ok(()) })?;
         Ok(placed)
     });
     let (engine, edited) = match placed {
         Ok(placed) => placed,
         Err(error) => {
             // A failure to clean up must not hide the error that led here; the next raddle does it again.
-            let _ = redo.discard(&held.file);
+            let _ = redo.map(|redo| redo.discard(&held.file));
             return Err(error);
         }
     };
-    let changed_len_bytes = edited.changes.iter().map(|change| change.bytes.len() as u64).sum();
-    redo.commit(&held.file, edited.file_len_bytes, edited.changes)?;
+    let commit = redo.zip(edited).map(|(redo, edited)| {
+        let changed_len_bytes = edited.changes.iter().map(|change| change.bytes.len() as u64).sum();
+        redo.commit(&held.file, edited.file_len_bytes, edited.changes)?;
+        Ok((changed_len_bytes, edited.file_len_bytes))
+    });
+    let Some((changed_len_bytes, output_len_bytes)) = agree(ranks, "commit the append", commit.transpose())? else {
+        return Ok(None);
+    };
     let grown = || growth.columns.iter().filter(|column| column.new_rows > 0);
-    Ok(AppendReport {
+    Ok(Some(AppendReport {
         output: held.path.clone(),
         inputs: plan.inputs.len() as u64 - 1,
         skipped: crate::execute::skipped(plan),
         differences: crate::execute::bridged(plan),
         input_len_bytes: plan.inputs[1..].iter().map(|input| input.identity.len_bytes).sum(),
         old_len_bytes,
-        output_len_bytes: edited.file_len_bytes,
+        output_len_bytes,
         grown_datasets: grown().count() as u64,
         most_rows: grown().map(|column| column.new_rows).max().unwrap_or(0),
         changed_len_bytes,
         elapsed_s: plan.elapsed_s + started.elapsed().as_secs_f64(),
         engine,
         memory: MemoryReport::of(&budget),
-    })
+    }))
 }
 
-/// Places the new chunks and changes the metadata in memory.
+/// Collective. Places the new chunks; the first rank changes the metadata in memory.
 fn place(
     plan: &MergePlan,
     growth: &Growth,
@@ -308,7 +372,8 @@ fn place(
     old_end: u64,
     budget: &MemoryBudget,
     watch: &Watch<'_>,
-) -> Result<(EngineReport, EditedFile)> {
+    ranks: &dyn Communicator,
+) -> Result<(EngineReport, Option<EditedFile>)> {
     let pool = open_pool(plan);
     let work = MergeWork::new(plan, &pool);
     let start_address = old_end.next_multiple_of(ALIGNMENT_BYTES);
@@ -318,7 +383,7 @@ fn place(
         start_address,
         ..EngineOptions::default()
     };
-    let context = Context { communicator: &SingleProcess, budget, observer: watch.observer, cancel: watch.cancel };
+    let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
     let mut claims: Vec<Vec<Claim>> = vec![Vec::new(); plan.tiles.arrays.len()];
     let engine = execute(
         &plan.tiles,
@@ -334,14 +399,14 @@ fn place(
     .map_err(|error| work.failed(error, &held.path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let timer = StageTimer::start();
-    let mut digests = work.finish()?;
+    work.bring_digests(ranks)?;
     let raw_end = if engine.end_address > start_address { engine.end_address } else { old_end };
     let edit = Edit { plan, growth, work: &work, watch };
-    let edited = edit.run(held, old_end, raw_end, &claims, &mut digests)?;
-    for input in 1..plan.inputs.len() as u32 {
-        pool.get(input)?.check_unchanged()?;
-    }
-    watch.cancel.check()?;
+    let run = || edit.run(held, old_end, raw_end, &claims, &mut work.finish()?);
+    let edited = agree(ranks, APPENDING, (ranks.rank() == 0).then(run).transpose())?;
+    let mut own = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
+    let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
+    agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok((engine, edited))
 }

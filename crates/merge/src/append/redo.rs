@@ -201,6 +201,26 @@ pub enum Settled {
     Completed,
 }
 
+impl Settled {
+    /// A number that stands for it in messages of ranks.
+    pub(super) fn code(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Discarded => 1,
+            Self::Completed => 2,
+        }
+    }
+
+    /// What such a number stands for.
+    pub(super) fn of_code(code: u64) -> Self {
+        match code {
+            1 => Self::Discarded,
+            2 => Self::Completed,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 /// Completes or discards an append to `path` that was interrupted. One look at a name where there was none.
 ///
 /// # Errors

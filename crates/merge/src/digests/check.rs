@@ -11,16 +11,20 @@ use crate::links::Link;
 use crate::memory::ReaderMemory;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{MergePlan, Route};
+use crate::ranks::{agree, share_by_cost};
 use crate::schema::{Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use crate::verify::{Mismatch, VerifyReport, plan_file};
+use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_among, together};
+use raddle_core::CoreError;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::Layout;
 use raddle_hdf5::source::InputPool;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -40,31 +44,60 @@ const READ_LEN_BYTES: u64 = 4 << 20;
 /// # Errors
 /// Files that cannot be read, files without digests. A mismatch is not an error but part of the report.
 pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
+    check_among(path, options, watch, &SingleProcess)
+}
+
+/// Collective. As [`check`], with each run of blocks read by one of the `ranks`; all get the same report, which does not depend
+/// on how many they are.
+///
+/// # Errors
+/// As [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
+pub fn check_among(
+    path: &Path,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
     let stored = match stored::read(path, options) {
+        Err(MergeError::DigestsDamaged { path, what }) => Ok(Err((path, what))),
+        other => other.map(Ok),
+    };
+    let stored = match agree(ranks, VERIFYING, stored)? {
         Ok(stored) => stored,
-        Err(MergeError::DigestsDamaged { what, .. }) => {
+        Err((_, what)) => {
             let group = display_path(&crate::provenance::provenance_path(""));
             let what = format!("the digests themselves are damaged: {what}");
             let mismatch = Mismatch { path: group, what, row: None, input: None };
             return Ok(VerifyReport { mismatches: vec![mismatch], ..VerifyReport::default() });
         }
-        Err(error) => return Err(error),
     };
-    let found = plan_file(path, Selection::default(), options, watch)?;
+    let found = plan_file_among(path, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(found.logical_len_bytes());
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);
     let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
-    let columns = check.structure()?;
+    let columns = agree(ranks, VERIFYING, check.structure())?;
     let (linked, own): (Vec<_>, Vec<_>) = columns
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
-    check.linked(&linked, watch)?;
-    check.external(path);
-    check.values(&own, watch)?;
-    let mut report = check.report;
-    report.mismatches.sort_by(|a, b| (&a.path, a.row).cmp(&(&b.path, b.row)));
+    let jobs = check.jobs(&own);
+    // What all ranks find alike is reported by the first.
+    let first = match ranks.rank() {
+        0 => check.linked(&linked, watch).map(|()| check.external(path)),
+        _ => {
+            check.report = VerifyReport::default();
+            Ok(())
+        }
+    };
+    agree(ranks, VERIFYING, first)?;
+    let damages = check.values(&jobs, watch, ranks);
+    let damages = damages_of_all(agree(ranks, VERIFYING, damages)?, ranks)?;
+    if ranks.rank() == 0 {
+        let described: Vec<Mismatch> = damages.iter().map(|damage| check.describe(damage)).collect();
+        check.report.mismatches.extend(described);
+    }
+    let mut report = together(check.report, ranks)?;
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
     Ok(report)
@@ -87,11 +120,32 @@ struct Job<'a> {
 }
 
 /// Rows that are not what was written.
+#[derive(Serialize, Deserialize)]
 struct Damage {
     column: u32,
     rows: Range<u64>,
     /// What reading them said, where they cannot be read.
     error: Option<String>,
+}
+
+/// Collective. The damages that all ranks found: rows that follow one another as one, whoever found them.
+fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
+    let nonsense = |rank| CoreError::MessageContent { operation: VERIFYING, rank };
+    let encoded = postcard::to_stdvec(&own).map_err(|_| nonsense(ranks.rank()).into());
+    let mut damages: Vec<Damage> = Vec::new();
+    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, VERIFYING, encoded)?)?.iter().enumerate() {
+        damages.extend(postcard::from_bytes::<Vec<Damage>>(message).map_err(|_| nonsense(rank))?);
+    }
+    damages.sort_by_key(|damage| (damage.column, damage.rows.start));
+    damages.dedup_by(|next, damage| {
+        let follows = next.column == damage.column && next.rows.start == damage.rows.end;
+        let joins = follows && next.error == damage.error;
+        if joins {
+            damage.rows.end = next.rows.end;
+        }
+        joins
+    });
+    Ok(damages)
 }
 
 impl<'a> Check<'a> {
@@ -185,10 +239,11 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn values(&mut self, columns: &[(u32, &'a StoredColumn)], watch: &Watch<'_>) -> Result<()> {
+    /// Cuts the blocks of columns into jobs.
+    fn jobs(&mut self, columns: &[(u32, &'a StoredColumn)]) -> Vec<Job<'a>> {
         let mut jobs = Vec::new();
         for &(column, known) in columns {
-            match self.jobs(column, known) {
+            match self.jobs_of(column, known) {
                 Ok(of_column) => {
                     self.report.datasets += 1;
                     jobs.extend(of_column);
@@ -196,13 +251,20 @@ impl<'a> Check<'a> {
                 Err(what) => self.mismatch(self.found.schema.column_path(column), what),
             }
         }
+        jobs
+    }
+
+    /// Does this rank's share of `jobs`.
+    fn values(&mut self, jobs: &[Job<'a>], watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
         let (found, pool) = (self.found, self.pool);
+        let cost = |job: &Job<'_>| (job.rows.end - job.rows.start).saturating_mul(found.row_len_bytes(job.column));
+        let jobs = &jobs[share_by_cost(ranks, jobs.iter().map(cost))];
         let budget = Arc::new(MemoryBudget::new(found.options.memory_limit_bytes));
         let compared = AtomicU64::new(0);
         let damages = Mutex::new(Vec::new());
         let worker = || BlockDigester { found, reader: ColumnReader::new(found, pool), buffer: Vec::new() };
         let threads = ReaderMemory::of(found).fitting_jobs(found, found.options.jobs, READ_LEN_BYTES)?;
-        parallel::for_each(&jobs, threads, watch.cancel, worker, |worker, job| {
+        parallel::for_each(jobs, threads, watch.cancel, worker, |worker, job| {
             let row_len_bytes = found.row_len_bytes(job.column);
             let block_len_bytes = job.block_rows.min(job.rows.end - job.rows.start).saturating_mul(row_len_bytes);
             let _permit = budget.acquire(block_len_bytes.max(READ_LEN_BYTES), "digesting a block of rows")?;
@@ -213,24 +275,12 @@ impl<'a> Check<'a> {
             damages.lock().unwrap_or_else(PoisonError::into_inner).extend(damaged);
             Ok::<_, MergeError>(())
         })?;
-        self.report.compared_len_bytes = compared.into_inner();
-        let mut damages: Vec<Damage> = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
-        damages.sort_by_key(|damage| (damage.column, damage.rows.start));
-        damages.dedup_by(|next, damage| {
-            let follows = next.column == damage.column && next.rows.start == damage.rows.end;
-            let joins = follows && next.error == damage.error;
-            if joins {
-                damage.rows.end = next.rows.end;
-            }
-            joins
-        });
-        let described: Vec<Mismatch> = damages.iter().map(|damage| self.describe(damage)).collect();
-        self.report.mismatches.extend(described);
-        Ok(())
+        self.report.compared_len_bytes += compared.into_inner();
+        Ok(damages.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Cuts the blocks of a column into jobs; in words where its digests do not fit it.
-    fn jobs(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
+    fn jobs_of(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
         let planned = &self.found.columns[column as usize];
         let Some(digests) = &known.digests else {
             let is_empty = matches!(planned.route, Route::Empty);

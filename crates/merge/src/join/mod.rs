@@ -25,6 +25,7 @@ pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
 use crate::conventions::{Choice, Recognised, Refusal};
 use crate::facts::Facts;
+use crate::keys::MadeSpec;
 use crate::paths::Paths;
 use crate::picking::Uncounted;
 use crate::rules::once::OTHER_VALUES;
@@ -92,6 +93,8 @@ pub struct Joiner {
     expected_inputs: usize,
     /// The first input is a file that grows by the others.
     grows: bool,
+    /// What is made in that file.
+    made: Vec<MadeSpec>,
     /// Attributes that become columns.
     gathered: Gathered,
     /// What the first input was recognised as.
@@ -171,16 +174,17 @@ impl Joiner {
             inputs: 0,
             expected_inputs,
             grows: false,
+            made: Vec::new(),
             gathered: Gathered::default(),
             convention: None,
             because: String::new(),
         }
     }
 
-    /// The same, for a file, the first input, that grows by the others.
+    /// The same, for a file, the first input, that grows by the others; `made` says what it has that none of these needs.
     #[must_use]
-    pub(crate) fn growing(self, grows: bool) -> Self {
-        Self { grows, ..self }
+    pub(crate) fn growing(self, made: &[MadeSpec]) -> Self {
+        Self { grows: true, made: made.to_vec(), ..self }
     }
 
     /// Adds the next input, in input order: what it has at each of `paths`, and what it was recognised as.
@@ -453,7 +457,10 @@ impl Joiner {
         self.adopt_grown();
         self.report_absences();
         if self.options.join == Join::Inner {
-            self.entries.retain(|joined| joined.holders() == inputs || joined.is_widest());
+            let made = &self.made;
+            let stays =
+                |joined: &JoinedEntry| joined.is_widest() || made.iter().any(|spec| spec.makes(&joined.entry.path));
+            self.entries.retain(|joined| joined.holders() == inputs || stays(joined));
         }
         // A file that grows keeps the attributes that it has.
         let mut stuck = HashSet::new();

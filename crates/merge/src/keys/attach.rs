@@ -1,6 +1,5 @@
 //! Adding made columns to a plan: which groups get them, the join of their ids, the columns' shapes.
 
-use super::first_value;
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
 use super::made::{KeyedTable, MadeColumn, StoredRuns, Values};
@@ -9,6 +8,7 @@ use super::scratch::Scratch;
 use super::shared_join::{JOIN, join_among};
 use super::table::{Join, KeyTable, fault_of};
 use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, last_name};
+use super::{first_value, growth};
 use crate::error::{MergeError, Result};
 use crate::join::{Difference, DifferenceKind, parent_path};
 use crate::options::Watch;
@@ -55,7 +55,7 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
 }
 
 /// Tells which paths of `schema` are datasets that `spec` makes: keys only in groups that get some.
-fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
+pub(super) fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
     let groups: Option<HashSet<Vec<u8>>> = match spec {
         MadeSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
         MadeSpec::FirstValue(_) => None,
@@ -187,7 +187,7 @@ fn join_tables(
         let store = RunStore::new(Scratch::create(&plan.options.output)?);
         let starts = by_input.then_some(own.starts.as_slice());
         let mut reader = ColumnReader::new(plan, &pool);
-        Ok((Index::build(plan, own.ids.clone(), starts, spec.columns.len(), &mut reader, watch)?, store))
+        Ok((Index::build(plan, own.ids.clone(), starts, own.ids.width(), &mut reader, watch)?, store))
     };
     let (index, store) = agree(ranks, JOIN, built())?;
     // Ranks with more memory may have sorted the index as a whole; they come along all the same.
@@ -232,7 +232,19 @@ fn complete(
 /// Groups that have all columns of the key, the index first.
 fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
     let KeyGroups { keyed, without, unmatched_skips } = key_groups(&plan.schema, spec)?;
-    let tables = keyed.into_iter().map(|(group, keys)| key_table(plan, group, &keys)).collect::<Result<_>>()?;
+    let tables: Vec<KeyTable> =
+        keyed.into_iter().map(|(group, keys)| key_table(plan, group, &keys)).collect::<Result<_>>()?;
+    let of_index = tables[0].ids.row_elements();
+    if let Some(table) = tables.iter().find(|table| table.ids.row_elements() != of_index) {
+        return Err(MergeError::Object {
+            object: display_path(&table.group),
+            reason: format!(
+                "has ids of {:?} numbers in a row, the index group {} has {of_index:?}; leave it out (--key-skip)",
+                table.ids.row_elements(),
+                display_path(&tables[0].group)
+            ),
+        });
+    }
     Ok(Tables { tables, without, unmatched_skips })
 }
 
@@ -325,16 +337,18 @@ fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<K
 /// First row of each recorded input of a column that is read, and the total.
 fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     let path = plan.schema.column_path(column);
-    match &plan.carried {
-        None => Ok(starts_of(plan, column)),
-        Some(carried) => {
-            let known = carried.datasets.get(path).map(|known| known.row_starts.clone());
-            known.ok_or_else(|| MergeError::Object {
-                object: display_path(path),
-                reason: "is not what was written; run raddle verify".to_owned(),
-            })
-        }
+    let grown = plan.growth.as_ref().and_then(|growth| growth.stored.as_ref());
+    let Some(stored) = plan.carried.as_ref().or(grown) else { return Ok(starts_of(plan, column)) };
+    let known = stored.datasets.get(path).map(|known| known.row_starts.clone());
+    let mut starts = known.ok_or_else(|| MergeError::Object {
+        object: display_path(path),
+        reason: "is not what was written; run raddle verify".to_owned(),
+    })?;
+    let new = plan.schema.columns[column as usize].facts.iter().skip(1).filter(|_| grown.is_some());
+    for fact in new {
+        starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
     }
+    Ok(starts)
 }
 
 /// First row of each input of the plan, and the total.
@@ -356,7 +370,7 @@ fn add_key_columns(
     let inputs = plan.inputs.len();
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
-    let (mut new, mut made) = (Vec::new(), Vec::new());
+    let mut new = Vec::new();
     // Both of two specs make the datasets of the index group.
     let there: HashSet<Vec<u8>> =
         plan.made.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
@@ -364,6 +378,9 @@ fn add_key_columns(
         let is_index = number == 0;
         let runs = Arc::new(runs);
         let stored = StoredRuns { table: Arc::clone(&runs), store: Arc::clone(store) };
+        if !is_index {
+            growth::check_continues(plan, tables[0].named, table, &stored, spec.datasets)?;
+        }
         let rows = table.ids.rows;
         let events = if is_index { rows } else { runs.runs };
         let keyed = KeyedTable { group: display_path(&table.group), rows, events };
@@ -387,11 +404,13 @@ fn add_key_columns(
             if there.contains(&path) {
                 return;
             }
-            new.push(NewColumn { entry: entry(path), template: template(i64_class(), dims, None), rows });
-            made.push(MadeColumn { values, starts, recorded_starts: recorded });
+            let column = NewColumn { entry: entry(path), template: template(i64_class(), dims, None), rows };
+            new.push((column, MadeColumn { values, starts, recorded_starts: recorded }));
         };
         if spec.datasets.seq {
-            let dims = plan.columns[table.named as usize].dims.clone();
+            // One number, however many an id has.
+            let mut dims = plan.columns[table.named as usize].dims.clone();
+            dims.iter_mut().skip(1).for_each(|dim| *dim = 1);
             let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
             let values = if is_index { Values::OwnSeq } else { Values::Seq(stored.clone()) };
             add(".seq", dims, per_input, values, starts, Some(table.starts.clone()));
@@ -406,6 +425,15 @@ fn add_key_columns(
             add(".offsets", vec![index_rows + 1], in_first(index_rows + 1), values, vec![0], None);
         }
     }
+    place(plan, new)
+}
+
+/// Adds columns, or lets those of a file that grows go on.
+fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>) -> Result<()> {
+    if plan.growth.is_some() {
+        return growth::go_on(plan, columns);
+    }
+    let (new, made): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let columns = plan.add_columns(new)?;
     plan.made.columns.extend(columns.into_iter().zip(made));
     Ok(())
@@ -466,7 +494,5 @@ pub(super) fn add_constant(
         recorded_starts: Some(recorded_starts(plan, like)?),
     };
     let new = NewColumn { entry: entry(child_path(&group, name)), template: template(class, dims, None), rows };
-    let columns = plan.add_columns(vec![new])?;
-    plan.made.columns.extend(columns.into_iter().zip([made]));
-    Ok(())
+    place(plan, vec![(new, made)])
 }

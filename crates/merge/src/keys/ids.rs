@@ -13,6 +13,8 @@ use std::ops::Range;
 
 /// What is added to signed numbers, so that they compare as unsigned ones.
 const BIAS: u64 = 1 << 63;
+/// Most numbers in a row of an id column: run, subrun, event and what else names one, not an image.
+const MOST_IN_A_ROW: u64 = 16;
 
 /// How the numbers of one place in the tuple, over all tables, are mapped to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +35,13 @@ impl Domain {
     }
 }
 
-/// One column of ids.
+/// One number of the ids: the elements of a column, or those at one place in its rows.
 #[derive(Debug, Clone, Copy)]
 struct IdColumn {
     column: ColumnIndex,
+    /// Which element of a row it is, and how many a row has.
+    place: usize,
+    row_elements: usize,
     len_bytes: usize,
     is_big_endian: bool,
     is_signed: bool,
@@ -46,6 +51,7 @@ struct IdColumn {
 /// Room to read runs in, used again from read to read.
 #[derive(Debug, Default)]
 pub struct RunRoom {
+    whole_rows: Vec<u8>,
     raw: Vec<Vec<u8>>,
     is_start: Vec<bool>,
     /// Where runs begin: rows from the first that was read.
@@ -162,16 +168,18 @@ impl IdTable {
                 reason: format!("{reason}; it cannot be a key"),
             };
             let dims = &plan.columns[column as usize].dims;
-            if dims[1..].iter().any(|&dim| dim != 1) {
-                return Err(refuse(format!("has {} numbers in a row", dims[1..].iter().product::<u64>())));
+            let row_elements = dims[1..].iter().product::<u64>();
+            if !(1..=MOST_IN_A_ROW).contains(&row_elements) {
+                return Err(refuse(format!("has {row_elements} numbers in a row, not 1 to {MOST_IN_A_ROW}")));
             }
             if dims[0] != rows {
                 return Err(refuse(format!("has {} rows, other keys of its group {rows}", dims[0])));
             }
             let class = &plan.schema.columns[column as usize].model().datatype.class;
-            decoded.push(IdColumn::of(column, class).ok_or_else(|| {
+            let first = IdColumn::of(column, class, row_elements as usize).ok_or_else(|| {
                 refuse(format!("is {}, not a plain integer of up to 8 bytes", crate::join::describe(class)))
-            })?);
+            })?;
+            decoded.extend((0..first.row_elements).map(|place| IdColumn { place, ..first }));
         }
         Ok(Self { columns: decoded, rows })
     }
@@ -193,6 +201,11 @@ impl IdTable {
         domains
     }
 
+    /// Numbers in a row of each column.
+    pub fn row_elements(&self) -> Vec<usize> {
+        self.columns.iter().filter(|column| column.place == 0).map(|column| column.row_elements).collect()
+    }
+
     /// Ids in a tuple.
     pub fn width(&self) -> usize {
         self.columns.len()
@@ -212,10 +225,9 @@ impl IdTable {
         raw: &mut Vec<u8>,
         ids: &mut Ids,
     ) -> Result<()> {
-        let count = (rows.end - rows.start) as usize;
+        let mut whole_rows = Vec::new();
         for (column, out) in self.columns.iter().zip(&mut ids.columns) {
-            raw.resize(count * column.len_bytes, 0);
-            reader.read_rows(column.column, rows.clone(), raw)?;
+            column.read(reader, rows.clone(), &mut whole_rows, raw)?;
             column.decode_into(plan, raw, out)?;
         }
         Ok(())
@@ -236,8 +248,7 @@ impl IdTable {
         room.is_start.clear();
         room.is_start.resize(count, false);
         for (column, raw) in self.columns.iter().zip(&mut room.raw) {
-            raw.resize(count * column.len_bytes, 0);
-            reader.read_rows(column.column, rows.clone(), raw)?;
+            column.read(reader, rows.clone(), &mut room.whole_rows, raw)?;
             column.mark_changes(raw, &mut room.is_start);
         }
         room.is_start.iter_mut().take(1).for_each(|first| *first = true);
@@ -256,13 +267,16 @@ impl IdTable {
 }
 
 impl IdColumn {
-    fn of(column: ColumnIndex, class: &TypeClass) -> Option<Self> {
+    /// The first number in the rows of a column.
+    fn of(column: ColumnIndex, class: &TypeClass, row_elements: usize) -> Option<Self> {
         match class {
             TypeClass::Integer { len_bytes: len_bytes @ 1..=8, order, signed, bits, .. }
                 if bits.offset == 0 && bits.count == len_bytes * 8 && *order != ByteOrder::Vax =>
             {
                 Some(Self {
                     column,
+                    place: 0,
+                    row_elements,
                     len_bytes: *len_bytes as usize,
                     is_big_endian: *order == ByteOrder::Big,
                     is_signed: *signed,
@@ -271,6 +285,29 @@ impl IdColumn {
             }
             _ => None,
         }
+    }
+
+    /// Reads its elements of `rows` into `raw`. Columns of several numbers in a row are read once, into `whole_rows`, for the
+    /// first of them.
+    fn read(
+        &self,
+        reader: &mut ColumnReader<'_>,
+        rows: Range<u64>,
+        whole_rows: &mut Vec<u8>,
+        raw: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (count, row_len_bytes) = ((rows.end - rows.start) as usize, self.row_elements * self.len_bytes);
+        let target = if self.row_elements == 1 { &mut *raw } else { &mut *whole_rows };
+        if self.place == 0 {
+            target.resize(count * row_len_bytes, 0);
+            reader.read_rows(self.column, rows, target)?;
+        }
+        if self.row_elements > 1 {
+            raw.clear();
+            let place = self.place * self.len_bytes..(self.place + 1) * self.len_bytes;
+            whole_rows.chunks_exact(row_len_bytes).for_each(|row| raw.extend_from_slice(&row[place.clone()]));
+        }
+        Ok(())
     }
 
     /// Marks the elements of `raw` that differ from the one above.
@@ -358,7 +395,7 @@ mod tests {
         domain: Domain,
         raw: &[u8],
     ) -> Option<Vec<i128>> {
-        let column = IdColumn { column: 0, len_bytes, is_big_endian, is_signed, domain };
+        let column = IdColumn { column: 0, place: 0, row_elements: 1, len_bytes, is_big_endian, is_signed, domain };
         let mut out = Vec::new();
         column.decode(raw, &mut out)?;
         Some(out.into_iter().map(|id| domain.number(id)).collect())
@@ -383,7 +420,15 @@ mod tests {
     #[test]
     fn ids_of_different_types_compare_as_numbers() {
         let one = |len_bytes, is_signed, raw: &[u8]| {
-            let column = IdColumn { column: 0, len_bytes, is_big_endian: false, is_signed, domain: Domain::Signed };
+            let column = IdColumn {
+                column: 0,
+                place: 0,
+                row_elements: 1,
+                len_bytes,
+                is_big_endian: false,
+                is_signed,
+                domain: Domain::Signed,
+            };
             let mut ids = Ids::new(1);
             column.decode(raw, &mut ids.columns[0]).unwrap();
             ids

@@ -6,7 +6,7 @@
 //!
 //! | dataset | shape, type | content |
 //! |---|---|---|
-//! | `NAME.seq` | as `NAME`, i64 | row of the index group with the same ids; in the index group 0, 1, 2, … |
+//! | `NAME.seq` | as `NAME` with one number in a row, i64 | row of the index group with the same ids; in the index group 0, 1, 2, … |
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
@@ -18,6 +18,7 @@ pub mod attach;
 pub mod check;
 mod faults;
 pub mod first_value;
+pub(crate) mod growth;
 pub(crate) mod ids;
 mod index;
 pub mod made;
@@ -25,7 +26,9 @@ pub mod partition;
 pub mod rewrite;
 mod runs;
 mod scratch;
+pub mod shared_chunks;
 mod shared_join;
+pub mod sizes;
 mod table;
 
 pub use faults::{KeyFault, KeyFaultKind};
@@ -45,7 +48,7 @@ pub enum MadeSpec {
 
 impl MadeSpec {
     /// Whether a dataset at `path` is what this makes.
-    fn makes(&self, path: &[u8]) -> bool {
+    pub(crate) fn makes(&self, path: &[u8]) -> bool {
         match self {
             Self::Keys(spec) => {
                 let named = spec.columns.last().map_or(&[][..], |column| last_name(column.as_bytes()));

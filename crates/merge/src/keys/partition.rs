@@ -185,6 +185,54 @@ impl KeyedFile {
         self.tables.keys().map(Vec::as_slice)
     }
 
+    /// Paths of the groups with keys, and how rows of events are found in each.
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&[u8], FoundBy)> {
+        self.tables.iter().map(|(group, table)| (group.as_slice(), table.found_by))
+    }
+
+    /// A reader of keys.
+    pub(super) fn reader(&self) -> ColumnReader<'_> {
+        ColumnReader::new(&self.found, &self.pool)
+    }
+
+    /// How many rows of a group, named as in [`Self::tables`], each of `events` has.
+    pub(super) fn rows_of_events(
+        &self,
+        reader: &mut ColumnReader<'_>,
+        group: &[u8],
+        events: &Range<u64>,
+    ) -> Result<Vec<u64>> {
+        let count = (events.end - events.start) as usize;
+        let Some(table) = self.tables.get(group) else { return Ok(vec![0; count]) };
+        match table.found_by {
+            FoundBy::Index => Ok(vec![1; count]),
+            FoundBy::Offsets => {
+                self.by_offsets(reader, table, events)?;
+                let offsets = self.values(reader, table, events.start..events.end + 1)?;
+                let rows = |pair: &[i128]| u64::try_from(pair[1] - pair[0]);
+                let all: std::result::Result<Vec<u64>, _> = offsets.windows(2).map(rows).collect();
+                all.map_err(|_| {
+                    self.contradiction(table, &format!("descends among {} to {}", events.start, events.end))
+                })
+            }
+            FoundBy::Seq => {
+                let mut rows = vec![0; count];
+                let (mut row, end) =
+                    (self.first_row(reader, table, events.start)?, self.first_row(reader, table, events.end)?);
+                while row < end {
+                    let next = (row + table.block_rows.max(UNCHUNKED_BLOCK_ROWS)).min(end);
+                    for event in self.values(reader, table, row..next)? {
+                        let place = usize::try_from(event - i128::from(events.start)).ok();
+                        let rows = place.and_then(|place| rows.get_mut(place));
+                        *rows.ok_or_else(|| self.contradiction(table, "does not ascend"))? += 1;
+                    }
+                    row = next;
+                }
+                Ok(rows)
+            }
+        }
+    }
+
     /// What rank `rank` of `size` takes.
     ///
     /// # Errors

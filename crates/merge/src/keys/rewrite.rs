@@ -9,19 +9,37 @@ use super::attach::left_over;
 use crate::digests::stored;
 use crate::digests::structure::{check_structure, structure_digests};
 use crate::error::{MergeError, Result};
-use crate::execute::{MergeReport, merge};
+use crate::execute::{MergeReport, merge, merge_among};
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{Beginning, MergePlan, plan_from};
-use raddle_core::communicator::SingleProcess;
+use crate::ranks::agree;
+use raddle_core::communicator::{Communicator, SingleProcess};
 use std::path::Path;
+
+/// Operation named in errors of other ranks.
+const ADDING: &str = "add columns to the file";
 
 /// Plans the file at `path` with the columns of `spec` added.
 ///
 /// # Errors
 /// As [`crate::plan::plan`]; also if the file is not what it was when its digests were made.
 pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    let carried = stored::find(path, options)?;
+    plan_rewrite_among(path, spec, options, watch, &SingleProcess)
+}
+
+/// Collective. As [`plan_rewrite`], by all of the `ranks`.
+///
+/// # Errors
+/// As [`plan_rewrite`], on every rank.
+pub fn plan_rewrite_among(
+    path: &Path,
+    spec: MadeSpec,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
+    let carried = agree(ranks, ADDING, stored::find(path, options))?;
     // The name that is taken is the file's own, not that of a link to it.
     let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {
@@ -38,7 +56,7 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
         skip_bad: false,
         ..options.clone()
     };
-    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, &SingleProcess)?;
+    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, ranks)?;
     if let Some(len_bytes) = plan.inputs.first().map(|input| input.userblock_len_bytes).filter(|&len| len > 0) {
         let reason = format!(
             "has a user block of {len_bytes} bytes, which would be lost; take it away with h5unjam first, or add keys to a copy \
@@ -64,4 +82,9 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
 /// Writes what [`plan_rewrite`] planned.
 pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge(plan, watch)
+}
+
+/// Collective. As [`write`], by the ranks that made the plan together; the first gets the report.
+pub fn write_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
+    merge_among(plan, watch, ranks)
 }

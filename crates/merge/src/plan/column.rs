@@ -4,6 +4,7 @@
 //! Invariant: chunks are moved as stored only where every one of them is a chunk of the output.
 
 use super::filters::{self, library_filters};
+use super::growable::Growable;
 use super::{ColumnPlan, Route, Storage};
 use crate::error::{MergeError, Result};
 use crate::fill_pattern::FillPattern;
@@ -29,6 +30,8 @@ pub(crate) struct Planner<'o> {
     pub segments: SegmentLists,
     /// What the output holds of the columns' values.
     pub link: Link,
+    /// Which columns can grow.
+    pub growable: Growable,
 }
 
 impl Planner<'_> {
@@ -42,7 +45,7 @@ impl Planner<'_> {
     ) -> Result<ColumnPlan> {
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
-        let (dims, mut max_dims) = output_dims(column, self.options.extendible && !column.is_once);
+        let (dims, mut max_dims) = output_dims(column, self.growable.includes(column));
         let element_len_bytes = model.datatype.class.len_bytes();
         let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
@@ -224,6 +227,24 @@ fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
         *max = (*max).max(*dim);
     }
     (dims, max_dims)
+}
+
+/// Whether a dataset that cannot grow is stored in one piece.
+pub(super) fn is_stored_whole(column: &Column) -> bool {
+    let row_len_bytes = column
+        .model()
+        .dataspace
+        .dims()
+        .iter()
+        .enumerate()
+        .filter(|(axis, _)| *axis != column.axis)
+        .fold(column.model().datatype.class.len_bytes(), |product, (_, &dim)| product.saturating_mul(dim));
+    let limit = match column.model().layout {
+        Layout::Compact(_) => COMPACT_LIMIT_BYTES,
+        _ => DIRECT_LIMIT_BYTES,
+    };
+    let is_unchunked = column.templates.iter().all(|template| chunk_shape_of(template).is_none());
+    is_unchunked && (1..=limit).contains(&row_len_bytes.saturating_mul(column.rows()))
 }
 
 fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {

@@ -3,6 +3,7 @@
 //! Not for how a column is stored, which is `column`'s, or grows, which is [`crate::append`]'s.
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
+use super::growable::Growable;
 use super::{MergePlan, PlannedInput, Planner, sizes};
 use crate::alignment;
 use crate::append::growth::Growth;
@@ -91,7 +92,9 @@ pub(crate) fn plan_from(
     let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
-        found.joiner = found.joiner.growing(matches!(beginning, Beginning::Grows(_)));
+        if let Beginning::Grows(_) = &beginning {
+            found.joiner = found.joiner.growing(&options.made);
+        }
         (found.taken, found.counts, found.ranges) = (taken, counts.clone(), ranges.clone());
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
@@ -259,6 +262,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     user::check_matched(&options.conventions.rules, &joined.schema)?;
     joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, Beginning::Grows(_));
+    if !is_new {
+        keys::growth::set_apart(&mut joined, &options.made)?;
+    }
     let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
     let is_reported = |new: &Difference| {
         let is_same =
@@ -299,9 +305,17 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let stays = usize::from(matches!(beginning, Beginning::Grows(_)));
     joined.warnings.extend(user_blocks(&planned, stays));
-    let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.made)?;
+    let replaced = match is_new {
+        true => keys::attach::remove_replaced(&mut joined.schema, &options.made)?,
+        false => 0,
+    };
     let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
-    let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link };
+    let is_plain = joined.convention.is_none()
+        && matches!(beginning, Beginning::New)
+        && options.link == Link::No
+        && options.join.join != Join::Union;
+    let growable = Growable::of(&joined.schema, options.extendible, is_plain);
+    let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link, growable };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
     let mut grown = Vec::new();
@@ -439,7 +453,8 @@ impl MergePlan {
         let column_of_array = std::mem::take(&mut self.column_of_array);
         // No input has them to lead to.
         let segments = SegmentLists::default();
-        let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No };
+        let growable = Growable::of(&self.schema, options.extendible, false);
+        let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No, growable };
         let mut indices = Vec::with_capacity(new.len());
         for NewColumn { mut entry, template, rows } in new {
             let index = self.schema.columns.len() as ColumnIndex;

@@ -5,11 +5,13 @@
 
 mod column;
 mod filters;
+mod growable;
 mod make;
 mod sizes;
 
 pub(crate) use column::{Planner, decoders};
 pub(crate) use filters::{encoder_like, ids, library_filters};
+pub(crate) use growable::Growable;
 pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};
 pub use make::{plan, plan_among};
 

@@ -45,7 +45,7 @@ proptest! {
         let options = MergeOptions {
             compat,
             chunk: chunk_rows.map(|rows| vec![rows]),
-            extendible: true,
+            extendible: raddle_merge::options::Extendible::All,
             provenance,
             jobs: 2,
             memory_limit_bytes: 128 << 20,

@@ -45,7 +45,7 @@ fn appending_under_other_options_is_refused() {
     let specs = specs.new_tree(&mut runner).unwrap().current();
     let inputs = plain::make_all(folder.path(), &specs).unwrap();
     let output = folder.path().join("all.h5");
-    let mut options = MergeOptions { extendible: true, ..MergeOptions::new("") };
+    let mut options = MergeOptions { extendible: raddle_merge::options::Extendible::All, ..MergeOptions::new("") };
     options.join.join = Join::Outer;
     merge_to(&output, &inputs[..2], &options).unwrap();
     let before = std::fs::read(&output).unwrap();

@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::options::keys::KeyMakingArgs;
 use crate::options::running::RunningArgs;
 use crate::render::keys;
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_merge::keys::MadeSpec;
-use raddle_merge::keys::rewrite::{plan_rewrite, write};
+use raddle_merge::keys::rewrite::{plan_rewrite_among, write_among};
 use raddle_merge::options::MergeOptions;
 use std::path::{Path, PathBuf};
 
@@ -54,32 +55,38 @@ Examples:
 The new file is written beside the old one and replaces it when it is complete, so the disk must hold both. Compressed data \
 are copied as they are; the record of inputs and the digests are kept.";
 
-/// Adds the keys.
-pub fn run(arguments: &AddArgs) -> Result<Exit, Failure> {
+/// Collective. Adds the keys.
+pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {
     let spec = MadeSpec::Keys(arguments.making.spec(&arguments.keys, arguments.force));
-    rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add")
+    rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add", team)
 }
 
-/// Adds what `spec` asks for to a file; what `add` and `spill-index` have in common.
+/// Collective. Adds what `spec` asks for to a file; what `add` and `spill-index` have in common.
 pub(super) fn rewrite(
     file: &Path,
     spec: MadeSpec,
     dry_run: bool,
     running: &RunningArgs,
     command: &str,
+    team: &Team,
 ) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(file);
-    running.apply(&mut options);
+    running.apply_among(team, &mut options);
     let inputs = [file.to_path_buf()];
-    let watching = Watching::start(running, command, [file])?;
+    let watching = Watching::start_among(team, running, command, [file])?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = plan_rewrite(file, spec, &options, watch).map_err(failed)?;
-        keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+        let plan = plan_rewrite_among(file, spec, &options, watch, team.ranks()).map_err(failed)?;
+        if team.leads() {
+            keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+        }
         let written = match dry_run {
             true => None,
-            false => Some(write(&plan, watch).map_err(failed)?),
+            false => write_among(&plan, watch, team.ranks()).map_err(failed)?,
         };
+        if !team.leads() {
+            return Ok(Exit::Done);
+        }
         if let Some(written) = &written {
             running.write_report(written)?;
         }

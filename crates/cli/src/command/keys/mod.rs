@@ -2,12 +2,14 @@
 
 pub mod add;
 pub mod check;
+pub mod events;
 pub mod partition;
 pub mod sort;
 pub mod spill_index;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::team::Team;
 
 /// Commands of `raddle keys`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -20,17 +22,27 @@ pub enum KeysCommand {
     Check(check::CheckArgs),
     /// Say which rows of every table each of several readers takes, without reading a key column
     Partition(partition::PartitionArgs),
+    /// Say how large events are: least, median, greatest, a histogram
+    Events(events::EventsArgs),
     /// List files in the order of the first values of some of their datasets
     Sort(sort::SortArgs),
 }
 
-/// Runs one of them.
-pub fn run(command: &KeysCommand) -> Result<Exit, Failure> {
+impl KeysCommand {
+    /// Whether ranks share its work.
+    pub fn is_for_ranks(&self) -> bool {
+        matches!(self, Self::Add(_) | Self::SpillIndex(_))
+    }
+}
+
+/// Runs one of them; collective where ranks share its work.
+pub fn run(command: &KeysCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
-        KeysCommand::Add(arguments) => add::run(arguments),
-        KeysCommand::SpillIndex(arguments) => spill_index::run(arguments),
+        KeysCommand::Add(arguments) => add::run(arguments, team),
+        KeysCommand::SpillIndex(arguments) => spill_index::run(arguments, team),
         KeysCommand::Check(arguments) => check::run(arguments),
         KeysCommand::Partition(arguments) => partition::run(arguments),
+        KeysCommand::Events(arguments) => events::run(arguments),
         KeysCommand::Sort(arguments) => sort::run(arguments),
     }
 }

@@ -7,6 +7,7 @@ use crate::options::running::RunningArgs;
 use crate::render::keys;
 use crate::watching::Watching;
 use raddle_merge::keys::partition::KeyedFile;
+use raddle_merge::keys::shared_chunks::shared_chunks;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroU64;
@@ -32,6 +33,10 @@ pub struct PartitionArgs {
     #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
     key: String,
 
+    /// Say which chunks are read by more than one of the readers, in place of the shares
+    #[arg(long, conflicts_with = "rank")]
+    chunks: bool,
+
     /// Print the shares as JSON
     #[arg(long)]
     json: bool,
@@ -43,12 +48,19 @@ pub struct PartitionArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
-  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program";
+  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program
+  raddle keys partition all.h5 -n 1600 --chunks         how many chunks several of them read";
 
 /// The report of a partition.
 #[derive(Debug, Serialize)]
 struct Shares<'a, T> {
     shares: &'a [T],
+}
+
+/// The report of what readers read more than once.
+#[derive(Debug, Serialize)]
+struct Chunks<'a, T> {
+    chunks: &'a [T],
 }
 
 /// Finds the shares and prints them.
@@ -68,6 +80,12 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
         let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file));
         let file = KeyedFile::open(&arguments.file, &arguments.key, &options, watch).map_err(failed)?;
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        if arguments.chunks {
+            let chunks = shared_chunks(&arguments.file, &file, &shares, &options, watch).map_err(failed)?;
+            arguments.running.write_report(&Chunks { chunks: &chunks })?;
+            print(&if arguments.json { crate::render::json(&chunks) } else { keys::shared_chunks(&chunks) })?;
+            return Ok(Exit::Done);
+        }
         arguments.running.write_report(&Shares { shares: &shares })?;
         print(&if arguments.json { crate::render::json(&shares) } else { keys::shares(&shares) })?;
         Ok(Exit::Done)

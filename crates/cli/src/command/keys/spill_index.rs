@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::RunningArgs;
+use crate::team::Team;
 use raddle_merge::keys::MadeSpec;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use std::path::PathBuf;
@@ -41,12 +42,12 @@ Examples:
 
 A warning says where the dataset has other values. The file is replaced as by raddle keys add.";
 
-/// Adds the column.
-pub fn run(arguments: &SpillIndexArgs) -> Result<Exit, Failure> {
+/// Collective. Adds the column.
+pub fn run(arguments: &SpillIndexArgs, team: &Team) -> Result<Exit, Failure> {
     let spec = MadeSpec::FirstValue(FirstValueSpec {
         dataset: arguments.dataset.clone(),
         group: arguments.group.clone(),
         replace: arguments.force,
     });
-    super::add::rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys spill-index")
+    super::add::rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys spill-index", team)
 }

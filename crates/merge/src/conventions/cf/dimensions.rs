@@ -272,12 +272,11 @@ fn number_anew(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec
         }
     }
     let Some(like) = like else { return };
-    let mut next = taken.keys().max().map_or(0, |last| last + 1);
-    for at in unnumbered {
-        let Some(number) = with_integers(&like, &[next]) else { return };
+    let first_free = taken.keys().max().map_or(0, |last| last + 1);
+    for (free, at) in (first_free..).zip(unnumbered) {
+        let Some(number) = with_integers(&like, &[free]) else { return };
         entries[at].attributes = replaced(&entries[at].attributes, number);
-        taken.insert(next, entries[at].path.clone());
-        next += 1;
+        taken.insert(free, entries[at].path.clone());
     }
     let numbers: HashMap<Vec<u8>, i64> = taken.into_iter().map(|(number, path)| (path, number)).collect();
     for Chosen { entry, dimensions, .. } in chosen {

@@ -33,10 +33,8 @@ impl<'t> Parser<'t> {
         loop {
             self.rest = self.rest.trim_start();
             let divides = self.take("/") || self.take_per();
-            if !divides
-                && !(self.take("*") || self.take(".") || self.take("·"))
-                && (self.rest.is_empty() || self.rest.starts_with(')'))
-            {
+            let is_joined = divides || self.take("*") || self.take(".") || self.take("·");
+            if !is_joined && (self.rest.is_empty() || self.rest.starts_with(')')) {
                 return Some(product);
             }
             self.rest = self.rest.trim_start();

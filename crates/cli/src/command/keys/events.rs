@@ -1,0 +1,53 @@
+//! `raddle keys events`: how large events are.
+
+use crate::command::print;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::render::keys;
+use crate::watching::Watching;
+use raddle_merge::keys::sizes::event_sizes;
+use raddle_merge::options::MergeOptions;
+use std::path::PathBuf;
+
+/// Options of `raddle keys events`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EventsArgs {
+    /// File with keys
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Key of the index group
+    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
+    key: String,
+
+    /// Print the sizes as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle keys events all.h5                    least, median and greatest size of an event, a histogram, the tables
+  raddle keys events all.h5 --json | jq .empty_events
+
+A size is the bytes of an event's rows in all groups with keys, before compression. Values of variable length count as the \
+references that stand for them. Only keys and metadata are read.";
+
+/// Finds the sizes and prints them.
+pub fn run(arguments: &EventsArgs) -> Result<Exit, Failure> {
+    let mut options = MergeOptions::new("");
+    arguments.running.apply(&mut options);
+    let watching = Watching::start(&arguments.running, "keys events", [&arguments.file])?;
+    watching.conclude(|watch| {
+        let sizes = event_sizes(&arguments.file, &arguments.key, &options, watch)
+            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file)))?;
+        arguments.running.write_report(&sizes)?;
+        print(&if arguments.json { crate::render::json(&sizes) } else { keys::sizes(&sizes) })?;
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,115 @@
+//! What many files hold together.
+//!
+//! Invariant: sums of parts added up are the sum of all, in whatever order they come.
+
+use super::{Inspection, SpaceUse};
+use serde::{Deserialize, Serialize};
+
+/// The sum over files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// Files that could be read.
+    pub files: u64,
+    /// Bytes of them.
+    pub file_len_bytes: u64,
+    /// Bytes of the shortest; 0 without files.
+    pub shortest_file_len_bytes: u64,
+    /// Bytes of the longest.
+    pub longest_file_len_bytes: u64,
+    /// Groups, the roots among them.
+    pub groups: u64,
+    /// Attributes.
+    pub attributes: u64,
+    /// Datasets without an element.
+    pub empty_datasets: u64,
+    /// Datasets with at most one value in a row: scalars and shapes such as `(n)` and `(n, 1)`.
+    pub narrow: SumOfKind,
+    /// Datasets with several values in a row, such as images.
+    pub wide: SumOfKind,
+    /// Chunks.
+    pub chunks: u64,
+    /// What the bytes are used for.
+    pub space: SpaceUse,
+    /// Objects that cannot be read.
+    pub faults: u64,
+}
+
+/// The sum over datasets of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SumOfKind {
+    /// Datasets.
+    pub datasets: u64,
+    /// Bytes of their values.
+    pub logical_len_bytes: u64,
+    /// Bytes that these take in the files.
+    pub stored_len_bytes: u64,
+}
+
+impl Sum {
+    /// Adds a file.
+    pub fn add(&mut self, file: &Inspection) {
+        let (mut narrow, mut wide) = (SumOfKind::default(), SumOfKind::default());
+        for dataset in &file.datasets {
+            let is_narrow = dataset.dims.iter().skip(1).all(|&dim| dim == 1);
+            let kind = if is_narrow { &mut narrow } else { &mut wide };
+            kind.datasets += 1;
+            kind.logical_len_bytes = kind.logical_len_bytes.saturating_add(dataset.logical_len_bytes);
+            kind.stored_len_bytes = kind.stored_len_bytes.saturating_add(dataset.stored_len_bytes);
+        }
+        self.unite(&Self {
+            files: 1,
+            file_len_bytes: file.file_len_bytes,
+            shortest_file_len_bytes: file.file_len_bytes,
+            longest_file_len_bytes: file.file_len_bytes,
+            groups: file.objects.groups,
+            attributes: file.objects.attributes,
+            empty_datasets: file.objects.empty_datasets,
+            narrow,
+            wide,
+            chunks: file.chunks.count,
+            space: file.space,
+            faults: file.faults.len() as u64,
+        });
+    }
+
+    /// Adds the files of another sum.
+    pub fn unite(&mut self, other: &Self) {
+        self.shortest_file_len_bytes = match (self.files, other.files) {
+            (_, 0) => self.shortest_file_len_bytes,
+            (0, _) => other.shortest_file_len_bytes,
+            _ => self.shortest_file_len_bytes.min(other.shortest_file_len_bytes),
+        };
+        self.longest_file_len_bytes = self.longest_file_len_bytes.max(other.longest_file_len_bytes);
+        for (own, other) in [(&mut self.narrow, other.narrow), (&mut self.wide, other.wide)] {
+            own.datasets += other.datasets;
+            own.logical_len_bytes = own.logical_len_bytes.saturating_add(other.logical_len_bytes);
+            own.stored_len_bytes = own.stored_len_bytes.saturating_add(other.stored_len_bytes);
+        }
+        let (own, others) = (&mut self.space, &other.space);
+        for (own, other) in [
+            (&mut own.raw_len_bytes, others.raw_len_bytes),
+            (&mut own.metadata_len_bytes, others.metadata_len_bytes),
+            (&mut own.heap_len_bytes, others.heap_len_bytes),
+            (&mut own.userblock_len_bytes, others.userblock_len_bytes),
+            (&mut own.unused_len_bytes, others.unused_len_bytes),
+            (&mut self.files, other.files),
+            (&mut self.file_len_bytes, other.file_len_bytes),
+            (&mut self.groups, other.groups),
+            (&mut self.attributes, other.attributes),
+            (&mut self.empty_datasets, other.empty_datasets),
+            (&mut self.chunks, other.chunks),
+            (&mut self.faults, other.faults),
+        ] {
+            *own = own.saturating_add(other);
+        }
+    }
+
+    /// Datasets of both kinds.
+    pub fn all(&self) -> SumOfKind {
+        SumOfKind {
+            datasets: self.narrow.datasets + self.wide.datasets,
+            logical_len_bytes: self.narrow.logical_len_bytes.saturating_add(self.wide.logical_len_bytes),
+            stored_len_bytes: self.narrow.stored_len_bytes.saturating_add(self.wide.stored_len_bytes),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Chunks that several readers of shares of events read: each decodes them for itself.
+//!
+//! Invariant: without a chunk over the border of two shares, readers together read each chunk once.
+
+use super::partition::{EventShare, KeyedFile};
+use super::sizes::columns_by_group;
+use crate::error::Result;
+use crate::options::{MergeOptions, Watch};
+use crate::schema::display_path;
+use crate::selection::Selection;
+use crate::verify::plan_file;
+use raddle_hdf5::model::Layout;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The chunks of one table, as readers read them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedChunks {
+    /// Path of the group, escaped for display.
+    pub group: String,
+    /// Datasets in chunks with a row for each of the table's.
+    pub datasets: u64,
+    /// Their chunks.
+    pub chunks: u64,
+    /// Those that more than one reader reads.
+    pub shared: u64,
+    /// Chunks that all readers read together, each as often as it is read.
+    pub reads: u64,
+}
+
+/// Counts the chunks of each table of the file at `path` that the readers of `shares`, which are all of a partition, read.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn shared_chunks(
+    path: &Path,
+    file: &KeyedFile,
+    shares: &[EventShare],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<Vec<SharedChunks>> {
+    let whole = plan_file(path, Selection::default(), options, watch)?;
+    let columns = columns_by_group(&whole);
+    let mut found = Vec::new();
+    for (number, (group, _)) in file.tables().enumerate() {
+        let rows_of = |share: &EventShare| share.tables[number].rows.clone();
+        let rows = shares.last().map_or(0, |last| rows_of(last).end);
+        let mut table = SharedChunks { group: display_path(group), ..SharedChunks::default() };
+        // Datasets of a table have few kinds of chunks.
+        let mut kinds: HashMap<u64, Counted> = HashMap::new();
+        for &column in columns.get(group).into_iter().flatten() {
+            let planned = &whole.columns[column as usize];
+            let Layout::Chunked { chunk_shape, .. } = &whole.schema.columns[column as usize].model().layout else {
+                continue;
+            };
+            if planned.dims[0] != rows || planned.dims.contains(&0) {
+                continue;
+            }
+            let counted = kinds
+                .entry(chunk_shape[0].max(1))
+                .or_insert_with_key(|&chunk_rows| Counted::of(chunk_rows, rows, shares.iter().map(rows_of)));
+            let across: u64 =
+                planned.dims[1..].iter().zip(&chunk_shape[1..]).map(|(dim, len)| dim.div_ceil((*len).max(1))).product();
+            table.datasets += 1;
+            table.chunks += counted.chunks * across;
+            table.shared += counted.shared * across;
+            table.reads += counted.reads * across;
+        }
+        found.push(table);
+    }
+    Ok(found)
+}
+
+/// Chunks along the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    chunks: u64,
+    shared: u64,
+    reads: u64,
+}
+
+impl Counted {
+    fn of(chunk_rows: u64, rows: u64, shares: impl Iterator<Item = std::ops::Range<u64>>) -> Self {
+        let mut counted = Self { chunks: rows.div_ceil(chunk_rows), shared: 0, reads: 0 };
+        // The last chunk that was read, and whether it is counted as shared.
+        let mut last: Option<(u64, bool)> = None;
+        for share in shares.filter(|share| share.start < share.end) {
+            let (first, end) = (share.start / chunk_rows, share.end.div_ceil(chunk_rows));
+            counted.reads += end - first;
+            let was_shared = match last {
+                Some((chunk, was_shared)) if chunk == first => {
+                    counted.shared += u64::from(!was_shared);
+                    true
+                }
+                _ => false,
+            };
+            last = Some((end - 1, was_shared && end - 1 == first));
+        }
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_over_borders_are_shared() {
+        let of = |chunk_rows, rows, shares: &[std::ops::Range<u64>]| {
+            let Counted { chunks, shared, reads } = Counted::of(chunk_rows, rows, shares.iter().cloned());
+            (chunks, shared, reads)
+        };
+        assert_eq!(of(10, 40, &[0..20, 20..40]), (4, 0, 4));
+        assert_eq!(of(10, 40, &[0..25, 25..40]), (4, 1, 5));
+        // One chunk of three readers is shared once, and read three times.
+        assert_eq!(of(10, 40, &[0..21, 21..22, 22..40]), (4, 1, 6));
+        assert_eq!(of(10, 35, &[0..5, 5..5, 5..18, 18..35]), (4, 2, 6));
+        assert_eq!(of(10, 0, &[0..0, 0..0]), (0, 0, 0));
+    }
+}

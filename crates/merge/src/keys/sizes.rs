@@ -1,0 +1,168 @@
+//! How large events are: bytes of all their rows, as a reader of shares of events meets them.
+//!
+//! Invariant: sizes of all events add up to the bytes of the rows of all groups with keys. Values of variable length count as the
+//! references to them that HDF5 stores in their place.
+
+use super::partition::{FoundBy, KeyedFile};
+use crate::error::Result;
+use crate::join::parent_path;
+use crate::options::{MergeOptions, Watch};
+use crate::plan::MergePlan;
+use crate::schema::{ColumnIndex, Role, display_path};
+use crate::selection::Selection;
+use crate::verify::plan_file;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// Events that are looked at together.
+const EVENTS_AT_ONCE: u64 = 1 << 16;
+
+/// How large the events of a file are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventSizes {
+    /// Events.
+    pub events: u64,
+    /// Those without rows in any table beside the index.
+    pub empty_events: u64,
+    /// Uncompressed bytes of the rows of all events.
+    pub total_len_bytes: u64,
+    /// Bytes of the smallest event.
+    pub least_len_bytes: u64,
+    /// Bytes that half of the events do not exceed.
+    pub median_len_bytes: u64,
+    /// Bytes of the largest event.
+    pub greatest_len_bytes: u64,
+    /// Events by size: from powers of two.
+    pub histogram: Vec<SizeBucket>,
+    /// The tables, by path.
+    pub tables: Vec<TableSizes>,
+}
+
+/// Events of about one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeBucket {
+    /// Least bytes of an event; those of the next bucket are twice as many.
+    pub from_len_bytes: u64,
+    /// Events.
+    pub events: u64,
+}
+
+/// What events have in one table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableSizes {
+    /// Path of the group, escaped for display.
+    pub group: String,
+    /// Rows.
+    pub rows: u64,
+    /// Uncompressed bytes of a row of all its datasets.
+    pub row_len_bytes: u64,
+    /// Events with rows.
+    pub events: u64,
+    /// Most rows that one event has.
+    pub most_rows: u64,
+}
+
+/// Finds the sizes of the events of the file at `path`, whose index group has the key `key` (`/spill/evt.seq`). Reads keys and
+/// metadata only.
+///
+/// # Errors
+/// As [`KeyedFile::open`] and [`KeyedFile::share`].
+pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<EventSizes> {
+    let file = KeyedFile::open(path, key, options, watch)?;
+    let whole = plan_file(path, Selection::default(), options, watch)?;
+    let columns = columns_by_group(&whole);
+    let mut sizes = EventSizes { events: file.events(), ..EventSizes::default() };
+    let mut row_lens = Vec::new();
+    for ((group, _), table) in file.tables().zip(file.share(0, 1)?.tables) {
+        let rows = table.rows.end - table.rows.start;
+        let of_group = columns.get(group).into_iter().flatten();
+        let of_rows =
+            of_group.filter(|&&column| whole.columns[column as usize].dims[0] == rows && !is_key(&whole, column));
+        let row_len_bytes = of_rows.map(|&column| whole.row_len_bytes(column)).sum();
+        row_lens.push(row_len_bytes);
+        sizes.tables.push(TableSizes { group: table.group, rows, row_len_bytes, events: 0, most_rows: 0 });
+    }
+    let mut counts: HashMap<u64, u64> = HashMap::new();
+    let mut reader = file.reader();
+    let mut start = 0;
+    while start < sizes.events {
+        watch.cancel.check()?;
+        let events = start..(start + EVENTS_AT_ONCE).min(sizes.events);
+        let mut of_events = vec![(0_u64, false); (events.end - events.start) as usize];
+        for (((group, found_by), table), row_len_bytes) in file.tables().zip(&mut sizes.tables).zip(&row_lens) {
+            let rows = file.rows_of_events(&mut reader, group, &events)?;
+            for ((len_bytes, has_rows), rows) in of_events.iter_mut().zip(rows) {
+                *len_bytes = len_bytes.saturating_add(rows.saturating_mul(*row_len_bytes));
+                *has_rows |= rows > 0 && found_by != FoundBy::Index;
+                table.events += u64::from(rows > 0);
+                table.most_rows = table.most_rows.max(rows);
+            }
+        }
+        for (len_bytes, has_rows) in of_events {
+            *counts.entry(len_bytes).or_default() += 1;
+            sizes.empty_events += u64::from(!has_rows);
+        }
+        start = events.end;
+    }
+    sizes.count(counts.into_iter().collect());
+    Ok(sizes)
+}
+
+impl EventSizes {
+    /// Sums up how many events have which size.
+    fn count(&mut self, counts: BTreeMap<u64, u64>) {
+        self.least_len_bytes = counts.first_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
+        self.greatest_len_bytes = counts.last_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
+        let mut before = 0;
+        let mut median = None;
+        for (len_bytes, events) in counts {
+            self.total_len_bytes = self.total_len_bytes.saturating_add(len_bytes.saturating_mul(events));
+            before += events;
+            if median.is_none() && before * 2 >= self.events {
+                median = Some(len_bytes);
+            }
+            let from_len_bytes = len_bytes.checked_ilog2().map_or(0, |power| 1 << power);
+            match self.histogram.last_mut() {
+                Some(bucket) if bucket.from_len_bytes == from_len_bytes => bucket.events += events,
+                _ => self.histogram.push(SizeBucket { from_len_bytes, events }),
+            }
+        }
+        self.median_len_bytes = median.unwrap_or(0);
+    }
+}
+
+/// Datasets by path of their group.
+pub(super) fn columns_by_group(plan: &MergePlan) -> HashMap<&[u8], Vec<ColumnIndex>> {
+    let mut columns: HashMap<&[u8], Vec<ColumnIndex>> = HashMap::new();
+    for entry in &plan.schema.entries {
+        if let Role::Column(column) = entry.role {
+            columns.entry(parent_path(&entry.path)).or_default().push(column);
+        }
+    }
+    columns
+}
+
+/// Whether a dataset is a key: what is said of rows, not what they hold.
+fn is_key(plan: &MergePlan, column: ColumnIndex) -> bool {
+    let path = display_path(plan.schema.column_path(column));
+    [".seq", ".seq_cnt", ".offsets"].iter().any(|ending| path.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_summed_up() {
+        let mut sizes = EventSizes { events: 6, ..EventSizes::default() };
+        sizes.count([(0, 1), (3, 1), (100, 2), (127, 1), (4096, 1)].into());
+        assert_eq!((sizes.least_len_bytes, sizes.median_len_bytes, sizes.greatest_len_bytes), (0, 100, 4096));
+        assert_eq!(sizes.total_len_bytes, 3 + 200 + 127 + 4096);
+        let buckets: Vec<_> = sizes.histogram.iter().map(|bucket| (bucket.from_len_bytes, bucket.events)).collect();
+        assert_eq!(buckets, [(0, 1), (2, 1), (64, 3), (4096, 1)]);
+        let mut none = EventSizes::default();
+        none.count(BTreeMap::new());
+        assert_eq!(none, EventSizes::default());
+    }
+}

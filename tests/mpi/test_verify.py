@@ -1,0 +1,81 @@
+"""Verifying on ranks of MPI: the report of one process, whatever is wrong with the file."""
+
+import json
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+from conftest import write_tables
+
+SIZES = [1, 2, 3, 5]
+
+
+@pytest.fixture
+def merged(alone, tmp_path):
+    """A merged file, and its inputs."""
+    inputs = [write_tables(tmp_path / f"in{seed}.h5", seed, rows=20_000, tables=3) for seed in range(3)]
+    alone("merge", *inputs, "-o", "merged.h5", "--chunk", "3000rows", "-q")
+    return tmp_path / "merged.h5", inputs
+
+
+def reports(run, *arguments, expect):
+    """What is reported, but for the time that it took."""
+    out, _ = run("verify", *arguments, "--json", "-q", expect=expect)
+    found = json.loads(out)
+    found.pop("elapsed_s")
+    return found
+
+
+def same_on_ranks(ranks, alone, *arguments, expect):
+    """The report of one process, after all numbers of ranks have reported the same."""
+    wanted = reports(alone, *arguments, expect=expect)
+    for size in SIZES:
+        assert reports(lambda *line, **how: ranks(size, *line, **how), *arguments, expect=expect) == wanted, size
+    return wanted
+
+
+def test_what_is_equal(ranks, alone, merged):
+    path, inputs = merged
+    for against in ([], ["--against", *inputs]):
+        found = same_on_ranks(ranks, alone, path, *against, expect=0)
+        assert found["mismatches"] == [] and found["datasets"] > 3 and found["compared_len_bytes"] > 1_000_000
+
+
+def test_rows_that_changed(ranks, alone, merged, tmp_path):
+    path, inputs = merged
+    with h5py.File(path, "r+") as file:
+        names = [name for name in file["table1"]]
+        file[f"table1/{names[0]}"][10] += 1
+        # Behind one another: one damage, whichever ranks look at its parts.
+        file[f"table1/{names[1]}"][5_000:45_000] += 1
+        file[f"table2/{names[0]}"][-1] += 1
+    found = same_on_ranks(ranks, alone, path, expect=8)
+    damaged = [(each["path"], each["row"]) for each in found["mismatches"]]
+    assert [name for name, _ in damaged] == [f"/table1/{names[0]}", f"/table1/{names[1]}", f"/table2/{names[0]}"]
+    assert found["mismatches"][1]["what"].count("rows") == 1
+    found = same_on_ranks(ranks, alone, path, "--against", *inputs, expect=8)
+    assert {each["path"] for each in found["mismatches"]} == {name for name, _ in damaged}
+
+
+def test_objects_that_changed(ranks, alone, merged):
+    path, inputs = merged
+    with h5py.File(path, "r+") as file:
+        file["new"] = np.arange(3)
+        file["spill"].attrs["note"] = "changed"
+        del file["table0"]
+    for against in ([], ["--against", *inputs]):
+        found = same_on_ranks(ranks, alone, path, *against, expect=8)
+        assert {"/new", "/spill"} <= {each["path"] for each in found["mismatches"]}
+
+
+def test_files_that_cannot_be_verified(ranks, alone, merged, tmp_path):
+    path, inputs = merged
+    missing = tmp_path / "missing.h5"
+    plain = shutil.copy(inputs[0], tmp_path / "plain.h5")
+    (tmp_path / "broken.h5").write_bytes(path.read_bytes()[:5_000])
+    for file, code in [(missing, 3), (plain, 3), (tmp_path / "broken.h5", 3)]:
+        words = alone("verify", file, expect=code)[1].splitlines()[-1]
+        for size in SIZES[1:3]:
+            _, err = ranks(size, "verify", file, expect=code)
+            assert words in err and err.count("error: ") == 1, err
