@@ -96,7 +96,7 @@ class Info(_Report):
     steps: list[int]
     """Time steps, if it has any."""
     fields: list[Fields]
-    """Fields: ``name``, ``sample`` (its type), ``compression``, ``order``, ``len_bytes``."""
+    """Fields: ``name``, ``sample`` (its type), ``compression``, ``order``, ``len_bytes``, ``is_read_by_openvisus``."""
     resolutions: list[Fields]
     """Resolutions, the coarsest first: ``resolution``, ``shape``."""
 
@@ -142,6 +142,7 @@ def write(
     bitmask: str | None = None,
     bits_per_block: int | None = None,
     blocks_per_file: int | None = None,
+    split_vectors: Literal["never", "wide", "all"] | None = None,
     chunk: Sequence[int] | None = None,
     shard: Sequence[int] | None = None,
     levels: int | None = None,
@@ -187,6 +188,9 @@ def write(
         numbers to within so much); fields that zfp does not take have zip.
     order, bitmask, bits_per_block, blocks_per_file
         Layout of IDX, as the options of ``raddle idx write``.
+    split_vectors
+        Which vectors are written as one field per component, called ``NAME_0``, ``NAME_1``, ...: ``"never"`` (default), ``"all"``, or
+        ``"wide"``: those that OpenVisus does not read, for example five or eleven ``float64``.
     chunk, shard, levels, downsample, axes, spacing, unit
         Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written at once:
         time is an axis of the arrays, ``axes="tzyx"``.
@@ -236,6 +240,7 @@ def write(
         "bitmask": bitmask,
         "bits-per-block": bits_per_block,
         "blocks-per-file": blocks_per_file,
+        "split-vectors": split_vectors,
         "chunk": _size(chunk),
         "shard": _size(shard),
         "levels": levels,

@@ -69,6 +69,7 @@ OPTIONS = [
     {"compress": "lz4", "bits_per_block": 10, "blocks_per_file": 4, "phases": "two", "aggregators": 2},
     {"compress": "zfp:accuracy=0.001", "bits_per_block": 9},
     {"bits_per_block": 11, "box": "expanded", "jobs": 1, "memory": "64MiB"},
+    {"split_vectors": "wide", "compress": "lz4"},
 ]
 
 

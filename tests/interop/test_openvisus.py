@@ -3,7 +3,10 @@
 Left out where OpenVisus is not installed: there are wheels for CPython 3.11 only.
 """
 
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -202,10 +205,73 @@ def test_files_are_those_of_openvisus(write, tmp_path):
             assert blocks[0] == blocks[1], (name, block)
 
 
+READS = """
+import os, sys, numpy as np, OpenVisus
+path, dtype, components = sys.argv[1], sys.argv[2], int(sys.argv[3])
+try:
+    got = np.asarray(OpenVisus.LoadDataset(path).read())
+except SystemError:
+    os._exit(9)
+want = np.load(path.replace(".idx", ".npy"))
+# It ends the process where the dataset is closed after an exception.
+os._exit(0 if got.dtype == want.dtype and np.array_equal(got.reshape(want.shape), want) else 7)
+"""
+
+# Components and type, around every length at which OpenVisus begins or ceases to read.
+LENGTHS = [
+    *[(count, "uint8") for count in (5, 29, 31, 32, 33, 63, 64, 65, 127, 128, 129, 256, 257, 512, 1024, 1025, 2048)],
+    *[(count, "int16") for count in (16, 17, 32, 64)],
+    *[(count, "float32") for count in (7, 8, 9, 11, 16)],
+    *[(count, "float64") for count in (4, 5, 8, 9, 11, 16, 32)],
+]
+
+
+@pytest.mark.parametrize("order", ["hz", "rows"])
+def test_openvisus_reads_the_vectors_that_info_says(raddle, tmp_path, order):
+    told, found = {}, {}
+    for count, dtype in LENGTHS:
+        path = tmp_path / f"{dtype}_{count}.idx"
+        np.save(path.with_suffix(".npy"), (np.arange(4 * 5 * 6 * count) % 113).reshape(4, 5, 6, count).astype(dtype))
+        line = ["-o", path, "--vector", "--order", order, "--bits-per-block", 4, "-c", "none"]
+        wrote = raddle("idx", "write", path.with_suffix(".npy"), *line).stdout
+        info = json.loads(raddle("idx", "info", path, "--json").stdout)
+        told[dtype, count] = info["fields"][0]["is_read_by_openvisus"]
+        for text in (wrote, raddle("idx", "info", path).stdout):
+            assert ("OpenVisus does not read field" in text) is not told[dtype, count]
+        reading = subprocess.run([sys.executable, "-c", READS, path, dtype, str(count)], capture_output=True, check=False)
+        assert reading.returncode in (0, 9), reading
+        found[dtype, count] = reading.returncode == 0
+    assert told == found and set(found.values()) == {True, False}
+
+
+@pytest.mark.parametrize(("which", "names"), [("wide", 1 + 1 + 11), ("all", 1 + 3 + 11)])
+def test_openvisus_reads_the_components_of_wide_vectors(raddle, tmp_path, which, names):
+    """The variables of S3D: their species are eleven doubles."""
+    random, shape = np.random.default_rng(5), (15, 20, 17)
+    arrays = {"pressure": random.random(shape), "velocity": random.random((*shape, 3)), "species": random.random((*shape, 11))}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array if array.ndim == 4 else array[..., None])
+    sources, path = [tmp_path / f"{name}.npy" for name in arrays], tmp_path / "s3d.idx"
+    line = ["--vector", "--split-vectors", which, "--bits-per-block", 9, "--step", 4]
+    raddle("idx", "write", *sources, "-o", path, *line)
+    raddle("idx", "write", *sources, "-o", path, *line[:-1], 5, "--append")
+    dataset, bitmask = openvisus.LoadDataset(str(path)), bits_of(path)
+    fields = dataset.getFields()
+    assert len(fields) == names
+    for field in fields:
+        name, _, component = field.partition("_")
+        array = arrays[name][..., int(component)] if component else arrays[name]
+        for step in (4, 5):
+            for resolution in range(len(bitmask)):
+                want = at_resolution(array, bitmask, resolution, 3)
+                got = np.asarray(dataset.read(field=field, time=step, max_resolution=resolution))
+                assert np.array_equal(got.reshape(want.shape), want), (field, resolution)
+
+
 class Drawn:
     """A dataset of drawn shape, types, layout, fields and steps; every other one has a size that people have.
 
-    OpenVisus knows up to four components for every type, eleven for none of four bytes or more.
+    OpenVisus reads up to four components of every type.
     """
 
     def __init__(self, seed):

@@ -88,6 +88,36 @@ def test_zfp_rounds_what_it_takes(tmp_path, compress, tolerance):
     assert np.abs(got - rho).max() <= tolerance and (tolerance > 0 or np.array_equal(got, rho))
 
 
+@pytest.mark.parametrize("which", ["wide", "all", "never"])
+@given(number=st.sampled_from(TYPES), components=st.integers(1, 12), cut=st.integers(1, 6), compress=st.sampled_from(["zip", "zfp"]))
+def test_vectors_become_fields(tmp_path_factory, which, number, components, cut, compress):
+    """From the whole array and from boxes of it."""
+    path = tmp_path_factory.mktemp("idx") / "a.idx"
+    vector, scalar = numbers((5, 6, 7, components), number), numbers((5, 6, 7), "f4")
+    parts = [slice(0, cut), slice(cut, 5)] if cut < 5 else [slice(0, 5)]
+    boxes = [raddle.idx.Box((part.start, 0, 0), {"v": vector[part], "p": scalar[part]}) for part in parts]
+    raddle.idx.write(path, boxes, shape=scalar.shape, split_vectors=which, compress=compress, **SMALL)
+    # The lengths that OpenVisus reads; tests/interop asks it.
+    is_read = vector.dtype.itemsize * components <= 32 or vector.dtype.itemsize * components == 64
+    fields = {field.name: field.is_read_by_openvisus for field in raddle.idx.info(path).fields}
+    if components == 1 or which == "never" or (which == "wide" and is_read):
+        assert fields == {"v": is_read, "p": True}
+        assert np.array_equal(raddle.idx.read(path, "v").reshape(vector.shape), vector)
+    else:
+        assert list(fields) == [f"v_{component}" for component in range(components)] + ["p"] and all(fields.values())
+        for component in range(components):
+            assert np.array_equal(raddle.idx.read(path, f"v_{component}"), vector[..., component])
+    assert np.array_equal(raddle.idx.read(path, "p"), scalar)
+
+
+def test_names_of_components_may_be_taken(tmp_path):
+    arrays = {"v": numbers((3, 4, 5)), "v_1": numbers((3, 4))}
+    with pytest.raises(errors.UsageError, match="v_1"):
+        raddle.idx.write(tmp_path / "a.idx", arrays, shape=(3, 4), split_vectors="all")
+    with pytest.raises(errors.UsageError, match="split_vectors is an option of IDX"):
+        raddle.idx.write(tmp_path / "a.zarr", arrays, shape=(3, 4), split_vectors="all")
+
+
 def test_the_files_are_those_of_the_command(environment, tmp_path):
     rho, velocity = numbers((11, 20, 7)), numbers((11, 20, 7, 3), "i2")
     for name, array in (("rho", rho), ("velocity", velocity)):

@@ -6,13 +6,14 @@ use raddle_core::size::Size;
 use raddle_idx::bitmask::Bitmask;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
+use raddle_idx::vectors::SplitVectors;
 use raddle_idx::{Durability, Existing, LayoutOptions, Phases, WriteOptions};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 /// Names, for messages.
-const KNOWN: &str = "compress, order, bitmask, bits-per-block, blocks-per-file, phases, box, aggregators, jobs, memory, force, \
-                     append and no-sync";
+const KNOWN: &str = "compress, order, bitmask, bits-per-block, blocks-per-file, split-vectors, phases, box, aggregators, jobs, \
+                     memory, force, append and no-sync";
 
 const POSITIVE: &str = "a whole number above 0";
 
@@ -57,6 +58,10 @@ impl Options {
             "bits-per-block" => self.layout.bits_per_block = Some(number("bits-per-block", value, "a whole number")?),
             "blocks-per-file" => {
                 self.layout.blocks_per_file = Some(number("blocks-per-file", value, "a whole number")?)
+            }
+            "split-vectors" => {
+                let which = [("never", SplitVectors::Never), ("wide", SplitVectors::Wide), ("all", SplitVectors::All)];
+                self.layout.split_vectors = of("split-vectors", value, &which, "never, wide or all")?;
             }
             "phases" => {
                 let phases = [("one", Phases::One), ("two", Phases::Two), ("three", Phases::Three)];
@@ -118,6 +123,7 @@ mod tests {
             ("bitmask", "V1010"),
             ("bits-per-block", "12"),
             ("blocks-per-file", "64"),
+            ("split-vectors", "wide"),
             ("phases", "two"),
             ("box", "expanded"),
             ("aggregators", "2"),
@@ -136,6 +142,7 @@ mod tests {
             bitmask: Some(Bitmask::parse("V1010").unwrap()),
             bits_per_block: Some(12),
             blocks_per_file: Some(64),
+            split_vectors: SplitVectors::Wide,
         };
         assert_eq!(options.layout, layout);
         let write = &options.write;
@@ -158,6 +165,7 @@ mod tests {
             ("jobs", "0", "above 0"),
             ("bitmask", "V1017", "such as V012012012"),
             ("bits-per-block", "-1", "whole number"),
+            ("split-vectors", "5", "never, wide or all"),
             ("box", "8x8x8", "raddle_idx_set_imposed_box"),
             ("force", "yes", "true or false"),
             ("no-sync", "1", "true or false"),

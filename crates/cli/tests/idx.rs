@@ -45,6 +45,50 @@ fn two_arrays() -> tempfile::TempDir {
     folder
 }
 
+/// Writes vectors of float32, by sample.
+fn vectors(folder: &Path, name: &str, shape: &[u64], samples: &[Vec<f32>]) {
+    let mut bytes = NpyHead::to_bytes(Number::Float32, &[shape, &[samples[0].len() as u64]].concat());
+    bytes.extend(samples.iter().flatten().flat_map(|number| number.to_le_bytes()));
+    std::fs::write(folder.join(name), bytes).unwrap();
+}
+
+#[test]
+fn vectors_that_became_fields_are_compared_as_vectors() {
+    let made = tempfile::tempdir().unwrap();
+    let folder = made.path();
+    let mut samples: Vec<Vec<f32>> =
+        (0..60).map(|at| (0..9).map(|component| (at * 10 + component) as f32).collect()).collect();
+    vectors(folder, "v.npy", &[3, 4, 5], &samples);
+    let wrote = done(folder, &["idx", "write", "v.npy", "-o", "whole.idx", "--vector"]);
+    assert!(wrote.contains("OpenVisus does not read field v:"), "{wrote}");
+    for (output, options) in [("wide.idx", &["zip", "wide"]), ("near.idx", &["zfp:accuracy=0.25", "all"])] {
+        let line = ["idx", "write", "v.npy", "-o", output, "--vector", "-c", options[0], "--split-vectors", options[1]];
+        let wrote = done(folder, &line);
+        assert!(wrote.starts_with(&format!("{output}: 9 fields")) && !wrote.contains("OpenVisus"), "{wrote}");
+    }
+    let against = |output, vector| ["idx", "verify", output, "--against", vector, "--vector", "--name", "v"];
+    assert!(done(folder, &against("wide.idx", "v.npy")).starts_with("equal: wide.idx"));
+    assert!(done(folder, &against("near.idx", "v.npy")).starts_with("equal but for rounding: near.idx"));
+    // One component of one sample, and two of another, which are two samples; the first is within what zfp may round.
+    samples[59][8] += 0.125;
+    (samples[20][0], samples[20][3]) = (-1.0, f32::NAN);
+    vectors(folder, "other.npy", &[3, 4, 5], &samples);
+    for (output, samples) in [("wide.idx", "2"), ("near.idx", "1")] {
+        let (code, told, _) = raddle(folder, &against(output, "other.npy"));
+        assert!(code == 8 && told.contains("NOT EQUAL"), "{told}");
+        let row: Vec<&str> = told.lines().last().unwrap_or_default().split_whitespace().collect();
+        assert_eq!(row, ["v", "-", samples, "other.npy"]);
+    }
+    // A component that is not there, or another number of them.
+    done(folder, &["idx", "write", "v.npy", "-o", "u.idx", "--vector", "--split-vectors", "all", "--name", "u"]);
+    ends(folder, &against("u.idx", "v.npy"), 8, "has no field v");
+    vectors(folder, "short.npy", &[3, 4, 5], &vec![vec![0.0; 10]; 60]);
+    ends(folder, &against("wide.idx", "short.npy"), 8, "has no field v");
+    // Memory for the components is asked for.
+    let line = ["idx", "write", "v.npy", "-o", "m.idx", "--vector", "--split-vectors", "all", "--memory", "3000"];
+    ends(folder, &line, 6, "splitting vectors into fields");
+}
+
 #[test]
 fn a_step_that_is_gone_is_told() {
     let made = two_arrays();

@@ -8,6 +8,7 @@ use crate::grid::Layout;
 use crate::header::{DEFAULT_BITS_PER_BLOCK, Field, Header, HeaderError, Time};
 use crate::sample::SampleType;
 use crate::template::{FileTemplate, TimeTemplate};
+use crate::vectors::{FieldSplit, SplitVectors};
 use std::path::Path;
 
 /// What a writer chooses.
@@ -23,6 +24,8 @@ pub struct LayoutOptions {
     pub bits_per_block: Option<u32>,
     /// Blocks per file. `None`: the default.
     pub blocks_per_file: Option<u64>,
+    /// Which vectors are written as one field per component.
+    pub split_vectors: SplitVectors,
 }
 
 impl Default for LayoutOptions {
@@ -33,11 +36,17 @@ impl Default for LayoutOptions {
             bitmask: None,
             bits_per_block: None,
             blocks_per_file: None,
+            split_vectors: SplitVectors::Never,
         }
     }
 }
 
 impl LayoutOptions {
+    /// How `fields` become those that are written, for [`crate::Writer::split`].
+    pub fn split(&self, fields: &[(String, SampleType)]) -> FieldSplit {
+        FieldSplit::new(fields, self.split_vectors)
+    }
+
     /// The header of a dataset at `path`, a name that ends in `.idx`, of `counts` samples per axis, x first.
     ///
     /// # Errors
@@ -55,7 +64,7 @@ impl LayoutOptions {
         }
         let order = if self.order == Layout::Hz { "hzorder" } else { "row_major" };
         let field = |(name, sample): &(String, SampleType)| Field::new(name, *sample).with("default_layout", order);
-        let mut header = Header::new(&stem, counts, fields.iter().map(field).collect())?;
+        let mut header = Header::new(&stem, counts, self.split(fields).fields().iter().map(field).collect())?;
         if let Some(bitmask) = &self.bitmask {
             if bitmask.rank() > counts.len() {
                 return Err(HeaderError::BoxAxes { numbers: 2 * counts.len(), rank: bitmask.rank() });

@@ -33,6 +33,7 @@ pub mod steps;
 mod stored;
 pub mod template;
 mod traffic;
+pub mod vectors;
 mod work;
 mod writer;
 pub mod zarr;

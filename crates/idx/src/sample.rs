@@ -106,6 +106,12 @@ impl SampleType {
     pub fn len_bytes(self) -> usize {
         self.number.len_bytes() * self.count
     }
+
+    /// Whether OpenVisus reads such samples. It copies them by their length, for which it has these cases alone, and throws
+    /// at others (2.2.149, `NeedToCopySamples` in `Array.h`).
+    pub fn is_read_by_openvisus(self) -> bool {
+        matches!(self.len_bytes(), 1..=32 | 64 | 128 | 256 | 512 | 1024)
+    }
 }
 
 /// The text is not the type of a sample.

@@ -22,12 +22,13 @@ use crate::reader::Dataset;
 use crate::region::SampleBox;
 use crate::restructure::Restructuring;
 use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::vectors::FieldSplit;
 use crate::work::{Samples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, execute};
-use raddle_core::memory::MemoryBudget;
+use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::progress::{Silent, Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
 use std::borrow::Cow;
@@ -45,6 +46,9 @@ struct Run<'r> {
     ranks: &'r dyn Communicator,
 }
 
+/// All samples of a dataset, what this rank holds of them, and the memory that took.
+type Checked<'p> = (ArrayGrid, Vec<Patch<'p>>, Option<Permit>);
+
 /// Writes the time steps of a dataset.
 #[derive(Debug)]
 pub struct Writer {
@@ -54,6 +58,8 @@ pub struct Writer {
     compressions: Vec<Compression>,
     /// Whether the `.idx` file is ours to replace.
     continues: bool,
+    /// How arrays become those of the header's fields, where they are not.
+    split: Option<FieldSplit>,
 }
 
 impl Writer {
@@ -69,7 +75,7 @@ impl Writer {
             known.ok_or_else(|| IdxError::Compression { field: field.name.clone(), compression: name.to_owned() })
         };
         let compressions = header.fields.iter().map(compression).collect::<Result<_>>()?;
-        Ok(Self { path: path.to_path_buf(), header, options, compressions, continues: false })
+        Ok(Self { path: path.to_path_buf(), header, options, compressions, continues: false, split: None })
     }
 
     /// A writer of more time steps of the dataset at `path`, which is as `header` says but for its time steps.
@@ -79,6 +85,13 @@ impl Writer {
     pub fn resume(path: &Path, header: &Header, options: WriteOptions) -> Result<Self> {
         let there = there(path, header)?;
         Ok(Self { continues: true, ..Self::new(path, there, options)? })
+    }
+
+    /// The same for arrays of the fields that were given to `split`, whose fields are those of the header.
+    #[must_use]
+    pub fn split(mut self, split: FieldSplit) -> Self {
+        self.split = Some(split);
+        self
     }
 
     /// The header as it will be written.
@@ -116,11 +129,12 @@ impl Writer {
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
         let started = Instant::now();
-        let checked = self.check(time, &patches).and_then(|grid| {
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let checked = self.check(time, patches, &budget).and_then(|checked| {
             watch.cancel.check()?;
-            Ok(grid)
+            Ok(checked)
         });
-        let domain = agree(ranks, "check what is to be written", checked)?;
+        let (domain, patches, _permit) = agree(ranks, "check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &self.domain(), self.told(time), &patches, ranks)?;
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
@@ -132,7 +146,6 @@ impl Writer {
         let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
         agree(ranks, "create the files", files.create(ranks))?;
 
-        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
         let mut counts = Counts::default();
         let mut made = self.make(&run, patches, &partition, &mut counts)?;
@@ -179,8 +192,8 @@ impl Writer {
         Ok(staging)
     }
 
-    /// Whether arrays and time fit the header; all samples of the dataset.
-    fn check(&self, time: Option<u64>, patches: &[Patch<'_>]) -> Result<ArrayGrid> {
+    /// Whether arrays and time fit the header; all samples of the dataset, and the arrays of its fields.
+    fn check<'p>(&self, time: Option<u64>, patches: Vec<Patch<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
         let header = &self.header;
         let fault = match (&header.time, time) {
             (Some(_), None) => Some(TimeFault::Unnamed),
@@ -190,13 +203,18 @@ impl Writer {
         if let Some(fault) = fault {
             return Err(IdxError::NoTime { path: self.path.clone(), fault });
         }
-        check_arrays(patches, &self.sample_lens())?;
-        header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
+        let (patches, permit) = match &self.split {
+            Some(split) => split.apply(patches, budget)?,
+            None => (patches, None),
+        };
+        check_arrays(&patches, &self.sample_lens())?;
+        let domain = header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
             path: self.path.clone(),
             start: header.start.to_vec(),
             end: header.end.to_vec(),
             resolution: header.bitmask.max_level(),
-        })
+        })?;
+        Ok((domain, patches, permit))
     }
 
     /// Lengths of the samples of fields.

@@ -10,12 +10,30 @@ use raddle_idx::{Dataset, Header, WriteReport};
 use serde::Serialize;
 use std::path::Path;
 
+/// Names of fields shown in a note.
+const MOST_NAMES: usize = 5;
+
 /// Lines of a table shown.
 const LONGEST_TABLE: usize = 50;
 
 /// Samples per axis, slowest first.
 fn shape(counts: &[u64]) -> String {
     counts.iter().rev().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
+}
+
+/// A note on the fields with these names, whose samples OpenVisus does not read; empty if there are none.
+fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
+    let names: Vec<String> = names.map(|name| escape::shorten(&escape::text(name)).into_owned()).collect();
+    let Some(shown) = names.get(..names.len().min(MOST_NAMES)).filter(|shown| !shown.is_empty()) else {
+        return String::new();
+    };
+    let more = if names.len() > MOST_NAMES { ", ..." } else { "" };
+    let field = if names.len() == 1 { "field" } else { "fields" };
+    format!(
+        "note: OpenVisus does not read {field} {}{more}: it takes samples of 1 to 32, 64, 128, 256, 512 or 1024 bytes\n  \
+         idx write --split-vectors wide writes their components as fields, which it reads\n",
+        shown.join(", ")
+    )
 }
 
 /// What was written, step by step.
@@ -34,8 +52,10 @@ pub fn written(header: &Header, reports: &[WriteReport]) -> String {
         1 => String::new(),
         ranks => format!(" by {ranks} ranks"),
     };
+    let unread = header.fields.iter().filter(|field| !field.sample.is_read_by_openvisus());
+    let unread = not_for_openvisus(unread.map(|field| field.name.as_str()));
     format!(
-        "{}: {fields} of {} samples{steps}, resolutions 0 to {}\n  {} in {} of {}, {} of the samples' {}\n  in {} ({}){ranks}\n",
+        "{}: {fields} of {} samples{steps}, resolutions 0 to {}\n  {} in {} of {}, {} of the samples' {}\n  in {} ({}){ranks}\n{unread}",
         escape::path(&first.output),
         shape(&counts),
         header.bitmask.max_level(),
@@ -57,6 +77,7 @@ pub struct FieldInfo {
     compression: String,
     order: &'static str,
     len_bytes: u64,
+    is_read_by_openvisus: bool,
 }
 
 /// Samples of the levels up to one.
@@ -101,6 +122,7 @@ impl Info {
                 raddle_idx::grid::Layout::RowMajor => "rows",
             },
             len_bytes: samples.saturating_mul(field.sample.len_bytes() as u64),
+            is_read_by_openvisus: field.sample.is_read_by_openvisus(),
         };
         let resolution = |resolution: u32| {
             let shape = header.grid(resolution).map_or(vec![0; header.rank], |grid| of_axes(&grid.counts));
@@ -163,7 +185,10 @@ impl Info {
         for of in &self.resolutions {
             resolutions.row(&[of.resolution.to_string(), product(&of.shape)]);
         }
-        text.push_str(&format!("\n{}\n{}", fields.render(), resolutions.render()));
+        text.push_str(&format!("\n{}", fields.render()));
+        let unread = self.fields.iter().filter(|field| !field.is_read_by_openvisus);
+        text.push_str(&not_for_openvisus(unread.map(|field| field.name.as_str())));
+        text.push_str(&format!("\n{}", resolutions.render()));
         text
     }
 }

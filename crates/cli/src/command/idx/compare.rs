@@ -8,7 +8,9 @@ use crate::failure::Failure;
 use raddle_codec::ZfpMode;
 use raddle_core::CoreError;
 use raddle_idx::compression::Compression;
+use raddle_idx::sample::Number;
 use raddle_idx::steps::StepList;
+use raddle_idx::vectors::{components_of, put_component};
 use raddle_idx::zarr::{Image, Images};
 use raddle_idx::{Dataset, IdxError, Query, Readers, SampleBox};
 use serde::Serialize;
@@ -155,13 +157,11 @@ pub fn compare(
                 let want = array.read_rows(rows.clone())?;
                 let len = sample.len_bytes();
                 for (got, want) in got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want) {
-                    // Only samples of one number are rounded.
-                    let difference = (sample.number.value_of(got) - sample.number.value_of(want)).abs();
-                    if tolerance.allows(difference) {
+                    let is_allowed = differences(sample.number, got, want).all(|difference| {
                         largest_difference = largest_difference.max(difference);
-                    } else {
-                        samples += 1;
-                    }
+                        tolerance.allows(difference)
+                    });
+                    samples += u64::from(!is_allowed);
                 }
                 row = rows.end;
             }
@@ -176,6 +176,13 @@ pub fn compare(
     }
     comparison.not_compared = not_compared(dataset, inputs);
     Ok(comparison)
+}
+
+/// Distances of the numbers of two samples that differ.
+fn differences<'s>(number: Number, one: &'s [u8], other: &'s [u8]) -> impl Iterator<Item = f64> + use<'s> {
+    let numbers = one.chunks(number.len_bytes()).zip(other.chunks(number.len_bytes()));
+    let differing = numbers.filter(|(one, other)| one != other);
+    differing.map(move |(one, other)| (number.value_of(one) - number.value_of(other)).abs())
 }
 
 /// What is there and is none of `inputs`.
@@ -219,11 +226,8 @@ pub struct Stored<'d> {
 
 impl Compared for Stored<'_> {
     fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String) {
-        let field = self
-            .dataset
-            .header()
-            .field_index(&inputs.fields[field].0)
-            .map(|number| &self.dataset.header().fields[number]);
+        let number = self.numbers(field, inputs).and_then(|numbers| numbers.first().copied());
+        let field = number.map(|number| &self.dataset.header().fields[number]);
         let name = field.and_then(|field| field.attribute("default_compression")).unwrap_or_default();
         (Tolerance::of(Compression::from_name(name)), name.to_owned())
     }
@@ -240,6 +244,7 @@ impl Compared for Stored<'_> {
             return Err("has other samples than the inputs".to_owned());
         }
         match header.field_index(name) {
+            None if self.numbers(field, inputs).is_some() => Ok(()),
             None => Err(format!("has no field {name}")),
             Some(number) if header.fields[number].sample != *sample => {
                 Err(format!("has field {name} of another type than {sample}"))
@@ -248,12 +253,21 @@ impl Compared for Stored<'_> {
         }
     }
 
-    fn holds(&self, _: &Inputs) -> Vec<(String, StepRuns)> {
+    fn holds(&self, inputs: &Inputs) -> Vec<(String, StepRuns)> {
         let runs: StepRuns = match self.steps {
             [None] => vec![None],
             steps => StepList::of(steps.iter().copied().flatten()).runs().iter().copied().map(Some).collect(),
         };
-        self.dataset.header().fields.iter().map(|field| (field.name.clone(), runs.clone())).collect()
+        let mut names: Vec<String> = self.dataset.header().fields.iter().map(|field| field.name.clone()).collect();
+        // The components of an input are that input.
+        for (field, (name, _)) in inputs.fields.iter().enumerate() {
+            for number in self.numbers(field, inputs).into_iter().flatten() {
+                names[number].clone_from(name);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names.into_iter().map(|name| (name, runs.clone())).collect()
     }
 
     fn read_rows(
@@ -264,11 +278,32 @@ impl Compared for Stored<'_> {
         inputs: &Inputs,
         readers: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError> {
-        // It has been looked for.
-        let number = self.dataset.header().field_index(&inputs.fields[field].0).unwrap_or_default();
+        // They have been looked for.
+        let numbers = self.numbers(field, inputs).unwrap_or_default();
         let region = inputs.region(rows);
-        self.dataset
-            .read_by(&Query { time, start: region.start, end: region.end, ..self.dataset.whole(number) }, readers)
+        let read = |number: usize| {
+            let query = Query { time, start: region.start, end: region.end, ..self.dataset.whole(number) };
+            self.dataset.read_by(&query, readers)
+        };
+        if let [number] = numbers[..] {
+            return read(number);
+        }
+        let (sample, mut out) = (inputs.fields[field].1, Vec::new());
+        for (component, number) in numbers.into_iter().enumerate() {
+            let values = read(number)?;
+            out.resize(values.len() * sample.count, 0);
+            put_component(&mut out, sample, component, &values);
+        }
+        Ok(out)
+    }
+}
+
+impl Stored<'_> {
+    /// The field of an input, or those of its components.
+    fn numbers(&self, field: usize, inputs: &Inputs) -> Option<Vec<usize>> {
+        let (header, (name, sample)) = (self.dataset.header(), &inputs.fields[field]);
+        let whole = header.field_index(name).map(|number| vec![number]);
+        whole.or_else(|| components_of(header, name, *sample))
     }
 }
 

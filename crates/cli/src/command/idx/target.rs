@@ -13,6 +13,7 @@ use raddle_idx::compression::{Compression, NotACompression};
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
+use raddle_idx::vectors::{FieldSplit, SplitVectors};
 use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
 use raddle_idx::{
     Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer,
@@ -68,6 +69,10 @@ pub struct TargetArgs {
     /// Blocks per file [default: 256]
     #[arg(long, value_name = "N", help_heading = "Layout")]
     blocks_per_file: Option<u64>,
+
+    /// Which vectors are written as one field per component, NAME_0, NAME_1, ...
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Split::Never, help_heading = "Layout")]
+    split_vectors: Split,
 
     #[command(flatten)]
     zarr: ZarrArgs,
@@ -131,6 +136,17 @@ enum BlockOrder {
     Rows,
     /// By HZ address, as PIDX
     Hz,
+}
+
+/// Which vectors are written as one field per component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Split {
+    /// None: the components of a sample lie together
+    Never,
+    /// Those that OpenVisus does not read: samples of more than 32 bytes, but for 64, 128, 256, 512 and 1024
+    Wide,
+    /// All
+    All,
 }
 
 /// What samples go through between ranks.
@@ -364,7 +380,7 @@ impl TargetArgs {
                         .hint("call the output NAME.zarr, or name the format with --format zarr"));
                 }
                 let header = self.header(counts, fields, steps.is_some())?;
-                Ok(Output::Idx(Box::new(self.writer(header, options)?)))
+                Ok(Output::Idx(Box::new(self.writer(header, options)?.split(self.split(fields)))))
             }
             Format::Zarr => {
                 let form = self.form(counts, fields, steps)?;
@@ -387,6 +403,7 @@ impl TargetArgs {
             (self.bitmask.is_some(), "--bitmask"),
             (self.bits_per_block.is_some(), "--bits-per-block"),
             (self.blocks_per_file.is_some(), "--blocks-per-file"),
+            (self.split_vectors != Split::Never, "--split-vectors"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
             return Err(Failure::usage(&format!("{option} is an option of IDX, the output is OME-Zarr")));
@@ -426,8 +443,22 @@ impl TargetArgs {
             bitmask: self.bitmask.clone(),
             bits_per_block: self.bits_per_block,
             blocks_per_file: self.blocks_per_file,
+            split_vectors: self.which_vectors(),
         };
         layout.header(&self.output, counts, fields, has_steps).map_err(|error| Failure::usage(&error.to_string()))
+    }
+
+    fn which_vectors(&self) -> SplitVectors {
+        match self.split_vectors {
+            Split::Never => SplitVectors::Never,
+            Split::Wide => SplitVectors::Wide,
+            Split::All => SplitVectors::All,
+        }
+    }
+
+    /// How fields of the inputs become those of the dataset.
+    pub(super) fn split(&self, fields: &[(String, SampleType)]) -> FieldSplit {
+        FieldSplit::new(fields, self.which_vectors())
     }
 
     /// How to write samples of so many axes.

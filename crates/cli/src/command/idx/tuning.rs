@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::team::Team;
 use raddle_core::communicator::CommunicatorExt;
 use raddle_core::progress::{Silent, Watch};
+use raddle_idx::sample::SampleType;
 use raddle_idx::{Header, IdxError, Patch, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Value;
@@ -57,6 +58,8 @@ pub struct Tried {
 pub struct Subject<'a> {
     /// Header of the dataset with the settings that stand.
     pub header: &'a Header,
+    /// Fields of the inputs.
+    pub fields: &'a [(String, SampleType)],
     /// Options that stand.
     pub options: &'a WriteOptions,
     /// Time step.
@@ -168,7 +171,9 @@ fn trial(
     let mut header = subject.header.clone();
     arm.apply_blocks_per_file(&mut header);
     let options = arm.apply_ranks(subject.options.clone(), axes)?;
-    let made = Writer::new(&folder.join("trial.idx"), header, options).map_err(failed);
+    let made = Writer::new(&folder.join("trial.idx"), header, options)
+        .map(|writer| writer.split(arm.split(subject.fields)))
+        .map_err(failed);
     let mut writer = team.agree("begin a trial", made)?;
     let patches = subject.patches.iter().map(borrowed).collect();
     let started = Instant::now();

@@ -76,7 +76,8 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
         if let (Some(profile), Some((step, of_step))) = (&arguments.tune, inputs.steps.first()) {
             let header = target.header_of_trials(&inputs.counts, &inputs.fields, steps.is_some())?;
             let patches = team.agree("read the inputs", read(&inputs, of_step.clone(), &rows, watch))?;
-            let subject = Subject { header: &header, options: &options, step: *step, patches: &patches };
+            let (step, fields) = (*step, inputs.fields.as_slice());
+            let subject = Subject { header: &header, fields, options: &options, step, patches: &patches };
             let found = tune(&target, &subject, team, watch)?;
             options = found.target.apply_ranks(options, inputs.counts.len())?;
             target = found.target;
