@@ -378,7 +378,7 @@ def refine(
 
 
 def info(path: Path) -> Info:
-    """Say what a dataset holds; reads the ``.idx`` file and looks which time steps are there.
+    """Say what a dataset holds: by the ``.idx`` file, the time steps that are there and one block record of each field.
 
     Raises
     ------

@@ -89,6 +89,53 @@ fn vectors_that_became_fields_are_compared_as_vectors() {
     ends(folder, &line, 6, "splitting vectors into fields");
 }
 
+/// As PIDX 6.1 writes it: no layout of fields, five axes in the box, nothing after the last line.
+const HEADER_OF_PIDX: &str = "(version)\n6.1\n(io mode)\nidx\n(box)\n0 4 0 3 0 2 0 0 0 0\n(partition size)\n8 4 4\n\
+(partition offset)\n0 0 0\n(partition index)\n0\n(endian)\nlittle\n(restructure box size)\n4 4 4\n(cores)\n8\n\
+(compression bit rate)\n64.000000\n(compression type)\n0\n(fields)\na 1*uint8 + \nb 1*uint8\n(bits)\nV2102100\n\
+(bitsperblock)\n3\n(blocksperfile)\n256\n(filename_template)\n./p/%01x.bin\n(time)\n0 0 time%09d/";
+
+#[test]
+fn the_order_is_that_of_the_blocks() {
+    let made = two_arrays();
+    let folder = made.path();
+    let orders = |name: &str| {
+        let info: Value = serde_json::from_str(&done(folder, &["idx", "info", name, "--json"])).unwrap();
+        let fields = info["fields"].as_array().unwrap();
+        fields.iter().map(|field| field["order"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let layout = ["--bits-per-block", "3", "-c", "none", "--bitmask", "V2102100", "--step", "0", "-q"];
+    let write = |output: &str, order: &str| {
+        done(folder, &[&["idx", "write", "a.npy", "b.npy", "-o", output, "--order", order], &layout[..]].concat());
+    };
+    write("p.idx", "hz");
+    let file = folder.join("p/time000000000/0.bin");
+    std::fs::rename(folder.join("p/time_0000"), folder.join("p/time000000000")).unwrap();
+    std::fs::rename(folder.join("p/time000000000/0000.bin"), &file).unwrap();
+    std::fs::write(folder.join("p.idx"), HEADER_OF_PIDX).unwrap();
+    done(folder, &["idx", "verify", "p.idx", "--against", "a.npy", "b.npy", "--step", "0"]);
+    assert_eq!(orders("p.idx"), ["hz", "hz"]);
+    // Without blocks, by the header alone.
+    std::fs::rename(&file, folder.join("gone")).unwrap();
+    assert_eq!(orders("p.idx"), ["hz", "hz"]);
+    // Blocks say otherwise than the header: field b has rows.
+    let mut bytes = std::fs::read(folder.join("gone")).unwrap();
+    bytes[40 * (1 + 256) + 23] |= 0x10;
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(orders("p.idx"), ["hz", "rows"]);
+    // A record that is no block's.
+    bytes[40 * (1 + 256) + 8] = 0xff;
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(orders("p.idx"), ["hz", "hz"]);
+    write("r.idx", "rows");
+    assert_eq!(orders("r.idx"), ["rows", "rows"]);
+    let text = std::fs::read_to_string(folder.join("r.idx")).unwrap();
+    std::fs::write(folder.join("r.idx"), text.replace("row_major", "hzorder")).unwrap();
+    assert_eq!(orders("r.idx"), ["rows", "rows"]);
+    std::fs::remove_dir_all(folder.join("r")).unwrap();
+    assert_eq!(orders("r.idx"), ["hz", "hz"]);
+}
+
 #[test]
 fn a_step_that_is_gone_is_told() {
     let made = two_arrays();

@@ -5,6 +5,8 @@
 
 use crate::compression::{Block, BlockDecoder, BlockFault, Coding, RECORD_LEN_BYTES, Record};
 use crate::error::{IdxError, Result, TimeFault};
+use crate::grid::{Blocks, Layout};
+use crate::header::Header;
 use crate::reader::Dataset;
 use raddle_codec::CodecError;
 use std::fs::File;
@@ -20,6 +22,13 @@ const JOBS_PER_THREAD: usize = 4;
 
 /// Most places of a file's table from the first to the last block of a job: its records are read at once.
 const MOST_PLACES: u64 = 512;
+
+impl Header {
+    /// Address in a file of the record of a block of `field`, which has this place among the blocks of the file.
+    fn record_at(&self, field: usize, place: u64) -> u64 {
+        RECORD_LEN_BYTES * (1 + field as u64 * self.blocks_per_file + place)
+    }
+}
 
 /// The blocks of a field at a time step.
 #[derive(Debug)]
@@ -83,6 +92,25 @@ impl<'d> StoredBlocks<'d> {
     }
 }
 
+impl Dataset {
+    /// Order of the samples in the coarsest block of a field at a time step, as its record says; `None` if that cannot be read.
+    /// Headers only say which order writers should use.
+    pub fn stored_order(&self, field: usize, time: Option<u64>) -> Option<Layout> {
+        let header = self.header();
+        let grid = header.grid(header.bitmask.max_level())?;
+        let block = Blocks::new(&header.bitmask, header.bits_per_block, &grid, header.bitmask.max_level()).next()?;
+        let stored = StoredBlocks::new(self, field, time);
+        let of_file = stored.file(block);
+        let open = OpenFile::new(&stored, of_file).ok()?;
+        let (file, file_len_bytes) = open.file.as_ref()?;
+        let mut bytes = [0; RECORD_LEN_BYTES as usize];
+        file.read_exact_at(&mut bytes, header.record_at(field, block - of_file)).ok()?;
+        let (tables, raw) = (header.record_at(header.fields.len(), 0), header.block_len_bytes(field));
+        let record = Record::from_bytes(&bytes, *file_len_bytes, tables, raw as u64);
+        record.ok().map(|record| record.layout)
+    }
+}
+
 /// Reads blocks; one per thread, with its open file and memory.
 #[derive(Default)]
 pub(crate) struct BlockReader {
@@ -123,14 +151,12 @@ impl BlockReader {
         let Some((file, file_len_bytes)) = &open.file else {
             return job.iter().try_for_each(|block| each(*block, path, Err(BlockFault::NoFile)));
         };
-        let record_at = |field: usize, block: u64| {
-            RECORD_LEN_BYTES * (1 + field as u64 * header.blocks_per_file + (block - of_file))
-        };
+        let record_at = |field: usize, block: u64| header.record_at(field, block - of_file);
         let (from, end) = (record_at(stored.field, *first), record_at(stored.field, *last) + RECORD_LEN_BYTES);
         records.resize(end.min(*file_len_bytes).saturating_sub(from) as usize, 0);
         file.read_exact_at(records, from).map_err(failed("read"))?;
         let raw_len_bytes = header.block_len_bytes(stored.field);
-        let tables_len_bytes = RECORD_LEN_BYTES * (1 + header.fields.len() as u64 * header.blocks_per_file);
+        let tables_len_bytes = header.record_at(header.fields.len(), 0);
         for block in job {
             let at = (record_at(stored.field, *block) - from) as usize;
             let record = match records.get(at..).and_then(|rest| rest.first_chunk()) {

@@ -113,11 +113,13 @@ impl Info {
         let of_axes = |of: &[u64]| of[..header.rank].iter().rev().copied().collect::<Vec<u64>>();
         let counts: Vec<u64> = header.start.iter().zip(header.end).map(|(start, end)| end - start).collect();
         let samples = raddle_core::extent::product(&counts).unwrap_or(u64::MAX);
-        let field = |field: &raddle_idx::Field| FieldInfo {
+        let first = steps.first().copied().flatten();
+        let order = |number: usize| dataset.stored_order(number, first).unwrap_or(header.likely_order(number));
+        let field = |(number, field): (usize, &raddle_idx::Field)| FieldInfo {
             name: field.name.clone(),
             sample: field.sample.to_string(),
             compression: field.attribute("default_compression").unwrap_or("none").to_owned(),
-            order: match field.default_layout() {
+            order: match order(number) {
                 raddle_idx::grid::Layout::Hz => "hz",
                 raddle_idx::grid::Layout::RowMajor => "rows",
             },
@@ -138,7 +140,7 @@ impl Info {
             blocks_per_file: header.blocks_per_file,
             files: header.files.text().to_owned(),
             steps: steps.iter().filter_map(|step| *step).collect(),
-            fields: header.fields.iter().map(field).collect(),
+            fields: header.fields.iter().enumerate().map(field).collect(),
             resolutions: (0..=header.bitmask.max_level()).map(resolution).collect(),
             others: header.others.clone(),
         }

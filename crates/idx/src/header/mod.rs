@@ -61,8 +61,11 @@ impl Field {
 
     /// The layout that writers should use; of what is stored the blocks tell.
     pub fn default_layout(&self) -> Layout {
-        let named = self.attribute("default_layout").or_else(|| self.attribute("format"));
-        if matches!(named, Some("hzorder" | "0")) { Layout::Hz } else { Layout::RowMajor }
+        if matches!(self.named_layout(), Some("hzorder" | "0")) { Layout::Hz } else { Layout::RowMajor }
+    }
+
+    fn named_layout(&self) -> Option<&str> {
+        self.attribute("default_layout").or_else(|| self.attribute("format"))
     }
 
     /// Bytes of a sample where nothing is stored.
@@ -277,6 +280,15 @@ impl Header {
         ArrayGrid::of_box(&self.bitmask, &self.start, &self.end, resolution)
     }
 
+    /// The order that samples of `field` most likely have in blocks. Headers of PIDX name none: it writes HZ order alone.
+    pub fn likely_order(&self, field: usize) -> Layout {
+        let is_of_pidx = self.others.iter().any(|(key, _)| KEYS_OF_PIDX.contains(&key.as_str()));
+        match self.fields[field].named_layout() {
+            None if is_of_pidx => Layout::Hz,
+            _ => self.fields[field].default_layout(),
+        }
+    }
+
     /// Number of the field of this name.
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
@@ -286,6 +298,9 @@ impl Header {
 fn number<T: std::str::FromStr>(key: &'static str, text: &str) -> Result<T, HeaderError> {
     text.trim().parse().map_err(|_| HeaderError::Number { key, text: text.chars().take(80).collect() })
 }
+
+/// Keys that PIDX 6.1 and its predecessors write, and OpenVisus does not.
+const KEYS_OF_PIDX: [&str; 2] = ["io mode", "restructure box size"];
 
 /// Key of a box of five axes none of which is PIDX's padding; readers skip keys that they do not know.
 const ALL_AXES: &str = "axes";

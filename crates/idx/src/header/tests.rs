@@ -21,6 +21,7 @@ fn openvisus_headers_are_read() {
     assert_eq!(header.block_count(), 128);
     assert_eq!(header.fields[0].default_layout(), Layout::Hz);
     assert_eq!(header.fields[1].default_layout(), Layout::RowMajor);
+    assert_eq!((header.likely_order(0), header.likely_order(1)), (Layout::Hz, Layout::RowMajor));
     assert_eq!(header.fields[1].sample.len_bytes(), 24);
     assert_eq!(header.others, [("missing_blocks".to_owned(), "0".to_owned())]);
     assert_eq!(header.files.path(0x20, "").to_str(), Some("ov_lz4/0020.bin"));
@@ -36,6 +37,10 @@ fn pidx_headers_are_read_and_their_keys_kept() {
     assert_eq!((time.range, time.template.name(0)), (Some((0, 0)), "time000000000/".to_owned()));
     let kept: Vec<&str> = header.others.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(kept, ["io mode", "partition size", "partition offset", "endian"]);
+    assert_eq!((header.likely_order(0), header.likely_order(1)), (Layout::Hz, Layout::Hz));
+    let mut named = header.clone();
+    named.fields[1] = named.fields[1].clone().with("default_layout", "row_major");
+    assert_eq!((named.likely_order(0), named.likely_order(1)), (Layout::Hz, Layout::RowMajor));
     assert_eq!(Header::parse(header.to_text().as_bytes()).unwrap(), header);
 }
 

@@ -27,9 +27,10 @@ Examples:
   raddle idx info flow.idx --json | jq .bitmask
   raddle idx info flow.zarr           images, levels, shards and chunks
 
-Only the .idx file and the names of folders are read, or zarr.json files; `raddle idx verify` looks at blocks and shards.";
+The .idx file, the names of folders and a field's first block record are read, or zarr.json files; `raddle idx verify` looks at \
+blocks and shards.";
 
-/// Prints what the header says.
+/// Prints what the header and the records of the coarsest blocks say.
 pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
     if is_zarr(&arguments.input) {
         let images = Images::open(&arguments.input).map_err(|error| Failure::of_idx(&error))?;
