@@ -36,6 +36,7 @@ def files_of(folder, name):
     [
         ["--phases", "three", "--bits-per-block", 9],
         ["--phases", "three", "--box", "expanded", "--aggregators", 2, "--bits-per-block", 9, "--order", "hz"],
+        ["--phases", "three", "--box", "cube", "--bits-per-block", 9, "--order", "hz"],
         ["--phases", "two", "--bits-per-block", 9, "-c", "lz4"],
         ["--phases", "one", "--bits-per-block", 9, "-c", "none"],
     ],

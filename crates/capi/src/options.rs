@@ -68,8 +68,9 @@ impl Options {
                 self.write.phases = of("phases", value, &phases, "one, two or three")?;
             }
             "box" => {
-                let boxes = [("default", ImposedBox::Default), ("expanded", ImposedBox::Expanded)];
-                let wanted = "default or expanded; raddle_idx_set_imposed_box takes a size";
+                let boxes =
+                    [("default", ImposedBox::Default), ("expanded", ImposedBox::Expanded), ("cube", ImposedBox::Cube)];
+                let wanted = "default, expanded or cube; raddle_idx_set_imposed_box takes a size";
                 self.write.imposed = of("box", value, &boxes, wanted)?;
             }
             "aggregators" => self.write.aggregators = Some(number("aggregators", value, POSITIVE)?),

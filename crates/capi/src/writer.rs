@@ -255,7 +255,7 @@ pub unsafe extern "C" fn raddle_idx_create(
 /// Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those
 /// of raddle idx write: compress (zip, lz4, zfp, zfp:precision=N, zfp:accuracy=X, none), order (rows, hz), bitmask (such as
 /// V012012), bits-per-block, blocks-per-file, split-vectors (never, wide, all), phases (one, two, three), box (default,
-/// expanded), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true, false).
+/// expanded, cube), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true, false).
 /// split-vectors says which vectors are written as one field per component, NAME_0, NAME_1, ...; wide stands for those that
 /// OpenVisus does not read. With no-sync the disk is not waited for: a crash of the machine can lose or damage what was
 /// written.

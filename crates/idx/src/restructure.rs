@@ -19,6 +19,8 @@ pub enum ImposedBox {
     Default,
     /// Twice that along each axis: fewer ranks hold more each.
     Expanded,
+    /// The longest of these extents along every axis, as in Table II of the paper.
+    Cube,
     /// Samples per axis, x first, each rounded up to a power of two.
     Counts(Point),
 }
@@ -202,6 +204,7 @@ fn imposed_counts(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: Imp
         let wanted = match imposed {
             ImposedBox::Default => longest(axis),
             ImposedBox::Expanded => longest(axis).next_power_of_two().saturating_mul(2),
+            ImposedBox::Cube => (0..MAX_RANK).map(longest).max().unwrap_or(1),
             ImposedBox::Counts(counts) => counts[axis].max(1),
         };
         wanted.min(limit(axis)).next_power_of_two()
@@ -250,12 +253,18 @@ pub(crate) mod tests {
 
     /// `side`^3 samples on each of `ranks`^3 ranks, as the paper's weak scaling has them.
     fn cubes(ranks: u64, side: u64) -> (SampleBox, Vec<Vec<SampleBox>>) {
+        bricks([ranks; 3], [side; 3])
+    }
+
+    /// `sides` samples on each of `ranks` ranks along each axis.
+    fn bricks(ranks: [u64; 3], sides: [u64; 3]) -> (SampleBox, Vec<Vec<SampleBox>>) {
         let mut partition = Vec::new();
-        each_point(&[0; MAX_RANK], &[ranks, ranks, ranks, 1, 1], |at| {
-            let start: Vec<u64> = at[..3].iter().map(|at| at * side).collect();
-            partition.push(vec![SampleBox::new(&start, &[side; 3])]);
+        each_point(&[0; MAX_RANK], &[ranks[0], ranks[1], ranks[2], 1, 1], |at| {
+            let start: [u64; 3] = std::array::from_fn(|axis| at[axis] * sides[axis]);
+            partition.push(vec![SampleBox::new(&start, &sides)]);
         });
-        (SampleBox::new(&[0; 3], &[ranks * side; 3]), partition)
+        let counts: [u64; 3] = std::array::from_fn(|axis| ranks[axis] * sides[axis]);
+        (SampleBox::new(&[0; 3], &counts), partition)
     }
 
     fn holders(plan: &Restructuring) -> usize {
@@ -276,6 +285,36 @@ pub(crate) mod tests {
         assert_eq!(explicit.counts, [64, 1, 256, 1, 1]);
         let tiny = Restructuring::new(&SampleBox::new(&[0], &[1 << 40]), &[], ImposedBox::Counts([1; MAX_RANK]));
         assert!(matches!(tiny, Err(PartitionFault::TooManyBoxes { .. })));
+    }
+
+    /// Table II: 960^3 samples on 4,096 to 32,768 ranks. The paper's 422 is 3,375 / 8, by volume; those are 8^3 boxes.
+    #[test]
+    fn table_two() {
+        let rows = [
+            ([16, 16, 16], [60, 60, 60], 64, 3375),
+            ([16, 16, 32], [60, 60, 30], 64, 3375),
+            ([16, 32, 32], [60, 30, 30], 64, 3375),
+            ([32, 32, 32], [30, 30, 30], 32, 27000),
+        ];
+        for (ranks, sides, side, count) in rows {
+            let (domain, partition) = bricks(ranks, sides);
+            let plan = |imposed| Restructuring::new(&domain, &partition, imposed).unwrap();
+            let cube = plan(ImposedBox::Cube);
+            assert_eq!((cube.counts, holders(&cube)), ([side, side, side, 1, 1], count), "{ranks:?}");
+            let twice = plan(ImposedBox::Counts([2 * side, 2 * side, 2 * side, 1, 1]));
+            assert_eq!(holders(&twice), if side == 64 { 512 } else { 3375 }, "{ranks:?}");
+            // The default follows the shape of what ranks hold.
+            let along = |side: u64| 960usize.div_ceil(if side == 60 { 64 } else { 32 });
+            assert_eq!(holders(&plan(ImposedBox::Default)), sides.into_iter().map(along).product::<usize>());
+        }
+    }
+
+    #[test]
+    fn a_cube_has_no_more_than_the_domain() {
+        let domain = SampleBox::new(&[0, 0], &[100, 5]);
+        let partition = vec![vec![SampleBox::new(&[0, 0], &[100, 3])], vec![SampleBox::new(&[0, 3], &[100, 2])]];
+        let plan = Restructuring::new(&domain, &partition, ImposedBox::Cube).unwrap();
+        assert_eq!((plan.counts, plan.boxes.len()), ([128, 8, 1, 1, 1], 1));
     }
 
     #[test]

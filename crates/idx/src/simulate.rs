@@ -407,6 +407,7 @@ mod tests {
             (Phases::Two, ImposedBox::Default, None),
             (Phases::Three, ImposedBox::Default, None),
             (Phases::Three, ImposedBox::Expanded, None),
+            (Phases::Three, ImposedBox::Cube, None),
             (Phases::Three, ImposedBox::Counts([8; 5]), NonZeroUsize::new(3)),
         ] {
             let options = WriteOptions { jobs: 1, phases, imposed, aggregators, ..WriteOptions::default() };

@@ -55,7 +55,7 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdxOption {
-    /// Size of power-of-two boxes: `default`, `expanded` or `64x64x64`.
+    /// Size of power-of-two boxes: `default`, `expanded`, `cube` or `64x64x64`.
     Box,
     /// Blocks per file.
     BlocksPerFile,

@@ -154,7 +154,7 @@ proptest! {
         (domain, partition) in partitions(),
         (bits, blocks_per_file) in (0u32..9, 1u64..40),
         (first, second) in (0usize..8, 0usize..8),
-        (side, imposed, owners) in (1u64..9, 0usize..3, 0usize..5),
+        (side, imposed, owners) in (1u64..9, 0usize..4, 0usize..5),
     ) {
         let header = header(&domain, &[KINDS[first], KINDS[second]], bits, blocks_per_file);
         let whole = arrays(&header);
@@ -166,7 +166,7 @@ proptest! {
             let folder = tempfile::tempdir().unwrap();
             let options = WriteOptions {
                 phases,
-                imposed: [ImposedBox::Default, ImposedBox::Expanded, ImposedBox::Counts([side; MAX_RANK])][imposed],
+                imposed: [ImposedBox::Default, ImposedBox::Expanded, ImposedBox::Cube, ImposedBox::Counts([side; MAX_RANK])][imposed],
                 aggregators: NonZeroUsize::new(owners),
                 ..WriteOptions::default()
             };

@@ -81,7 +81,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three, help_heading = "Ranks")]
     phases: PhaseCount,
 
-    /// Power-of-two boxes of the first phase: default, expanded, or samples per axis, slowest first, for example 64x64x64;
+    /// Power-of-two boxes of the first phase: default, expanded, cube, or samples per axis, slowest first, for example 64x64x64;
     /// other numbers are rounded up to powers of two
     #[arg(long = "box", value_name = "SIZE", value_parser = imposed, help_heading = "Ranks")]
     imposed: Option<Imposed>,
@@ -178,6 +178,8 @@ pub enum Imposed {
     Default,
     /// Twice that.
     Expanded,
+    /// The longest share along any axis, along every axis.
+    Cube,
     /// Samples per axis, slowest first.
     Counts(Shape),
 }
@@ -187,6 +189,7 @@ impl std::fmt::Display for Imposed {
         match self {
             Self::Default => formatter.write_str("default"),
             Self::Expanded => formatter.write_str("expanded"),
+            Self::Cube => formatter.write_str("cube"),
             Self::Counts(Shape(counts)) => {
                 formatter.write_str(&counts.iter().map(u64::to_string).collect::<Vec<_>>().join("x"))
             }
@@ -203,6 +206,7 @@ impl Imposed {
         match self {
             Self::Default => Ok(ImposedBox::Default),
             Self::Expanded => Ok(ImposedBox::Expanded),
+            Self::Cube => Ok(ImposedBox::Cube),
             Self::Counts(Shape(counts)) if counts.len() == axes => {
                 let mut of_axis = counts.iter().rev();
                 Ok(ImposedBox::Counts(std::array::from_fn::<_, MAX_RANK, _>(|_| of_axis.next().copied().unwrap_or(1))))
@@ -220,9 +224,10 @@ pub fn imposed(text: &str) -> Result<Imposed, String> {
     match text {
         "default" => Ok(Imposed::Default),
         "expanded" => Ok(Imposed::Expanded),
+        "cube" => Ok(Imposed::Cube),
         _ => shape(text)
             .map(Imposed::Counts)
-            .map_err(|_| "default, expanded, or a size, for example 64x64x64".to_owned()),
+            .map_err(|_| "default, expanded, cube, or a size, for example 64x64x64".to_owned()),
     }
 }
 
@@ -492,6 +497,7 @@ mod tests {
     #[test]
     fn sizes_of_boxes() {
         assert_eq!(imposed("expanded"), Ok(Imposed::Expanded));
+        assert_eq!(imposed("cube").map(|cube| cube.to_string()), Ok("cube".to_owned()));
         assert_eq!(imposed("64x32"), Ok(Imposed::Counts(Shape(vec![64, 32]))));
         assert!(imposed("64x0").is_err() && imposed("large").is_err());
     }
