@@ -268,6 +268,41 @@ def test_openvisus_reads_the_components_of_wide_vectors(raddle, tmp_path, which,
                 assert np.array_equal(got.reshape(want.shape), want), (field, resolution)
 
 
+@pytest.mark.parametrize("compression", ["none", "zip", "lz4"])
+@pytest.mark.parametrize("order", ["hz", "rows"])
+def test_a_box_is_put_into_a_dataset_of_openvisus(raddle, tmp_path, order, compression):
+    """Blocks keep their order and compression; OpenVisus reads the new samples at every resolution."""
+    random, path, bits = np.random.default_rng(3), tmp_path / "a.idx", 9
+    arrays = {"a": (random.random((2, 22, 36, 22)) * 90).astype("f4"), "b": (random.random((2, 22, 36, 22, 3)) * 90).astype("i2")}
+    fields = [openvisus.Field("a", "float32"), openvisus.Field("b", "int16[3]")]
+    for field in fields:
+        field.default_layout = "hzorder" if order == "hz" else ""
+        field.default_compression = "" if compression == "none" else compression
+    dataset = openvisus.CreateIdx(
+        url=str(path), dims=[22, 36, 22], fields=fields, bitsperblock=bits, blocksperfile=16, time=(3, 4, "t%03d/")
+    )
+    for name, array in arrays.items():
+        for step in (0, 1):
+            dataset.write(array[step], field=name, time=3 + step)
+    if compression != "none":
+        dataset.compressDataset([compression])
+    del dataset
+    for name, part, place in [("a", np.s_[5:13, :, 8:9], "z=5:13,x=8:9"), ("b", np.s_[0:2, 30:36, :], "z=0:2,y=30:36")]:
+        arrays[name][1][part] = 99
+        np.save(tmp_path / "part.npy", arrays[name][1][part])
+        vector = ["--vector"] if name == "b" else []
+        raddle("idx", "write", tmp_path / "part.npy", "-o", path, "--name", name, "--into", place, "--step", 4, *vector)
+    info = json.loads(raddle("idx", "info", path, "--json").stdout)
+    assert [field["order"] for field in info["fields"]] == [order, order]
+    dataset, bitmask = openvisus.LoadDataset(str(path)), bits_of(path)
+    for name, array in arrays.items():
+        for step in (0, 1):
+            for resolution in range(len(bitmask)):
+                want = at_resolution(array[step], bitmask, resolution, 3)
+                got = np.asarray(dataset.read(field=name, time=3 + step, max_resolution=resolution))
+                assert np.array_equal(got.reshape(want.shape), want), (name, step, resolution)
+
+
 class Drawn:
     """A dataset of drawn shape, types, layout, fields and steps; every other one has a size that people have.
 

@@ -56,6 +56,20 @@ def test_any_number_of_ranks_writes_the_files_of_one_process(ranks, alone, volum
         assert len(writers) <= 2
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_any_number_of_ranks_puts_a_box_into_a_step(ranks, alone, volume, tmp_path, size):
+    rho, _ = volume
+    part = -rho[7:20, :, 5:9]
+    np.save(tmp_path / "part.npy", part)
+    alone("idx", "write", "rho.h5:/state/rho", "-o", "all.idx", "-q", "--bits-per-block", 9, "--blocks-per-file", 16)
+    ranks(size, "idx", "write", "part.npy", "-o", "all.idx", "-q", "--name", "rho", "--into", "z=7:20,x=5:9")
+    rho = rho.copy()
+    rho[7:20, :, 5:9] = part
+    np.save(tmp_path / "rho.npy", rho)
+    alone("idx", "write", "rho.npy", "-o", "one.idx", "-q", "--bits-per-block", 9, "--blocks-per-file", 16)
+    assert files_of(tmp_path, "all") == files_of(tmp_path, "one")
+
+
 def test_reports_of_phases_tell_what_every_rank_did(ranks, alone, volume, tmp_path):
     stages = {}
     for phases in ("one", "two", "three"):

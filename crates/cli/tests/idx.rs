@@ -137,6 +137,84 @@ fn the_order_is_that_of_the_blocks() {
 }
 
 #[test]
+fn a_box_is_put_into_a_step() {
+    let made = two_arrays();
+    let folder = made.path();
+    array(folder, "p.npy", &[2, 4, 1], 200);
+    let layout = ["--as", "steps", "--name", "v", "--bits-per-block", "3", "--blocks-per-file", "2", "-q"];
+    done(folder, &[&["idx", "write", "a.npy", "b.npy", "-o", "st.idx"], &layout[..]].concat());
+    let into = |input: &'static str, step: &'static str, place: &'static str| {
+        ["idx", "write", input, "-o", "st.idx", "--name", "v", "--step", step, "--into", place, "--progress", "never"]
+    };
+    let wrote = done(folder, &into("p.npy", "1", "z=1:3,x=4:5"));
+    assert!(wrote.starts_with("st.idx: 2 x 4 x 1 samples of v put into 3 x 4 x 5 of time step 1\n"), "{wrote}");
+    let mut want = std::fs::read(folder.join("b.npy")).unwrap();
+    let (start, part) = (want.len() - 60, std::fs::read(folder.join("p.npy")).unwrap());
+    for (row, value) in part[part.len() - 8..].iter().enumerate() {
+        want[start + 20 + 5 * row + 4] = *value;
+    }
+    std::fs::write(folder.join("c.npy"), want).unwrap();
+    done(folder, &["idx", "verify", "st.idx", "--against", "a.npy", "c.npy", "--as", "steps", "--name", "v"]);
+    // What does not fit is refused, and nothing changes.
+    ends(
+        folder,
+        &into("p.npy", "1", "z=1:3,x=3:5"),
+        3,
+        "the inputs have 2 x 4 x 1 samples, --into names a box of 2 x 4 x 2",
+    );
+    ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into goes beyond z = 3");
+    ends(folder, &into("p.npy", "1", "u=0:1"), 2, "--into names axis u");
+    ends(folder, &into("p.npy", "2", "z=1:3,x=4:5"), 3, "has no time step 2; those there are: 0 to 1");
+    let without = ["idx", "write", "p.npy", "-o", "st.idx", "--name", "v", "--into", "z=1:3,x=4:5"];
+    ends(folder, &without, 3, "name one with --step");
+    ends(
+        folder,
+        &["idx", "write", "p.npy", "-o", "st.idx", "--step", "1", "--into", "z=1:3,x=4:5"],
+        3,
+        "no field p; it has v",
+    );
+    ends(folder, &[&into("p.npy", "1", "z=1:3,x=4:5")[..], &["-c", "zip"]].concat(), 2, "cannot be used with");
+    done(folder, &["idx", "verify", "st.idx", "--against", "a.npy", "c.npy", "--as", "steps", "--name", "v"]);
+    // A block that is changed must be there; others may be missing, and stay so.
+    let files = |step: &str| folder.join("st").join(step);
+    let mut names: Vec<_> = std::fs::read_dir(files("time_0001")).unwrap().map(|file| file.unwrap().path()).collect();
+    names.sort();
+    let first = std::fs::read(&names[0]).unwrap();
+    std::fs::write(&names[0], [&first[..40], &[0; 40][..], &first[80..]].concat()).unwrap();
+    ends(folder, &into("p.npy", "1", "z=0:2,x=0:1"), 3, "block 0 of field");
+    std::fs::write(&names[0], [&first[..80], &[0; 40][..], &first[120..]].concat()).unwrap();
+    let (_, told, _) = raddle(folder, &["idx", "verify", "st.idx"]);
+    assert!(told.contains("1 block missing or damaged"), "{told}");
+    array(folder, "one.npy", &[1, 1, 1], 7);
+    done(folder, &into("one.npy", "1", "z=0:1,y=0:1,x=0:1"));
+    let (_, told, _) = raddle(folder, &["idx", "verify", "st.idx"]);
+    assert!(told.contains("1 block missing or damaged"), "{told}");
+    std::fs::remove_dir_all(files("time_0000")).unwrap();
+    ends(folder, &into("p.npy", "0", "z=1:3,x=4:5"), 3, "has no time step 0");
+}
+
+#[test]
+fn what_cannot_be_replaced_in_part_is_refused() {
+    let made = tempfile::tempdir().unwrap();
+    let folder = made.path();
+    let scalars: Vec<Vec<f32>> = (0..60).map(|at| vec![at as f32]).collect();
+    vectors(folder, "v.npy", &[3, 4, 5], &scalars);
+    vectors(folder, "p.npy", &[1, 4, 5], &scalars[..20]);
+    let into = |output: &'static str| {
+        ["idx", "write", "p.npy", "-o", output, "--vector", "--name", "v", "--into", "z=1:2", "--progress", "never"]
+    };
+    let written =
+        |output: &'static str| ["idx", "write", "v.npy", "-o", output, "--vector", "-q", "-c", "zfp:accuracy=0.1"];
+    done(folder, &written("near.idx"));
+    ends(folder, &into("near.idx"), 3, "would be rounded once more");
+    done(folder, &["idx", "write", "v.npy", "-o", "flat.idx", "--vector", "-q"]);
+    let text = std::fs::read_to_string(folder.join("flat.idx")).unwrap();
+    std::fs::rename(folder.join("flat/0000.bin"), folder.join("0000.bin")).unwrap();
+    std::fs::write(folder.join("flat.idx"), text.replace("./flat/%04x.bin", "./%04x.bin")).unwrap();
+    ends(folder, &into("flat.idx"), 3, "give a time step no folder of its own");
+}
+
+#[test]
 fn a_step_that_is_gone_is_told() {
     let made = two_arrays();
     let folder = made.path();

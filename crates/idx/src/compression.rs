@@ -30,7 +30,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    fn flag(self) -> u32 {
+    pub(crate) fn flag(self) -> u32 {
         match self {
             Self::Raw => 0,
             Self::Zip => 3,

@@ -46,6 +46,14 @@ pub enum IdxError {
         /// Why.
         source: HeaderError,
     },
+    /// A box cannot be put into a time step that is there.
+    #[error("{}: {fault}", path.display())]
+    Update {
+        /// The `.idx` file.
+        path: PathBuf,
+        /// Why.
+        fault: UpdateFault,
+    },
     /// A block is missing or damaged.
     #[error("{}: block {block} of field {field:?}: {source}", path.display())]
     Block {
@@ -259,6 +267,41 @@ pub enum IdxError {
         path: PathBuf,
         /// Why.
         reason: String,
+    },
+}
+
+/// Why a box cannot be put into a time step that is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpdateFault {
+    /// A field whose other samples would be rounded again.
+    #[error(
+        "field {field:?} has compression {compression}, so that samples beside the box would be rounded once more; write the \
+         whole time step again"
+    )]
+    Rounded {
+        /// Field.
+        field: String,
+        /// As the header names it.
+        compression: String,
+    },
+    /// Files that cannot be exchanged at once.
+    #[error(
+        "its file names ({template}) give a time step no folder of its own, so that it cannot be replaced at once; write the \
+         dataset again as another output"
+    )]
+    NoFolder {
+        /// Template of the files.
+        template: String,
+    },
+    /// No box.
+    #[error("no rank gives any samples")]
+    NoSamples,
+    /// A field given twice.
+    #[error("field {field:?} is given twice")]
+    FieldTwice {
+        /// Field.
+        field: String,
     },
 }
 

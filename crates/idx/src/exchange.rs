@@ -67,6 +67,17 @@ pub(crate) fn gather_boxes(
     patches: &[Patch<'_>],
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
+    let partition = gather_any_boxes(told, patches, ranks)?;
+    check_partition(domain, &partition).map_err(|source| partition_error(path, source))?;
+    Ok(partition)
+}
+
+/// Collective. The boxes of all ranks, by rank, whatever they are; `told` as for [`gather_boxes`].
+pub(crate) fn gather_any_boxes(
+    told: u64,
+    patches: &[Patch<'_>],
+    ranks: &dyn Communicator,
+) -> Result<Vec<Vec<SampleBox>>> {
     let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
     let own: Vec<u8> = iter::once(told).chain(corners).flat_map(u64::to_le_bytes).collect();
     let gathered = ranks.all_gather_bytes(&own)?;
@@ -84,7 +95,6 @@ pub(crate) fn gather_boxes(
         let boxes = points.as_chunks::<2>().0.iter().map(|[start, end]| SampleBox { start: *start, end: *end });
         partition.push(boxes.collect());
     }
-    check_partition(domain, &partition).map_err(|source| partition_error(path, source))?;
     Ok(partition)
 }
 

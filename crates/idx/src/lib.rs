@@ -40,7 +40,7 @@ pub mod zarr;
 mod zfp;
 
 pub use durability::Durability;
-pub use error::{ErrorKind, IdxError, Result, TimeFault};
+pub use error::{ErrorKind, IdxError, Result, TimeFault, UpdateFault};
 pub use exchange::Patch;
 pub use header::{Field, Header};
 pub use layout::LayoutOptions;

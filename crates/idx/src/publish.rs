@@ -80,6 +80,25 @@ impl Staging {
         Ok(staging)
     }
 
+    /// Gives the step files that it keeps, which lie under their names: by links, or where there are none by copies.
+    pub(crate) fn keep<'n>(&self, names: impl Iterator<Item = &'n Path>) -> Result<()> {
+        for name in names {
+            let (from, to) = (self.target.join(name), self.folder.join(name));
+            let folder = folder_of(&to);
+            std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
+            match std::fs::hard_link(&from, &to) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(_) => {
+                    std::fs::copy(&from, &to).map_err(write(&to, "copy"))?;
+                    let file = File::options().write(true).open(&to).map_err(write(&to, "open"))?;
+                    self.durability.finish(file).map_err(write(&to, self.durability.finishing()))?;
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays. A dataset of
     /// another layout loses its `.idx` file before that, since it would have the new blocks read in the wrong places.
     pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {

@@ -70,8 +70,20 @@ pub enum PartitionFault {
 /// # Errors
 /// The first contradiction.
 pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<(), PartitionFault> {
+    let (given, needed) = (check_disjoint(domain, partition)?, domain.sample_count().unwrap_or(u64::MAX));
+    if given != needed {
+        return Err(PartitionFault::Missing { given, needed });
+    }
+    Ok(())
+}
+
+/// Checks that the boxes of all ranks are disjoint parts of `domain`; how many samples they have.
+///
+/// # Errors
+/// The first contradiction.
+pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<u64, PartitionFault> {
     let mut all: Vec<(SampleBox, usize)> = Vec::new();
-    let (mut given, needed) = (0u64, domain.sample_count().unwrap_or(u64::MAX));
+    let mut given = 0u64;
     for (rank, boxes) in partition.iter().enumerate() {
         for of_rank in boxes {
             if of_rank.is_empty() || !domain.contains(of_rank) {
@@ -98,10 +110,7 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
         }
         open.push((next, second));
     }
-    if given != needed {
-        return Err(PartitionFault::Missing { given, needed });
-    }
-    Ok(())
+    Ok(given)
 }
 
 /// A box and the rank that holds it after phase 1.

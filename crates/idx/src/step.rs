@@ -84,6 +84,20 @@ impl StepPlan {
         }
     }
 
+    /// The plan of the files for which `is_made` holds, and the other files.
+    pub fn split(self, is_made: impl Fn(&StepFile) -> bool) -> (Self, Vec<StepFile>) {
+        let (mut made, mut others, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+        for (file, of_file) in self.files.into_iter().zip(self.tiles.arrays.chunks(self.field_count)) {
+            if is_made(&file) {
+                arrays.extend_from_slice(of_file);
+                made.push(file);
+            } else {
+                others.push(file);
+            }
+        }
+        (Self { files: made, tiles: Plan { arrays }, ..self }, others)
+    }
+
     /// The plan of another step of the same dataset.
     pub fn named(header: &Header, other: &Self, time_name: &str) -> Self {
         let mut plan = other.clone();

@@ -79,6 +79,11 @@ impl<'d> StoredBlocks<'d> {
         block - block % self.dataset.header().blocks_per_file
     }
 
+    /// Path of the file that holds `block`, or should.
+    pub(crate) fn path(&self, block: u64) -> PathBuf {
+        self.folder.join(self.dataset.header().files.path(self.file(block), &self.time_name))
+    }
+
     /// The error about a block that is missing or damaged; that the time step is missing, where all of it is.
     pub(crate) fn bad(&self, block: u64, path: &Path, source: BlockFault) -> IdxError {
         if let (BlockFault::NoFile, Some(asked)) = (&source, self.time)
@@ -127,6 +132,40 @@ struct OpenFile {
 }
 
 impl BlockReader {
+    /// Appends the stored bytes of a block to `out` as they are, and returns their record.
+    ///
+    /// # Errors
+    /// If a file cannot be read; the fault of a block that is missing or has a wrong record comes as a value.
+    pub(crate) fn copy(
+        &mut self,
+        stored: &StoredBlocks<'_>,
+        block: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Result<Record, BlockFault>> {
+        let (header, of_file) = (stored.dataset.header(), stored.file(block));
+        let open = match &mut self.open {
+            Some(open) if open.first == of_file => open,
+            open => open.insert(OpenFile::new(stored, of_file)?),
+        };
+        let failed = |source| IdxError::Read { path: open.path.clone(), operation: "read", source };
+        let Some((file, file_len_bytes)) = &open.file else { return Ok(Err(BlockFault::NoFile)) };
+        let mut bytes = [0; RECORD_LEN_BYTES as usize];
+        let at = header.record_at(stored.field, block - of_file);
+        if at + RECORD_LEN_BYTES > *file_len_bytes {
+            return Ok(Err(BlockFault::NoRecord));
+        }
+        file.read_exact_at(&mut bytes, at).map_err(failed)?;
+        let (tables, raw) = (header.record_at(header.fields.len(), 0), header.block_len_bytes(stored.field));
+        let record = match Record::from_bytes(&bytes, *file_len_bytes, tables, raw as u64) {
+            Ok(record) => record,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let before = out.len();
+        out.resize(before + record.len_bytes as usize, 0);
+        file.read_exact_at(&mut out[before..], record.offset).map_err(failed)?;
+        Ok(Ok(record))
+    }
+
     /// Calls `each` for every block of a job, ascending.
     ///
     /// # Errors
@@ -179,7 +218,7 @@ impl BlockReader {
 
 impl OpenFile {
     fn new(stored: &StoredBlocks<'_>, first: u64) -> Result<Self> {
-        let path = stored.folder.join(stored.dataset.header().files.path(first, &stored.time_name));
+        let path = stored.path(first);
         let failed = |operation| {
             let path = path.clone();
             move |source| IdxError::Read { path, operation, source }

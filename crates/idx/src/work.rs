@@ -7,7 +7,7 @@ use crate::brought::{Brought, Sent};
 use crate::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::error::{IdxError, Result};
 use crate::exchange::Patch;
-use crate::grid::{ArrayGrid, blocks, runs};
+use crate::grid::{ArrayGrid, Layout, blocks, runs};
 use crate::header::Header;
 use crate::kernel;
 use crate::step::{BlockPlace, Homes, StepPlan, lattice, samples_in};
@@ -56,12 +56,18 @@ impl Samples<'_> {
         if !is_whole {
             fill_with(raw, &of.default_sample());
         }
+        self.put(place, of.default_layout(), raw);
+    }
+
+    /// Puts the samples of this rank into `raw`, a whole block of the layout, and leaves the others.
+    fn put(&self, place: BlockPlace, layout: Layout, raw: &mut [u8]) {
+        let (header, len) = (self.header, self.header.fields[place.field].sample.len_bytes());
         let level = header.bitmask.max_level();
-        let runs = runs(&header.bitmask, header.bits_per_block, place.block, of.default_layout(), level);
+        let runs = runs(&header.bitmask, header.bits_per_block, place.block, layout, level);
         for patch in self.held {
             let grid = patch.region.grid();
             for run in &runs {
-                kernel::encode(run, &grid, &patch.arrays[place.field], raw, of.sample.len_bytes());
+                kernel::encode(run, &grid, &patch.arrays[place.field], raw, len);
             }
         }
     }
@@ -110,6 +116,51 @@ impl<'a> StepWork<'a> {
         if filter_mask == STORED_RAW { Coding::Raw } else { self.compressions[field].coding() }
     }
 
+    /// Puts new samples, of this rank and others, into `raw`, a whole block of the layout, and leaves the others.
+    pub(crate) fn put(&self, worker: &mut Worker, tile: Tile, layout: Layout, raw: &mut [u8]) {
+        let timer = StageTimer::start();
+        self.samples.put(self.step.place(tile), layout, raw);
+        worker.filling.add(&timer.totals(0, 0));
+        self.put_brought(tile, layout, raw);
+    }
+
+    /// Puts what other ranks sent of a block into it.
+    fn put_brought(&self, tile: Tile, layout: Layout, raw: &mut [u8]) {
+        if self.homes.is_none() {
+            return;
+        }
+        let (place, header) = (self.step.place(tile), self.samples.header);
+        let inboxes = self.brought.inboxes();
+        let len = header.fields[place.field].sample.len_bytes();
+        let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
+        let Some(lattice) = lattice(bitmask, bits, place.block) else { return };
+        let runs = runs(bitmask, bits, place.block, layout, bitmask.max_level());
+        for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
+            let of_axis = |numbers: &[u64], axis: usize| numbers.get(axis).copied().unwrap_or(1);
+            let grid = ArrayGrid {
+                origin: std::array::from_fn(|axis| of_axis(&piece.target, axis)),
+                counts: std::array::from_fn(|axis| of_axis(&piece.count, axis)),
+                log2_spacing: lattice.log2_spacing,
+            };
+            for run in &runs {
+                kernel::encode(run, &grid, piece.bytes, raw, len);
+            }
+        }
+    }
+
+    /// Appends the stored form of a block to `stored`; how it is stored.
+    pub(crate) fn compress(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<Coding> {
+        let (place, header) = (self.step.place(tile), self.samples.header);
+        let block = Block { header, field: place.field, number: place.block };
+        let got = worker.encoder.append(self.compressions[place.field], block, raw, stored);
+        got.map_err(|source| IdxError::Block {
+            path: self.path.clone(),
+            field: header.fields[place.field].name.clone(),
+            block: place.block,
+            source: source.into(),
+        })
+    }
+
     /// Packs what this rank holds of the round's blocks that others own.
     fn pack(&self, round: &Round<'_>, rank: Rank, outbox: &mut Outbox) -> Result<()> {
         let header = self.samples.header;
@@ -124,6 +175,9 @@ impl<'a> StepWork<'a> {
             for patch in self.samples.held {
                 piece.clear();
                 let (grid, array) = (patch.region.grid(), &patch.arrays[place.field]);
+                if array.is_empty() {
+                    continue; // a field that is not given
+                }
                 let gathered = kernel::gather(&lattice, &grid, array, &mut piece, sample_len_bytes);
                 if let Some(gathered) = gathered {
                     let target: Vec<u64> = gathered.origin.into_iter().chain([0]).collect();
@@ -157,30 +211,11 @@ impl TileWork for StepWork<'_> {
     }
 
     fn assemble(&self, worker: &mut Worker, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        let (place, header) = (self.step.place(tile), self.samples.header);
-        let timer = StageTimer::start();
+        let (place, timer) = (self.step.place(tile), StageTimer::start());
         self.samples.fill(place, raw);
         // The engine counts the block when it is compressed.
         worker.filling.add(&timer.totals(0, 0));
-        if self.homes.is_none() {
-            return Ok(());
-        }
-        let inboxes = self.brought.inboxes();
-        let of = &header.fields[place.field];
-        let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
-        let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
-        let runs = runs(bitmask, bits, place.block, of.default_layout(), bitmask.max_level());
-        for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
-            let of_axis = |numbers: &[u64], axis: usize| numbers.get(axis).copied().unwrap_or(1);
-            let grid = ArrayGrid {
-                origin: std::array::from_fn(|axis| of_axis(&piece.target, axis)),
-                counts: std::array::from_fn(|axis| of_axis(&piece.count, axis)),
-                log2_spacing: lattice.log2_spacing,
-            };
-            for run in &runs {
-                kernel::encode(run, &grid, piece.bytes, raw, of.sample.len_bytes());
-            }
-        }
+        self.put_brought(tile, self.samples.header.fields[place.field].default_layout(), raw);
         Ok(())
     }
 
@@ -189,17 +224,9 @@ impl TileWork for StepWork<'_> {
     }
 
     fn encode(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
-        let place = self.step.place(tile);
-        let wanted = self.compressions[place.field];
-        let header = self.samples.header;
-        let block = Block { header, field: place.field, number: place.block };
-        let got = worker.encoder.append(wanted, block, raw, stored).map_err(|source| IdxError::Block {
-            path: self.path.clone(),
-            field: header.fields[place.field].name.clone(),
-            block: place.block,
-            source: source.into(),
-        })?;
-        Ok(TileForm::Stored { filter_mask: if got == wanted.coding() { 0 } else { STORED_RAW } })
+        let (_, field) = self.step.array_place(tile.array);
+        let got = self.compress(worker, tile, raw, stored)?;
+        Ok(TileForm::Stored { filter_mask: if got == self.compressions[field].coding() { 0 } else { STORED_RAW } })
     }
 
     fn stored_bound_len_bytes(&self, tile: Tile) -> usize {

@@ -9,12 +9,12 @@
 //! Invariant: the same samples and header give the same bytes for any number of ranks and threads, whatever the phases,
 //! and a step is there whole or not at all.
 
-use crate::compression::{Compression, Record};
+use crate::compression::{Coding, Compression, Record};
 use crate::direct;
 use crate::error::{IdxError, Result, TimeFault};
 use crate::exchange::{Patch, agree, check_arrays, gather_boxes, partition_error, restructure};
 use crate::files::StepFiles;
-use crate::grid::ArrayGrid;
+use crate::grid::{ArrayGrid, Layout};
 use crate::header::{Field, Header};
 use crate::options::{Counts, Phases, WriteOptions, WriteReport};
 use crate::publish::{Existing, Staging, in_the_way, staging_folder, write_header};
@@ -27,7 +27,7 @@ use crate::work::{Samples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, execute};
+use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, TileWork, execute};
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::progress::{Silent, Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
@@ -268,7 +268,11 @@ impl Writer {
             let is_shared = homes.is_some();
             let (path, effort) = (self.path.clone(), self.options.effort);
             let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);
-            let engine = self.run_engine(&work, run)?;
+            let stored_as = |field: usize, mask| {
+                let layout = self.header.fields[field].default_layout();
+                (work.coding(field, mask), layout)
+            };
+            let engine = self.run_engine(&work, &stored_as, run)?;
             let sent = work.into_sent();
             if is_shared {
                 counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
@@ -279,32 +283,52 @@ impl Writer {
         };
         let samples = domain.sample_count().unwrap_or(0);
         Ok(WriteReport {
-            output: self.path.clone(),
-            time: None,
-            ranks: ranks.size(),
-            phases: self.options.phases,
-            durability: self.options.durability,
-            files: step.files.len() as u64,
-            blocks: step.block_count(),
             sample_len_bytes: sample_lens.iter().map(|len| samples.saturating_mul(*len as u64)).sum(),
             stored_len_bytes,
             imposed_counts: plan.as_ref().map(|plan| plan.counts),
             holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
-            elapsed_s: 0.0,
             restructure_s,
             encode_s: encoding.elapsed().as_secs_f64(),
+            engine,
+            ..self.report(run)
+        })
+    }
+
+    /// The report of a step of which nothing has been counted yet.
+    fn report(&self, run: &Run<'_>) -> WriteReport {
+        WriteReport {
+            output: self.path.clone(),
+            time: None,
+            ranks: run.ranks.size(),
+            phases: self.options.phases,
+            durability: self.options.durability,
+            files: run.step.files.len() as u64,
+            blocks: run.step.block_count(),
+            sample_len_bytes: 0,
+            stored_len_bytes: 0,
+            imposed_counts: None,
+            holders: 0,
+            elapsed_s: 0.0,
+            restructure_s: 0.0,
+            encode_s: 0.0,
             publish_s: 0.0,
             restructure_messages: Vec::new(),
             aggregate_messages: Vec::new(),
             stages: Vec::new(),
-            engine,
-            memory: MemoryReport::of(budget),
+            engine: None,
+            memory: MemoryReport::of(run.budget),
             rank_memory: Vec::new(),
-        })
+        }
     }
 
-    /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks.
-    fn run_engine(&self, work: &StepWork<'_>, run: &Run<'_>) -> Result<EngineReport> {
+    /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks. `stored_as` says what the
+    /// block of a field with a filter mask is.
+    fn run_engine<W: TileWork<Error = IdxError>>(
+        &self,
+        work: &W,
+        stored_as: &dyn Fn(usize, u32) -> (Coding, Layout),
+        run: &Run<'_>,
+    ) -> Result<EngineReport> {
         let Run { step, files, budget, watch, ranks, .. } = *run;
         let options = EngineOptions {
             jobs: self.options.jobs,
@@ -316,9 +340,8 @@ impl Writer {
         let mut records: Vec<(BlockPlace, Record)> = Vec::new();
         let mut commit = |done: Committed<'_>| {
             let (_, field) = step.array_place(done.array);
-            let layout = self.header.fields[field].default_layout();
             records.extend(done.claims.iter().map(|claim| {
-                let coding = work.coding(field, claim.filter_mask);
+                let (coding, layout) = stored_as(field, claim.filter_mask);
                 // A block's length fits 32 bits, which the header is checked for, and stored it is no longer.
                 let len_bytes = u32::try_from(claim.len_bytes).unwrap_or(u32::MAX);
                 (step.place(claim.tile), Record { offset: claim.address, len_bytes, coding, layout })
@@ -342,6 +365,8 @@ fn there(path: &Path, header: &Header) -> Result<Header> {
         None => Ok(there),
     }
 }
+
+mod update;
 
 #[cfg(test)]
 pub(crate) mod tests;

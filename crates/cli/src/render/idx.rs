@@ -6,7 +6,7 @@ use crate::command::idx::compare::{Comparison, NotCompared, Rounded, Unequal};
 use crate::command::idx::verify::Outcome;
 use raddle_idx::check::{DatasetCheck, FieldCheck};
 use raddle_idx::steps::StepList;
-use raddle_idx::{Dataset, Header, WriteReport};
+use raddle_idx::{Dataset, Header, SampleBox, WriteReport};
 use serde::Serialize;
 use std::path::Path;
 
@@ -66,6 +66,30 @@ pub fn written(header: &Header, reports: &[WriteReport]) -> String {
         quantity::size(samples),
         quantity::seconds(elapsed_s),
         quantity::rate(samples, elapsed_s),
+    )
+}
+
+/// What was put into a dataset, step by step.
+pub fn updated(header: &Header, fields: &[usize], region: &SampleBox, reports: &[WriteReport]) -> String {
+    let Some(first) = reports.first() else { return String::new() };
+    let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let elapsed_s: f64 = reports.iter().map(|report| report.elapsed_s).sum();
+    let names: Vec<String> =
+        fields.iter().map(|field| escape::text(&header.fields[*field].name).into_owned()).take(MOST_NAMES).collect();
+    let steps = match (first.time, reports.len()) {
+        (None, _) => String::new(),
+        (Some(step), 1) => format!(" of time step {step}"),
+        (Some(_), count) => format!(" of {}", quantity::counted(count as u64, "time step")),
+    };
+    format!(
+        "{}: {} samples of {} put into {}{steps}\n  {} in {} written again, in {}\n",
+        escape::path(&first.output),
+        shape(&region.counts()[..header.rank]),
+        names.join(", "),
+        shape(&(0..header.rank).map(|axis| header.end[axis] - header.start[axis]).collect::<Vec<_>>()),
+        quantity::counted(sum(|report| report.blocks), "block"),
+        quantity::counted(sum(|report| report.files), "file"),
+        quantity::seconds(elapsed_s),
     )
 }
 

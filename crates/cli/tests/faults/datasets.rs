@@ -5,9 +5,10 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::{Silent, Watch};
 use raddle_idx::npy::NpyHead;
+use raddle_idx::region::copy_part;
 use raddle_idx::sample::Number;
 use raddle_idx::zarr::{Form, FormOptions, Images, ZarrWriter};
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Patch, WriteOptions, Writer};
+use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Patch, SampleBox, WriteOptions, Writer};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
 use raddle_testing::power::{Change, changes};
 use std::io::ErrorKind;
@@ -25,9 +26,14 @@ const BITS_PER_BLOCK: u32 = 9;
 enum Kind {
     /// IDX with so many bits per block.
     Idx(u32),
+    /// IDX, of which a part of the samples is replaced.
+    Box,
     /// OME-Zarr.
     Zarr,
 }
+
+/// The part that is replaced, slowest axis first.
+const PART: [std::ops::Range<u64>; 3] = [4..9, 0..30, 7..20];
 
 /// What a reader finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +61,19 @@ impl Datasets {
         std::fs::create_dir(root.join("out")).unwrap();
         let samples =
             |step: u32| (0..SHAPE.iter().product::<u64>() as u32).flat_map(move |at| (at / step).to_le_bytes());
-        let (old, new): (Vec<u8>, Vec<u8>) = (samples(3).collect(), samples(5).collect());
-        std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &SHAPE), new.clone()].concat())
-            .unwrap();
+        let (old, mut new): (Vec<u8>, Vec<u8>) = (samples(3).collect(), samples(5).collect());
+        let (mut shape, mut input) = (SHAPE, new.clone());
+        if kind == Kind::Box {
+            shape = PART.map(|range| range.end - range.start);
+            let (whole, counts) = (new, |of: [u64; 3]| [of[2], of[1], of[0]]);
+            let domain = SampleBox::new(&[0; 3], &counts(SHAPE));
+            let part = SampleBox::new(&counts(PART.map(|range| range.start)), &counts(shape));
+            input = vec![0; shape.iter().product::<u64>() as usize * 4];
+            copy_part((&domain, &whole), (&part, &mut input), &part, 4).unwrap();
+            new = old.clone();
+            copy_part((&domain, &whole), (&domain, &mut new), &part, 4).unwrap();
+        }
+        std::fs::write(root.join("new.npy"), [NpyHead::to_bytes(Number::Uint32, &shape), input].concat()).unwrap();
         Self { kind, folder, root, old, new, options }
     }
 
@@ -75,7 +91,8 @@ impl Datasets {
         std::fs::create_dir(self.root.join("out")).unwrap();
         let counts: Vec<u64> = SHAPE.iter().rev().copied().collect();
         let options = WriteOptions { existing: Existing::Replace, jobs: 1, ..WriteOptions::default() };
-        let Kind::Idx(bits_per_block) = self.kind else {
+        let bits_per_block = if let Kind::Idx(bits) = self.kind { bits } else { BITS_PER_BLOCK };
+        if self.kind == Kind::Zarr {
             let fields = vec![("new".to_owned(), "uint32".parse().unwrap())];
             let form = Form::new(&counts, fields, &FormOptions::default()).unwrap();
             let patches = vec![Patch { region: form.domain(), arrays: vec![self.old.as_slice().into()] }];
@@ -84,7 +101,7 @@ impl Datasets {
             let mut report = writer.write_among(patches, &watch, &SingleProcess).unwrap();
             writer.publish(&mut report, &SingleProcess).unwrap();
             return;
-        };
+        }
         let field = Field::new("new", "uint32".parse().unwrap())
             .with("default_layout", "row_major")
             .with("default_compression", "zip");
@@ -95,12 +112,15 @@ impl Datasets {
 
     fn command(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
-        let arguments = ["idx", "write", "new.npy", "-f", "-j", "1", "--progress", "never", "-o"];
+        let arguments = ["idx", "write", "new.npy", "-j", "1", "--progress", "never", "-o"];
         command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments).stdin(Stdio::null());
         command.arg(Path::new("out").join(self.name())).args(self.options);
         match self.kind {
-            Kind::Idx(_) => command.args(["--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"]),
-            Kind::Zarr => command.args(["--chunk", "8x8x8", "--shard", "16x16x16"]),
+            Kind::Idx(_) => {
+                command.args(["-f", "--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"])
+            }
+            Kind::Box => command.args(["--name", "new", "--into", "z=4:9,x=7:20"]),
+            Kind::Zarr => command.args(["-f", "--chunk", "8x8x8", "--shard", "16x16x16"]),
         };
         command
     }
@@ -108,7 +128,9 @@ impl Datasets {
     /// What a reader finds: nothing, or one of the two whole.
     fn found(&self, context: &dyn std::fmt::Debug) -> Found {
         let read = match self.kind {
-            Kind::Idx(_) => Dataset::open(&self.output()).and_then(|dataset| dataset.read(&dataset.whole(0))),
+            Kind::Idx(_) | Kind::Box => {
+                Dataset::open(&self.output()).and_then(|dataset| dataset.read(&dataset.whole(0)))
+            }
             Kind::Zarr => Images::open(&self.output()).and_then(|images| {
                 let image = &images.images[0];
                 let check = image.check(1, &CancelToken::new())?;
@@ -195,6 +217,14 @@ fn a_call_that_fails_leaves_the_old_samples_or_the_new() {
 #[test]
 fn a_kill_leaves_the_old_samples_or_the_new() {
     strike(&Action::Kill, 2, Kind::Idx(BITS_PER_BLOCK), &[]);
+}
+
+#[test]
+fn a_part_is_replaced_or_not_whatever_call_fails_or_is_the_last() {
+    for (action, options) in [(Action::Fail(ENOSPC), &[][..]), (Action::Kill, &[]), (Action::Kill, UNSYNCED)] {
+        let calls = strike(&action, 1, Kind::Box, options);
+        assert!(calls > 12, "only {calls} calls were counted");
+    }
 }
 
 #[test]

@@ -182,6 +182,85 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// The files are those of the changed samples, as if all had been written again.
+    #[test]
+    fn any_ranks_put_boxes_into_a_step(
+        (domain, partition) in partitions(),
+        (bits, blocks_per_file) in (0u32..9, 1u64..40),
+        (first, second, given) in (0usize..7, 0usize..7, 1usize..4),
+        (kept, owners) in (0usize..4, 0usize..5),
+    ) {
+        let header = header(&domain, &[KINDS[first], KINDS[second]], bits, blocks_per_file);
+        let old = arrays(&header);
+        let other: Vec<Vec<u8>> = old.iter().map(|array| array.iter().map(|byte| byte ^ 0x15).collect()).collect();
+        let fields: Vec<usize> = (0..2).filter(|field| given >> field & 1 == 1).rev().collect();
+        let boxes: Vec<Vec<SampleBox>> =
+            partition.iter().map(|of| of.iter().copied().enumerate().filter(|(at, _)| at % 4 >= kept).map(|(_, of)| of).collect()).collect();
+        let mut new = old.clone();
+        for (region, field) in boxes.iter().flatten().flat_map(|region| fields.iter().map(move |field| (region, *field))) {
+            let len = header.fields[field].sample.len_bytes();
+            copy_part((&domain, &other[field]), (&domain, &mut new[field]), region, len).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
+        Writer::new(&folder.path().join("d.idx"), header.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
+        let results = Threads::run(boxes.len(), |ranks| {
+            let options = WriteOptions { aggregators: NonZeroUsize::new(owners), jobs: 1 + ranks.rank() % 2, ..WriteOptions::default() };
+            let mut writer = Writer::of_existing(&folder.path().join("d.idx"), options)?;
+            let patch = |region: &SampleBox| {
+                let mut whole = held(&domain, region, &other, &header);
+                let arrays = fields.iter().map(|field| std::mem::take(&mut whole.arrays[*field])).collect();
+                Patch { region: *region, arrays }
+            };
+            let patches = boxes[ranks.rank()].iter().map(patch).collect();
+            writer.update_among(None, &fields, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+        });
+        for result in results {
+            match result {
+                Err(IdxError::Update { fault: crate::UpdateFault::NoSamples, .. }) => prop_assert!(boxes.iter().all(Vec::is_empty)),
+                result => prop_assert_eq!(result.unwrap().ranks, boxes.len()),
+            }
+        }
+        let (got, want) = (files_in(folder.path()), defined(&header, &new));
+        prop_assert_eq!(got.keys().collect::<Vec<_>>(), want.keys().collect::<Vec<_>>());
+        for (path, bytes) in &got {
+            prop_assert!(*bytes == want[path], "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
+    let domain = SampleBox::new(&[0; 2], &[40, 27]);
+    let header = header(&domain, &[("float32", "", "zip")], 6, 4);
+    let whole = arrays(&header);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.idx");
+    Writer::new(&path, header.clone(), WriteOptions::default()).unwrap().write(None, &[&whole[0]]).unwrap();
+    let before = files_in(folder.path());
+    let update = |boxes: &[SampleBox], steps: &[Option<u64>], fields: &[usize]| {
+        Threads::run(2, |ranks| {
+            let mut writer = Writer::of_existing(&path, WriteOptions::default())?;
+            let patches = vec![held(&domain, &boxes[ranks.rank()], &whole, &header)];
+            let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+            writer.update_among(steps[ranks.rank()], fields, patches, &watch, ranks)
+        })
+    };
+    let (left, right) = (SampleBox::new(&[0; 2], &[20, 27]), SampleBox::new(&[20, 0], &[20, 27]));
+    let meeting = SampleBox::new(&[19, 0], &[20, 27]);
+    for result in update(&[left, meeting], &[None, None], &[0]) {
+        assert!(matches!(result, Err(IdxError::Partition { .. })), "{result:?}");
+    }
+    let results = update(&[left, right], &[None, Some(3)], &[0]);
+    assert!(results[0].as_ref().is_err_and(IdxError::is_echo), "{results:?}");
+    assert!(matches!(results[1], Err(IdxError::NoTime { fault: TimeFault::None { asked: 3 }, .. })), "{results:?}");
+    assert!(update(&[left, right], &[None, None], &[1]).iter().all(Result::is_err));
+    assert!(update(&[left, right], &[None, None], &[0, 0]).iter().all(Result::is_err));
+    assert!(files_in(folder.path()) == before);
+}
+
 /// A volume cut into `ranks` slabs of unequal height.
 fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
     let height = domain.end[2];

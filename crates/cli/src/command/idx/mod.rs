@@ -8,6 +8,7 @@ pub mod plan;
 pub mod read;
 pub mod target;
 mod tuning;
+mod update;
 pub mod verify;
 pub mod view;
 pub mod write;

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use raddle_idx::bitmask::AXES;
+use raddle_idx::bitmask::{AXES, Point};
 use raddle_idx::zarr::is_zarr;
 use raddle_idx::{Dataset, Query};
 use std::num::NonZeroUsize;
@@ -45,7 +45,7 @@ pub struct ThreadsArgs {
 
 /// Samples along an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Along {
+pub struct Along {
     axis: usize,
     range: Range<u64>,
 }
@@ -55,7 +55,8 @@ pub fn axis(name: &str) -> Option<usize> {
     AXES.iter().position(|axis| name.chars().eq([*axis]))
 }
 
-fn along(text: &str) -> Result<Along, String> {
+/// What `--box` of commands that read takes for each axis.
+pub(super) fn along(text: &str) -> Result<Along, String> {
     let parsed = text.split_once('=').and_then(|(name, range)| {
         let (start, end) = range.split_once(':')?;
         let (start, end) = (start.parse().ok()?, end.parse().ok()?);
@@ -63,6 +64,30 @@ fn along(text: &str) -> Result<Along, String> {
     });
     let parsed = parsed.filter(|along| along.range.start <= along.range.end);
     parsed.ok_or_else(|| "samples along an axis are AXIS=START:END, for example z=5:9".to_owned())
+}
+
+/// Limits a box of samples with `rank` axes to the ranges that an option names.
+///
+/// # Errors
+/// If it names an axis that there is not, or one twice.
+pub(super) fn limit(
+    option: &str,
+    along: &[Along],
+    rank: usize,
+    (start, end): (&mut Point, &mut Point),
+) -> Result<(), Failure> {
+    for (place, Along { axis, range }) in along.iter().enumerate() {
+        let name = AXES[*axis];
+        if *axis >= rank {
+            let axes: String = AXES[..rank].iter().map(|axis| format!(" {axis}")).collect();
+            return Err(Failure::usage(&format!("{option} names axis {name}, the dataset has{axes}")));
+        }
+        if along[..place].iter().any(|other| other.axis == *axis) {
+            return Err(Failure::usage(&format!("{option} names axis {name} twice")));
+        }
+        (start[*axis], end[*axis]) = (range.start, range.end);
+    }
+    Ok(())
 }
 
 /// A dataset that is open for reading.
@@ -104,17 +129,7 @@ impl PlaceArgs {
         if header.time.is_some() || self.step.is_some() {
             query.time = self.step.or(query.time);
         }
-        for (place, Along { axis, range }) in self.along.iter().enumerate() {
-            let name = AXES[*axis];
-            if *axis >= header.rank {
-                let axes: String = AXES[..header.rank].iter().map(|axis| format!(" {axis}")).collect();
-                return Err(Failure::usage(&format!("--box names axis {name}, the dataset has{axes}")));
-            }
-            if self.along[..place].iter().any(|other| other.axis == *axis) {
-                return Err(Failure::usage(&format!("--box names axis {name} twice")));
-            }
-            (query.start[*axis], query.end[*axis]) = (range.start, range.end);
-        }
+        limit("--box", &self.along, header.rank, (&mut query.start, &mut query.end))?;
         query.resolution = self.resolution.unwrap_or(query.resolution);
         query.missing_as_default = self.missing_as_default;
         Ok(query)

@@ -1,6 +1,7 @@
 //! `raddle idx write`: arrays in, a dataset that can be read at any resolution out, or an OME-Zarr folder of levels.
 
 use super::inputs::{ArrayArgs, Inputs};
+use super::place::{Along, along};
 use super::target::{TargetArgs, Written};
 use super::tuning::{Subject, Tried, save, tune};
 use crate::arrays::file_of;
@@ -24,10 +25,10 @@ use std::time::Instant;
 pub struct WriteArgs {
     /// FILE.h5:/DATASET, FILE.npy, or raw files with --shape and --dtype
     #[arg(value_name = "INPUT", required = true)]
-    inputs: Vec<String>,
+    pub(super) inputs: Vec<String>,
 
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 
     /// Write the first time step in several ways before, and take what is faster; =FILE keeps it in a profile
     ///
@@ -36,11 +37,27 @@ pub struct WriteArgs {
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true, conflicts_with = "append", help_heading = "Layout")]
     tune: Option<Option<PathBuf>>,
 
-    #[command(flatten)]
-    arrays: ArrayArgs,
+    /// Put the inputs into a box of the dataset that is there: samples along axes, the end excluded; other axes are whole
+    ///
+    /// The inputs are fields of the dataset, named by --name, and have the shape of the box; --step names the time step. Other
+    /// samples and fields stay, and the step is replaced at once. The layout is that of the dataset.
+    #[arg(
+        long,
+        value_name = "x=0:64,z=5:9",
+        value_delimiter = ',',
+        value_parser = along,
+        conflicts_with_all = [
+            "force", "append", "tune", "format", "compress", "order", "bitmask", "bits_per_block", "blocks_per_file",
+            "split_vectors", "phases", "imposed", "profile"
+        ]
+    )]
+    pub(super) into: Vec<Along>,
 
     #[command(flatten)]
-    running: RunningArgs,
+    pub(super) arrays: ArrayArgs,
+
+    #[command(flatten)]
+    pub(super) running: RunningArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -50,6 +67,7 @@ Examples:
   raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
   raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
+  raddle idx write part.npy -o rho.idx --name rho --into z=8:16    samples of a part of it are replaced
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
 The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by \
@@ -61,6 +79,9 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
     let files = inputs.chain([arguments.target.output()]);
     let watching = Watching::start_among(team, &arguments.running, "idx write", files)?;
     watching.conclude(|watch| {
+        if !arguments.into.is_empty() {
+            return arguments.update(team, watch);
+        }
         let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
         let numbers = || inputs.steps.iter().filter_map(|(step, _)| *step);
@@ -144,7 +165,7 @@ pub(super) fn share(rows: u64, rank: usize, ranks: usize) -> Range<u64> {
 }
 
 /// The share of a time step, as a box.
-fn read(
+pub(super) fn read(
     inputs: &Inputs,
     of_step: Range<usize>,
     rows: &Range<u64>,
@@ -168,7 +189,7 @@ fn read(
 
 impl WriteArgs {
     /// The options of one that holds `held_len_bytes` of samples.
-    fn options(
+    pub(super) fn options(
         &self,
         target: &TargetArgs,
         team: &Team,

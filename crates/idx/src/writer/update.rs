@@ -1,0 +1,339 @@
+//! Putting boxes of samples into a time step that has been written.
+//!
+//! Files with changed blocks are made again in the hidden folder: changed blocks are decoded, get their new samples and are
+//! encoded in the order that they had, others are copied as they are stored. Files without changed blocks are linked. Then the
+//! folder takes the place of the step's. Invariant: readers find the old step or the new one, whenever the writer is killed;
+//! samples outside the boxes and fields that are not given keep their bits.
+
+use super::{Run, Writer, there};
+use crate::compression::{BlockFault, Coding, Compression};
+use crate::error::{IdxError, Result, TimeFault, UpdateFault};
+use crate::exchange::{Patch, agree, check_arrays, gather_any_boxes, partition_error};
+use crate::files::StepFiles;
+use crate::grid::{ArrayGrid, Layout, blocks};
+use crate::options::{Counts, WriteOptions, WriteReport};
+use crate::publish::{Existing, Staging, staging_folder};
+use crate::reader::Dataset;
+use crate::region::SampleBox;
+use crate::restructure::check_disjoint;
+use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::stored::{BlockReader, StoredBlocks};
+use crate::work::{Samples, StepWork, Worker};
+use raddle_codec::ZfpMode;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::digest::Digest;
+use raddle_core::engine::{Round, TileForm, TileWork};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::plan::Tile;
+use raddle_core::progress::{Stage, Watch};
+use raddle_core::report::{MemoryReport, StageTable, StageTimer};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+/// Bit of a filter mask: samples in HZ order. The bits below are a record's coding.
+const HZ: u32 = 1 << 8;
+
+impl Writer {
+    /// A writer of boxes into time steps of the dataset at `path`, for [`Writer::update_among`].
+    ///
+    /// # Errors
+    /// If it cannot be read, or has blocks that are not read or not written.
+    pub fn of_existing(path: &Path, options: WriteOptions) -> Result<Self> {
+        let dataset = Dataset::open(path)?;
+        for field in 0..dataset.header().fields.len() {
+            dataset.readable(field)?;
+        }
+        Ok(Self { continues: true, ..Self::new(path, dataset.header().clone(), options)? })
+    }
+
+    /// Collective. Puts boxes of samples, disjoint over all `ranks`, into a time step that is there. Patches have an array for each
+    /// of `fields`, which are numbers of fields; other fields keep their samples, and so does what lies outside the boxes.
+    /// Samples are not restructured, whatever the options say.
+    ///
+    /// # Errors
+    /// As [`Writer::write_among`]; if the step is not there, a block to be changed is missing or damaged, a field is
+    /// compressed with losses, or the step has no folder of its own. The step is then what it was.
+    pub fn update_among(
+        &mut self,
+        time: Option<u64>,
+        fields: &[usize],
+        patches: Vec<Patch<'_>>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport> {
+        let started = Instant::now();
+        let dataset = Dataset::open(&self.path);
+        let checked = dataset.and_then(|dataset| {
+            watch.cancel.check()?;
+            Ok((self.check_update(&dataset, time, fields, &patches)?, dataset))
+        });
+        let (domain, dataset) = agree(ranks, "check what is to be written", checked)?;
+        let partition = gather_any_boxes(self.told_of_update(time, fields), &patches, ranks)?;
+        let given = check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
+        if given == 0 {
+            return Err(self.update_error(UpdateFault::NoSamples));
+        }
+        let changed = self.blocks_of(partition.iter().flatten());
+        let time_name = match (&self.header.time, time) {
+            (Some(of), Some(step)) => of.template.name(step),
+            _ => String::new(),
+        };
+        let (step, kept) = StepPlan::new(&self.header, &domain, &time_name)
+            .split(|file| file.blocks.iter().any(|block| changed.contains(block)));
+        let staging = (ranks.rank() == 0).then(|| self.begin_update(&step, time)).transpose();
+        let staging = agree(ranks, "begin the output", staging)?;
+        let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
+        agree(ranks, "create the files", files.create(ranks))?;
+
+        let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
+        let (encoding, mut counts) = (Instant::now(), Counts::default());
+        let held: Vec<Patch<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
+        let samples = Samples { header: &self.header, domain: &domain, held: &held };
+        let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, &partition));
+        let is_shared = homes.is_some();
+        let (path, effort) = (self.path.clone(), self.options.effort);
+        let stored = (0..self.header.fields.len()).map(|field| StoredBlocks::new(&dataset, field, time)).collect();
+        let is_given = (0..self.header.fields.len()).map(|field| fields.contains(&field)).collect();
+        let work = StepWork::new(samples, &step, path, &self.compressions, effort, homes);
+        let work = UpdateWork { work, step: &step, stored, is_given, changed };
+        let engine = self.run_engine(&work, &|_, mask| stored_as(mask), &run)?;
+        let sent = work.work.into_sent();
+        if is_shared {
+            counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
+        }
+        counts.aggregated = sent.traffic;
+        let encode_s = encoding.elapsed().as_secs_f64();
+
+        let (publishing, timer) = (Instant::now(), StageTimer::start());
+        let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
+        agree(ranks, "finish the files", finished)?;
+        let published = staging.map_or(Ok(()), |staging| {
+            staging.keep(kept.iter().map(|file| file.name.as_path()))?;
+            staging.publish(&step, &self.header)
+        });
+        agree(ranks, "publish the output", published)?;
+        counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
+        let given_len_bytes =
+            |field: &usize| given.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);
+        let mut report = WriteReport {
+            time,
+            phases: crate::Phases::Two,
+            sample_len_bytes: fields.iter().map(given_len_bytes).sum(),
+            stored_len_bytes: engine.stored_len_bytes,
+            holders: partition.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            encode_s,
+            publish_s: publishing.elapsed().as_secs_f64(),
+            engine: Some(engine),
+            elapsed_s: started.elapsed().as_secs_f64(),
+            memory: MemoryReport::of(&budget),
+            ..self.report(&run)
+        };
+        report.gather(&counts, ranks)?;
+        Ok(report)
+    }
+
+    fn update_error(&self, fault: UpdateFault) -> IdxError {
+        IdxError::Update { path: self.path.clone(), fault }
+    }
+
+    /// Whether step, fields and arrays fit the dataset; all its samples.
+    fn check_update(
+        &self,
+        dataset: &Dataset,
+        time: Option<u64>,
+        fields: &[usize],
+        patches: &[Patch<'_>],
+    ) -> Result<ArrayGrid> {
+        if let Some(what) = dataset.header().difference(&self.header) {
+            return Err(IdxError::HeaderDiffers { path: self.path.clone(), what });
+        }
+        for (place, field) in fields.iter().enumerate() {
+            let (path, count) = (self.path.clone(), self.header.fields.len());
+            let Some(of) = self.header.fields.get(*field) else {
+                return Err(IdxError::NoField { path, field: *field, count });
+            };
+            if fields[..place].contains(field) {
+                return Err(self.update_error(UpdateFault::FieldTwice { field: of.name.clone() }));
+            }
+            if let Compression::Zfp(ZfpMode::Accuracy(_) | ZfpMode::Precision(_)) = self.compressions[*field] {
+                let compression = self.compressions[*field].name();
+                return Err(self.update_error(UpdateFault::Rounded { field: of.name.clone(), compression }));
+            }
+        }
+        let lens: Vec<usize> = fields.iter().map(|field| self.header.fields[*field].sample.len_bytes()).collect();
+        check_arrays(patches, &lens)?;
+        let whole = dataset.grid(&crate::Query { time, ..dataset.whole(0) })?;
+        let there = dataset.steps()?;
+        if let (Some(asked), false) = (time, there.contains(&time)) {
+            let fault = TimeFault::Absent { asked, there: dataset.step_list() };
+            return Err(IdxError::NoTime { path: self.path.clone(), fault });
+        }
+        Ok(whole)
+    }
+
+    /// A number for what all ranks must be told alike.
+    fn told_of_update(&self, time: Option<u64>, fields: &[usize]) -> u64 {
+        let WriteOptions { aggregators, durability, .. } = &self.options;
+        let text = format!("{}{time:?} {fields:?} {aggregators:?} {durability:?}", self.header.to_text());
+        Digest::of(text.as_bytes()).crc64_nvme()
+    }
+
+    /// Blocks with samples of boxes.
+    fn blocks_of<'b>(&self, boxes: impl Iterator<Item = &'b SampleBox>) -> BTreeSet<u64> {
+        let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
+        boxes.flat_map(|region| blocks(bitmask, bits, &region.grid(), bitmask.max_level())).collect()
+    }
+
+    /// The same samples with an array for every field, empty for those that are not given.
+    fn by_field<'p>(&self, fields: &[usize], patch: Patch<'p>) -> Patch<'p> {
+        let mut arrays: Vec<Cow<'p, [u8]>> = vec![Cow::Borrowed(&[]); self.header.fields.len()];
+        for (field, array) in fields.iter().zip(patch.arrays) {
+            arrays[*field] = array;
+        }
+        Patch { region: patch.region, arrays }
+    }
+
+    fn begin_update(&self, step: &StepPlan, time: Option<u64>) -> Result<Staging> {
+        if step.own_folder.is_none() {
+            let template = self.header.files.text().to_owned();
+            return Err(self.update_error(UpdateFault::NoFolder { template }));
+        }
+        let how = (Existing::Replace, self.options.durability);
+        let staging = Staging::begin(&self.path, (step, &self.header), how, true)?;
+        // Look again under the lock: another process may have replaced the dataset since.
+        there(&self.path, &self.header)?;
+        let dataset = Dataset::open(&self.path)?;
+        match dataset.steps()?.contains(&time) {
+            true => Ok(staging),
+            false => Err(IdxError::NoTime {
+                path: self.path.clone(),
+                fault: TimeFault::Absent { asked: time.unwrap_or_default(), there: dataset.step_list() },
+            }),
+        }
+    }
+}
+
+/// The filter mask of a block that is stored so.
+fn mask_of(coding: Coding, layout: Layout) -> u32 {
+    coding.flag() | if layout == Layout::Hz { HZ } else { 0 }
+}
+
+fn stored_as(mask: u32) -> (Coding, Layout) {
+    let coding = [Coding::Zip, Coding::Lz4, Coding::Zfp].into_iter().find(|coding| coding.flag() == mask & (HZ - 1));
+    (coding.unwrap_or(Coding::Raw), if mask & HZ == 0 { Layout::RowMajor } else { Layout::Hz })
+}
+
+/// The blocks of files that are made again.
+struct UpdateWork<'a> {
+    work: StepWork<'a>,
+    step: &'a StepPlan,
+    /// The step as it is, by field.
+    stored: Vec<StoredBlocks<'a>>,
+    /// By field: whether there are new samples of it.
+    is_given: Vec<bool>,
+    /// Blocks with new samples.
+    changed: BTreeSet<u64>,
+}
+
+impl UpdateWork<'_> {
+    fn is_changed(&self, place: BlockPlace) -> bool {
+        self.is_given[place.field] && self.changed.contains(&place.block)
+    }
+}
+
+/// State of a worker thread.
+struct Updater {
+    worker: Worker,
+    reader: BlockReader,
+    /// Order of the samples in the block that is being made.
+    layout: Layout,
+}
+
+impl TileWork for UpdateWork<'_> {
+    type Error = IdxError;
+    type Worker = Updater;
+
+    fn worker(&self) -> Result<Updater> {
+        Ok(Updater { worker: self.work.worker()?, reader: BlockReader::default(), layout: Layout::RowMajor })
+    }
+
+    fn verbatim(&self, updater: &mut Updater, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
+        let place = self.step.place(tile);
+        if self.is_changed(place) {
+            return Ok(None);
+        }
+        let before = stored.len();
+        let of_field = &self.stored[place.field];
+        let record = match updater.reader.copy(of_field, place.block, stored)? {
+            Ok(record) => record,
+            // What is not stored is not stored after either.
+            Err(BlockFault::NotStored) => return Ok(Some(TileForm::Fill)),
+            Err(fault) => return Err(of_field.bad(place.block, &of_field.path(place.block), fault)),
+        };
+        if stored.len() - before > self.stored_bound_len_bytes(tile) {
+            // OpenVisus keeps blocks that compression made longer; they are stored raw.
+            return Ok(None);
+        }
+        Ok(Some(TileForm::Stored { filter_mask: mask_of(record.coding, record.layout) }))
+    }
+
+    fn assemble(&self, updater: &mut Updater, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        let place = self.step.place(tile);
+        let stored = &self.stored[place.field];
+        let layout = &mut updater.layout;
+        updater.reader.read(stored, &[place.block], &mut |block, path, found| {
+            let found = found.map_err(|fault| stored.bad(block, path, fault))?;
+            *layout = found.record.layout;
+            raw.copy_from_slice(found.raw);
+            Ok(())
+        })?;
+        if self.is_changed(place) {
+            self.work.put(&mut updater.worker, tile, updater.layout, raw);
+        }
+        Ok(())
+    }
+
+    fn encode(&self, updater: &mut Updater, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+        let coding = match self.is_changed(self.step.place(tile)) {
+            true => self.work.compress(&mut updater.worker, tile, raw, stored)?,
+            false => {
+                stored.extend_from_slice(raw);
+                Coding::Raw
+            }
+        };
+        Ok(TileForm::Stored { filter_mask: mask_of(coding, updater.layout) })
+    }
+
+    fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
+        self.work.stored_bound_len_bytes(tile)
+    }
+
+    fn worker_len_bytes(&self) -> u64 {
+        // What is read of a block, as stored and decoded.
+        let longest = self.step.tiles.arrays.iter().map(|array| array.element_len_bytes).max().unwrap_or(0);
+        self.work.worker_len_bytes() + 3 * longest
+    }
+
+    fn file(&self, array: u32) -> u32 {
+        self.work.file(array)
+    }
+
+    fn retire(&self, updater: Updater, stages: &mut StageTable) {
+        self.work.retire(updater.worker, stages);
+    }
+
+    fn home(&self, tile: Tile) -> Option<Rank> {
+        self.work.home(tile)
+    }
+
+    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        self.work.bring(round, communicator)
+    }
+
+    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+        self.work.brought_len_bytes(tile)
+    }
+}
