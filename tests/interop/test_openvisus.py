@@ -303,6 +303,52 @@ def test_a_box_is_put_into_a_dataset_of_openvisus(raddle, tmp_path, order, compr
                 assert np.array_equal(got.reshape(want.shape), want), (name, step, resolution)
 
 
+# Options of the output, the box of samples that they take (z, y, x) and the type that OpenVisus is to find.
+REWRITTEN = [
+    (["-c", "zip"], np.s_[:], "f4"),
+    (["-c", "lz4", "--order", "hz", "--blocks-per-file", 4], np.s_[:], "f4"),
+    (["--bits-per-block", 6, "--bitmask", "V1021021021021021"], np.s_[:], "f4"),
+    (["--crop", "z=3:20,x=1:22", "-c", "none"], np.s_[3:20, :, 1:22], "f4"),
+    (["--crop", "y=7:8", "--cast", "float64"], np.s_[:, 7:8], "f8"),
+    (["--cast", "int16", "-c", "zfp"], np.s_[:], "i2"),
+    (["--cast", "int32", "-c", "zfp", "--split-vectors", "all"], np.s_[:], "i4"),
+]
+
+
+@pytest.mark.parametrize(("options", "part", "dtype"), REWRITTEN)
+def test_a_dataset_of_openvisus_is_written_again(raddle, tmp_path, options, part, dtype):
+    random, path, new = np.random.default_rng(4), tmp_path / "a.idx", tmp_path / "new.idx"
+    shape = (22, 36, 22)
+    arrays = {"a": random.integers(-99, 99, (2, *shape)).astype("f4"), "b": random.integers(-99, 99, (2, *shape, 3)).astype("f4")}
+    fields = [openvisus.Field("a", "float32"), openvisus.Field("b", "float32[3]")]
+    fields[0].default_layout, fields[1].default_compression = "hzorder", "zip"
+    dataset = openvisus.CreateIdx(
+        url=str(path), dims=[22, 36, 22], fields=fields, bitsperblock=9, blocksperfile=16, time=(3, 4, "t%03d/")
+    )
+    for name, array in arrays.items():
+        for step in (0, 1):
+            dataset.write(array[step], field=name, time=3 + step)
+    dataset.compressDataset(["zip"])
+    del dataset
+    if "zfp" in options and dtype == "i2":
+        raddle("idx", "write", path, "-o", new, *options, expect=2)
+        options = options[:-2]
+    raddle("idx", "write", path, "-o", new, *options)
+    taken = [option for option in options if option in ("--crop", "--cast")]
+    same = [word for option in taken for word in (option, options[options.index(option) + 1])]
+    assert "equal: " in raddle("idx", "verify", new, "--against", path, *same).stdout
+    dataset, bitmask = openvisus.LoadDataset(str(new)), bits_of(new)
+    for name in dataset.getFields():
+        name, _, component = name.partition("_")
+        for step in (0, 1):
+            array = arrays[name][step][part]
+            array = array[..., int(component)] if component else array
+            for resolution in range(len(bitmask)):
+                want = at_resolution(array, bitmask, resolution, 3)
+                got = np.asarray(dataset.read(field=f"{name}_{component}" if component else name, time=3 + step, max_resolution=resolution))
+                assert got.dtype == dtype and np.array_equal(got.reshape(want.shape), want), (name, step, resolution)
+
+
 class Drawn:
     """A dataset of drawn shape, types, layout, fields and steps; every other one has a size that people have.
 

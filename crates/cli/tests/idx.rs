@@ -215,6 +215,86 @@ fn what_cannot_be_replaced_in_part_is_refused() {
 }
 
 #[test]
+fn a_dataset_is_written_again() {
+    let made = two_arrays();
+    let folder = made.path();
+    let steps = ["--as", "steps", "--name", "v", "--step", "3", "--bits-per-block", "3", "-q"];
+    done(folder, &[&["idx", "write", "a.npy", "b.npy", "-o", "old.idx"], &steps[..]].concat());
+    done(
+        folder,
+        &["idx", "write", "old.idx", "-o", "new.idx", "-c", "none", "--order", "hz", "--blocks-per-file", "2", "-q"],
+    );
+    let info: Value = serde_json::from_str(&done(folder, &["idx", "info", "new.idx", "--json"])).unwrap();
+    assert_eq!((&info["steps"], &info["fields"][0]["order"]), (&serde_json::json!([3, 4]), &serde_json::json!("hz")));
+    done(
+        folder,
+        &["idx", "verify", "new.idx", "--against", "a.npy", "b.npy", "--as", "steps", "--name", "v", "--step", "3"],
+    );
+    // One step of it, a part, under another name and of another type.
+    let part = ["--step", "4", "--crop", "x=1:3,z=0:2", "--name", "w", "--cast", "float32"];
+    done(folder, &[&["idx", "write", "old.idx", "-o", "part.idx", "-q"], &part[..]].concat());
+    done(folder, &[&["idx", "verify", "part.idx", "--against", "old.idx"], &part[..]].concat());
+    done(folder, &["idx", "read", "part.idx", "-o", "part.npy"]);
+    let bytes = std::fs::read(folder.join("part.npy")).unwrap();
+    let (numbers, _) = bytes[bytes.len() - 64..].as_chunks::<4>();
+    let want: Vec<f32> =
+        (0..2).flat_map(|z| (0..4).flat_map(move |y| [1, 2].map(|x| (100 + 20 * z + 5 * y + x) as f32))).collect();
+    assert_eq!(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect::<Vec<_>>(), want);
+    // Values that the type does not hold; the step before has none.
+    ends(
+        folder,
+        &["idx", "write", "old.idx", "-o", "x.idx", "--cast", "int8"],
+        3,
+        "value 128 of field v is not one of int8",
+    );
+    done(folder, &["idx", "write", "b.npy", "-o", "cast.idx", "--cast", "uint16", "-q"]);
+    assert!(done(folder, &["idx", "info", "cast.idx"]).contains(" uint16 "));
+    // What is read is not written over.
+    for (output, force) in [("old.idx", "--force"), ("./old.idx", "--force"), ("old.idx", "--quiet")] {
+        ends(folder, &["idx", "write", "old.idx", "-o", output, force], 5, "is the input, or has its blocks");
+    }
+    std::fs::copy(folder.join("old.idx"), folder.join("copy.idx")).unwrap();
+    ends(folder, &["idx", "write", "copy.idx", "-o", "old.idx", "-f"], 5, "is the input, or has its blocks");
+    let refusals: [(&[&str], i32, &str); 8] = [
+        (&["old.idx", "a.npy"], 2, "is the only input"),
+        (&["old.idx", "--as", "steps"], 2, "--as steps is about inputs that do not tell it"),
+        (&["old.idx", "--vector"], 2, "--vector is about inputs"),
+        (&["old.idx", "--field", "u"], 3, "no field u; it has v"),
+        (&["old.idx", "--crop", "u=0:1"], 2, "--crop names axis u"),
+        (&["old.idx", "--crop", "x=3:9"], 3, "the dataset has samples 0 to before 5"),
+        (&["old.idx", "--step", "9"], 3, "has no time step 9"),
+        (&["a.npy", "--crop", "x=0:1"], 2, "--crop is about an input NAME.idx"),
+    ];
+    for (arguments, code, words) in refusals {
+        ends(folder, &[&["idx", "write", "-o", "x.idx"], arguments].concat(), code, words);
+    }
+    // Memory is that of a step's samples; blocks that are not stored have the default value if that is asked for.
+    ends(folder, &["idx", "write", "old.idx", "-o", "x.idx", "--memory", "50"], 6, "raise --memory");
+    std::fs::remove_dir_all(folder.join("old/time_0004")).unwrap();
+    std::fs::create_dir(folder.join("old/time_0004")).unwrap();
+    ends(folder, &["idx", "write", "old.idx", "-o", "z.idx"], 3, "block 0 of field");
+    done(folder, &["idx", "write", "old.idx", "-o", "y.idx", "--missing-as-default"]);
+}
+
+#[test]
+fn where_samples_lie_in_the_world_is_kept_of_a_whole_dataset() {
+    let made = two_arrays();
+    let folder = made.path();
+    done(folder, &["idx", "write", "a.npy", "-o", "old.idx", "-q"]);
+    let text = std::fs::read_to_string(folder.join("old.idx")).unwrap();
+    let keys = "(axis)\nX Y Z\n(physic_box)\n0 1 0 2 0 3\n(missing_blocks)\n0\n";
+    std::fs::write(folder.join("old.idx"), format!("{text}{keys}")).unwrap();
+    let others = |name: &str| {
+        let info: Value = serde_json::from_str(&done(folder, &["idx", "info", name, "--json"])).unwrap();
+        info["others"].clone()
+    };
+    done(folder, &["idx", "write", "old.idx", "-o", "new.idx", "-q"]);
+    assert_eq!(others("new.idx"), serde_json::json!([["axis", "X Y Z"], ["physic_box", "0 1 0 2 0 3"]]));
+    done(folder, &["idx", "write", "old.idx", "-o", "part.idx", "-q", "--crop", "x=0:2"]);
+    assert_eq!(others("part.idx"), serde_json::json!([["axis", "X Y Z"]]));
+}
+
+#[test]
 fn a_step_that_is_gone_is_told() {
     let made = two_arrays();
     let folder = made.path();

@@ -57,5 +57,13 @@ fn source(path: &Path, file: File, head: NpyHead) -> Result<ArraySource, Failure
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let values = FlatValues { file, path: path.to_path_buf(), offset: head.offset, is_big_endian: head.is_big_endian };
     let (shape, number) = (head.shape, head.number);
-    Ok(ArraySource { path: path.to_path_buf(), name, dataset: None, shape, number, values: Values::Flat(values) })
+    Ok(ArraySource {
+        path: path.to_path_buf(),
+        name,
+        dataset: None,
+        shape,
+        number,
+        stored_as: None,
+        values: Values::Flat(values),
+    })
 }

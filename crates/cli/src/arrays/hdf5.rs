@@ -158,6 +158,7 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
         dataset: Some(name),
         shape,
         number,
+        stored_as: None,
         values: Values::Hdf5(Box::new(values)),
     })
 }

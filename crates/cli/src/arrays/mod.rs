@@ -1,12 +1,15 @@
-//! Arrays that are read whole rows at a time: datasets of HDF5 files, `.npy` files, raw files.
+//! Arrays that are read whole rows at a time: datasets of HDF5 files, `.npy` files, raw files, fields of IDX datasets.
 //!
 //! Not for tables, and not for what becomes of the values. Invariant: what is read is little-endian, slowest axis first, and
 //! as many bytes as its shape says.
 
+mod cast;
 mod flat;
 mod hdf5;
+mod idx;
 
 pub use hdf5::number_of;
+pub use idx::{IdxPart, IdxSource};
 
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
@@ -34,8 +37,10 @@ pub struct ArraySource {
     dataset: Option<String>,
     /// Values per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Their type.
+    /// Their type, in which they are read.
     pub number: Number,
+    /// Their type in the file, where it is another.
+    stored_as: Option<Number>,
     values: Values,
 }
 
@@ -43,6 +48,7 @@ pub struct ArraySource {
 enum Values {
     Flat(flat::FlatValues),
     Hdf5(Box<hdf5::Hdf5Values>),
+    Idx(Box<idx::IdxValues>),
 }
 
 /// The file of `text` and the path below `/` of the dataset that it may name.
@@ -90,12 +96,42 @@ impl ArraySource {
         self.row_values().saturating_mul(self.number.len_bytes() as u64)
     }
 
+    /// The same values read as numbers of another type.
+    #[must_use]
+    pub fn cast(mut self, number: Number) -> Self {
+        let stored = self.stored_number();
+        self.stored_as = (stored != number).then_some(stored);
+        self.number = number;
+        self
+    }
+
+    fn stored_number(&self) -> Number {
+        self.stored_as.unwrap_or(self.number)
+    }
+
+    /// Bytes of a row that are held while it is read.
+    pub fn held_row_len_bytes(&self) -> u64 {
+        let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
+        self.row_len_bytes().saturating_add(stored)
+    }
+
     /// Reads rows of the slowest axis.
     ///
     /// # Errors
-    /// If they cannot be read, or memory for them cannot be had.
+    /// If they cannot be read, memory for them cannot be had, or the type that they are read as does not hold a value.
     pub fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
-        let len_bytes = self.row_len_bytes().saturating_mul(rows.end - rows.start);
+        let values = self.read_stored(rows)?;
+        let Some(stored) = self.stored_as else { return Ok(values) };
+        cast::cast(&values, stored, self.number).map_err(|value| {
+            let what =
+                format!("{}: value {value} of field {} is not one of {}", self.place(), self.name, self.number.name());
+            Failure::new(crate::exit::Exit::InputRefused, &what).hint("choose a type with --cast that holds all values")
+        })
+    }
+
+    fn read_stored(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
+        let row_len_bytes = self.row_values().saturating_mul(self.stored_number().len_bytes() as u64);
+        let len_bytes = row_len_bytes.saturating_mul(rows.end - rows.start);
         let mut out = Vec::new();
         let len = usize::try_from(len_bytes).ok().filter(|len| out.try_reserve_exact(*len).is_ok());
         let Some(len) = len else {
@@ -104,11 +140,12 @@ impl ArraySource {
         };
         out.resize(len, 0);
         let is_big_endian = match &self.values {
-            Values::Flat(values) => values.read(rows.start * self.row_len_bytes(), &mut out)?,
+            Values::Flat(values) => values.read(rows.start * row_len_bytes, &mut out)?,
             Values::Hdf5(values) => values.read(&self.shape, rows, &mut out)?,
+            Values::Idx(values) => values.read(rows, &mut out)?,
         };
         if is_big_endian {
-            out.chunks_exact_mut(self.number.len_bytes()).for_each(<[u8]>::reverse);
+            out.chunks_exact_mut(self.stored_number().len_bytes()).for_each(<[u8]>::reverse);
         }
         Ok(out)
     }

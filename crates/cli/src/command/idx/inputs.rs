@@ -1,6 +1,7 @@
 //! The arrays that become a dataset, or that one is compared with: which, and what each is of it.
 
-use crate::arrays::{ArraySource, RawForm};
+use super::place::{Along, along};
+use crate::arrays::{ArraySource, IdxPart, IdxSource, RawForm};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
@@ -9,6 +10,7 @@ use raddle_idx::SampleBox;
 use raddle_idx::bitmask::MAX_RANK;
 use raddle_idx::sample::{Number, SampleType};
 use std::ops::Range;
+use std::path::Path;
 
 /// What several inputs are to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -27,7 +29,8 @@ pub struct ArrayArgs {
     #[arg(long = "as", value_name = "WHAT", value_enum, default_value_t = InputsAre::Fields)]
     pub inputs_are: InputsAre,
 
-    /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps
+    /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps. Of an IDX dataset: the
+    /// only one to take
     #[arg(long, value_name = "N")]
     pub step: Option<u64>,
 
@@ -46,6 +49,22 @@ pub struct ArrayArgs {
     /// Names of the fields, in the order of the inputs [default: names of datasets or files]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub name: Vec<String>,
+
+    /// Type of the numbers that are written: each becomes the same number, or the nearest float32 or float64; others are an error
+    #[arg(long, value_name = "TYPE", value_parser = number)]
+    pub cast: Option<Number>,
+
+    /// Fields to take of an IDX dataset [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub field: Vec<String>,
+
+    /// Samples to take of an IDX dataset along axes, the end excluded; other axes are whole
+    #[arg(long, value_name = "x=0:64,z=5:9", value_delimiter = ',', value_parser = along)]
+    pub crop: Vec<Along>,
+
+    /// Take the default value of the field where blocks of an IDX dataset are not stored
+    #[arg(long)]
+    pub missing_as_default: bool,
 }
 
 /// Values per axis, slowest first.
@@ -75,6 +94,8 @@ pub struct Inputs {
     pub fields: Vec<(String, SampleType)>,
     /// What is written or compared at once: the time step, and the inputs of its fields.
     pub steps: Vec<(Option<u64>, Range<usize>)>,
+    /// Keys for the header of a dataset that is written.
+    pub others: Vec<(String, String)>,
 }
 
 impl ArrayArgs {
@@ -83,9 +104,20 @@ impl ArrayArgs {
     /// # Errors
     /// If one cannot be read, or they do not fit together.
     pub fn open(&self, paths: &[String], reader: &ReaderArgs) -> Result<Inputs, Failure> {
+        if paths.iter().any(|path| is_idx(path)) {
+            return self.open_idx(paths);
+        }
+        let of_idx = [
+            (!self.field.is_empty(), "--field"),
+            (!self.crop.is_empty(), "--crop"),
+            (self.missing_as_default, "--missing-as-default"),
+        ];
+        if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::usage(&format!("{option} is about an input NAME.idx, and there is none")));
+        }
         let raw = self.shape.as_ref().zip(self.dtype);
         let raw = raw.map(|(shape, number)| RawForm { shape: shape.0.clone(), number });
-        let open = |path: &String| ArraySource::open(path, raw.as_ref(), reader);
+        let open = |path: &String| ArraySource::open(path, raw.as_ref(), reader).map(|array| self.cast(array));
         let arrays = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut of_samples = Vec::new();
         for array in &arrays {
@@ -119,7 +151,47 @@ impl ArrayArgs {
                 (0..arrays.len()).map(|at| (Some(first.saturating_add(at as u64)), at..at + 1)).collect()
             }
         };
-        Ok(Inputs { arrays, counts, fields, steps })
+        Ok(Inputs { arrays, counts, fields, steps, others: Vec::new() })
+    }
+
+    /// The array in the type that was asked for.
+    fn cast(&self, array: ArraySource) -> ArraySource {
+        match self.cast {
+            Some(number) => array.cast(number),
+            None => array,
+        }
+    }
+
+    /// Opens the one input, an IDX dataset.
+    fn open_idx(&self, paths: &[String]) -> Result<Inputs, Failure> {
+        let [path] = paths else {
+            return Err(Failure::usage("an IDX dataset is the only input: it has fields and time steps of its own"));
+        };
+        let others = [
+            (self.inputs_are == InputsAre::Steps, "--as steps"),
+            (self.vector, "--vector"),
+            (self.shape.is_some(), "--shape"),
+        ];
+        if let Some((_, option)) = others.iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::usage(&format!("{option} is about inputs that do not tell it; {path} does")));
+        }
+        let part = IdxPart {
+            fields: &self.field,
+            step: self.step,
+            along: &self.crop,
+            missing_as_default: self.missing_as_default,
+        };
+        let IdxSource { counts, mut fields, steps, others, arrays } = IdxSource::open(Path::new(path), &part)?;
+        let count = fields.len();
+        if !self.name.is_empty() && self.name.len() != count {
+            let wanted = quantity::counted(count as u64, "field");
+            return Err(Failure::usage(&format!("--name gives {} names for {wanted}", self.name.len())));
+        }
+        fields.iter_mut().zip(&self.name).for_each(|((name, _), given)| name.clone_from(given));
+        fields.iter_mut().for_each(|(_, sample)| sample.number = self.cast.unwrap_or(sample.number));
+        let arrays = arrays.into_iter().map(|array| self.cast(array)).collect();
+        let steps = (0..).zip(steps).map(|(at, step): (usize, _)| (step, at * count..(at + 1) * count)).collect();
+        Ok(Inputs { arrays, counts, fields, steps, others })
     }
 
     /// Samples per axis, x first, and their type.
@@ -148,6 +220,11 @@ impl ArrayArgs {
     }
 }
 
+/// Whether an input is an IDX dataset.
+fn is_idx(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|ending| ending == "idx")
+}
+
 /// A name that a header can hold.
 fn plain(name: &str) -> String {
     let kept = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
@@ -166,6 +243,13 @@ impl Inputs {
         self.steps.first().map_or(0, |(_, inputs)| {
             self.arrays[inputs.clone()].iter().map(ArraySource::row_len_bytes).fold(0, u64::saturating_add)
         })
+    }
+
+    /// Bytes of such a row while it is read: its fields one after the other, of which one is read as another type.
+    pub fn held_row_len_bytes(&self) -> u64 {
+        let more = |array: &ArraySource| array.held_row_len_bytes().saturating_sub(array.row_len_bytes());
+        let most = self.arrays.iter().map(more).max().unwrap_or(0);
+        self.row_len_bytes().saturating_add(most)
     }
 
     /// Rows.

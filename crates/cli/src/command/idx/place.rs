@@ -56,7 +56,7 @@ pub fn axis(name: &str) -> Option<usize> {
 }
 
 /// What `--box` of commands that read takes for each axis.
-pub(super) fn along(text: &str) -> Result<Along, String> {
+pub(crate) fn along(text: &str) -> Result<Along, String> {
     let parsed = text.split_once('=').and_then(|(name, range)| {
         let (start, end) = range.split_once(':')?;
         let (start, end) = (start.parse().ok()?, end.parse().ok()?);
@@ -70,7 +70,7 @@ pub(super) fn along(text: &str) -> Result<Along, String> {
 ///
 /// # Errors
 /// If it names an axis that there is not, or one twice.
-pub(super) fn limit(
+pub(crate) fn limit(
     option: &str,
     along: &[Along],
     rank: usize,

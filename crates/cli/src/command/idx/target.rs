@@ -74,6 +74,10 @@ pub struct TargetArgs {
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Split::Never, help_heading = "Layout")]
     split_vectors: Split,
 
+    /// Other keys of the header, from the inputs.
+    #[arg(skip)]
+    others: Vec<(String, String)>,
+
     #[command(flatten)]
     zarr: ZarrArgs,
 
@@ -313,6 +317,10 @@ impl TargetArgs {
         Ok(target)
     }
 
+    pub(super) fn set_others(&mut self, others: &[(String, String)]) {
+        self.others = others.to_vec();
+    }
+
     /// Whether an option was given, or taken from a profile.
     pub fn has(&self, option: IdxOption) -> bool {
         match option {
@@ -450,7 +458,10 @@ impl TargetArgs {
             blocks_per_file: self.blocks_per_file,
             split_vectors: self.which_vectors(),
         };
-        layout.header(&self.output, counts, fields, has_steps).map_err(|error| Failure::usage(&error.to_string()))
+        let header = layout.header(&self.output, counts, fields, has_steps);
+        let mut header = header.map_err(|error| Failure::usage(&error.to_string()))?;
+        header.others.clone_from(&self.others);
+        Ok(header)
     }
 
     fn which_vectors(&self) -> SplitVectors {

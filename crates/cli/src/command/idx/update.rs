@@ -31,7 +31,7 @@ impl WriteArgs {
             let header = dataset.header();
             let region = self.region(header, &inputs.counts)?;
             let fields = self.fields(header, &inputs.fields)?;
-            let held_len_bytes = inputs.row_len_bytes().saturating_mul(rows.end - rows.start);
+            let held_len_bytes = inputs.held_row_len_bytes().saturating_mul(rows.end - rows.start);
             let options = self.options(&self.target, team, inputs.counts.len(), held_len_bytes)?;
             let writer = Writer::of_existing(self.target.output(), options);
             Ok((writer.map_err(|error| Failure::of_idx(&error))?, region, fields))

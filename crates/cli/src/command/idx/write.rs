@@ -23,7 +23,7 @@ use std::time::Instant;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct WriteArgs {
-    /// FILE.h5:/DATASET, FILE.npy, or raw files with --shape and --dtype
+    /// FILE.h5:/DATASET, FILE.npy, raw files with --shape and --dtype, or one IDX dataset NAME.idx
     #[arg(value_name = "INPUT", required = true)]
     pub(super) inputs: Vec<String>,
 
@@ -67,6 +67,7 @@ Examples:
   raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
   raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
+  raddle idx write old.idx -o new.idx -c lz4 --crop z=0:64   a part of a dataset, compressed otherwise
   raddle idx write part.npy -o rho.idx --name rho --into z=8:16    samples of a part of it are replaced
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
@@ -86,10 +87,12 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
         let inputs = team.agree("open the inputs", opened)?;
         let numbers = || inputs.steps.iter().filter_map(|(step, _)| *step);
         let steps = numbers().min().zip(numbers().max());
+        team.agree("look at the output", arguments.check_output(&inputs))?;
         let mut target = team.agree("read the profile", arguments.target.with_profile())?;
+        target.set_others(&inputs.others);
         let ranks = team.ranks();
         let rows = share(inputs.rows(), ranks.rank(), ranks.size());
-        let held_len_bytes = inputs.row_len_bytes().saturating_mul(rows.end - rows.start);
+        let held_len_bytes = inputs.held_row_len_bytes().saturating_mul(rows.end - rows.start);
         let options = arguments.options(&target, team, inputs.counts.len(), held_len_bytes);
         let mut options = team.agree("fit the samples into memory", options)?;
         let mut first = None;
@@ -188,6 +191,15 @@ pub(super) fn read(
 }
 
 impl WriteArgs {
+    /// Refuses to write over what is read.
+    fn check_output(&self, inputs: &Inputs) -> Result<(), Failure> {
+        if inputs.arrays.iter().any(|array| array.is_of_output(self.target.output())) {
+            let what = format!("{} is the input, or has its blocks", self.target.output().display());
+            return Err(Failure::new(Exit::Output, &what).hint("name another output"));
+        }
+        Ok(())
+    }
+
     /// The options of one that holds `held_len_bytes` of samples.
     pub(super) fn options(
         &self,
