@@ -49,4 +49,4 @@ pub use publish::Existing;
 pub use reader::{Dataset, Query, Readers};
 pub use region::SampleBox;
 pub use traffic::Traffic;
-pub use writer::Writer;
+pub use writer::{BlockSource, Writer};

@@ -80,6 +80,11 @@ impl FieldSplit {
         Self { given: given.iter().map(|(_, sample)| (*sample, which.takes(*sample))).collect(), fields }
     }
 
+    /// Whether any field becomes several.
+    pub(crate) fn is_any(&self) -> bool {
+        self.given.iter().any(|(_, is_split)| *is_split)
+    }
+
     /// The fields as they are written.
     pub fn fields(&self) -> &[(String, SampleType)] {
         &self.fields

@@ -136,19 +136,32 @@ impl Writer {
         });
         let (domain, patches, _permit) = agree(ranks, "check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &self.domain(), self.told(time), &patches, ranks)?;
+        let make = |writer: &Self, run: &Run<'_>, counts: &mut Counts| writer.make(run, patches, &partition, counts);
+        self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
+    }
+
+    /// Collective. Writes a step whose files `make` fills, and then the `.idx` file.
+    fn write_step(
+        &mut self,
+        time: Option<u64>,
+        started: Instant,
+        (domain, budget): (&ArrayGrid, &MemoryBudget),
+        (watch, ranks): (&Watch<'_>, &dyn Communicator),
+        make: impl FnOnce(&Self, &Run<'_>, &mut Counts) -> Result<WriteReport>,
+    ) -> Result<WriteReport> {
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
             _ => String::new(),
         };
-        let step = StepPlan::new(&self.header, &domain, &time_name);
+        let step = StepPlan::new(&self.header, domain, &time_name);
         let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
         let staging = agree(ranks, "begin the output", staging)?;
         let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
         agree(ranks, "create the files", files.create(ranks))?;
 
-        let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
+        let run = Run { step: &step, domain, files: &files, budget, watch, ranks };
         let mut counts = Counts::default();
-        let mut made = self.make(&run, patches, &partition, &mut counts)?;
+        let mut made = make(self, &run, &mut counts)?;
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
         agree(ranks, "finish the files", finished)?;
@@ -167,7 +180,7 @@ impl Writer {
         made.publish_s = publishing.elapsed().as_secs_f64();
         made.elapsed_s = started.elapsed().as_secs_f64();
         made.time = time;
-        made.memory = MemoryReport::of(&budget);
+        made.memory = MemoryReport::of(budget);
         made.gather(&counts, ranks)?;
         Ok(made)
     }
@@ -194,6 +207,17 @@ impl Writer {
 
     /// Whether arrays and time fit the header; all samples of the dataset, and the arrays of its fields.
     fn check<'p>(&self, time: Option<u64>, patches: Vec<Patch<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
+        let domain = self.check_time(time)?;
+        let (patches, permit) = match &self.split {
+            Some(split) => split.apply(patches, budget)?,
+            None => (patches, None),
+        };
+        check_arrays(&patches, &self.sample_lens())?;
+        Ok((domain, patches, permit))
+    }
+
+    /// Whether a time fits the header; all samples of the dataset.
+    fn check_time(&self, time: Option<u64>) -> Result<ArrayGrid> {
         let header = &self.header;
         let fault = match (&header.time, time) {
             (Some(_), None) => Some(TimeFault::Unnamed),
@@ -203,18 +227,12 @@ impl Writer {
         if let Some(fault) = fault {
             return Err(IdxError::NoTime { path: self.path.clone(), fault });
         }
-        let (patches, permit) = match &self.split {
-            Some(split) => split.apply(patches, budget)?,
-            None => (patches, None),
-        };
-        check_arrays(&patches, &self.sample_lens())?;
-        let domain = header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
+        header.grid(header.bitmask.max_level()).ok_or_else(|| IdxError::EmptyBox {
             path: self.path.clone(),
             start: header.start.to_vec(),
             end: header.end.to_vec(),
             resolution: header.bitmask.max_level(),
-        })?;
-        Ok((domain, patches, permit))
+        })
     }
 
     /// Lengths of the samples of fields.
@@ -366,7 +384,10 @@ fn there(path: &Path, header: &Header) -> Result<Header> {
     }
 }
 
+mod rewrite;
 mod update;
+
+pub use rewrite::BlockSource;
 
 #[cfg(test)]
 pub(crate) mod tests;

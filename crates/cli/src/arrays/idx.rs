@@ -43,6 +43,17 @@ pub struct IdxSource {
     pub others: Vec<(String, String)>,
     /// An array for each time step and field, field by field.
     pub arrays: Vec<ArraySource>,
+    /// The dataset with the numbers of the fields, where all samples are taken and counted as there.
+    pub whole: Option<WholeFields>,
+}
+
+/// Fields of which all samples are taken.
+#[derive(Debug, Clone)]
+pub struct WholeFields {
+    /// The dataset.
+    pub dataset: Arc<Dataset>,
+    /// Numbers of the fields.
+    pub fields: Vec<usize>,
 }
 
 /// A field at a time step.
@@ -106,7 +117,9 @@ impl IdxSource {
         let holds = |key: &str| key == "axis" || (part.along.is_empty() && header.start == [0; MAX_RANK]);
         let others = header.others.iter().filter(|(key, _)| KEYS_OF_SPACE.contains(&key.as_str()) && holds(key));
         let others = others.cloned().collect();
-        Ok(Self { counts, fields, steps, others, arrays })
+        let is_whole = part.along.is_empty() && header.start == [0; MAX_RANK];
+        let whole = is_whole.then(|| WholeFields { dataset: Arc::clone(&dataset), fields: numbers.clone() });
+        Ok(Self { counts, fields, steps, others, arrays, whole })
     }
 }
 

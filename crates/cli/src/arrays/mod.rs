@@ -9,7 +9,7 @@ mod hdf5;
 mod idx;
 
 pub use hdf5::number_of;
-pub use idx::{IdxPart, IdxSource};
+pub use idx::{IdxPart, IdxSource, WholeFields};
 
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;

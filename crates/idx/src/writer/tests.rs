@@ -183,7 +183,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     /// The files are those of the changed samples, as if all had been written again.
     #[test]
     fn any_ranks_put_boxes_into_a_step(
@@ -224,6 +224,47 @@ proptest! {
             }
         }
         let (got, want) = (files_in(folder.path()), defined(&header, &new));
+        prop_assert_eq!(got.keys().collect::<Vec<_>>(), want.keys().collect::<Vec<_>>());
+        for (path, bytes) in &got {
+            prop_assert!(*bytes == want[path], "{}", path.display());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// The files are those of the same samples written from memory.
+    #[test]
+    fn blocks_of_a_dataset_become_those_of_another(
+        (domain, _) in partitions(),
+        (bits, per_file, other_per_file) in (0u32..9, 1u64..40, 1u64..40),
+        (first, second, wanted, also) in (0usize..7, 0usize..7, 0usize..8, 0usize..8),
+        ranks in 1usize..4,
+    ) {
+        let from = header(&domain, &[KINDS[first], KINDS[second]], bits, per_file);
+        let old = arrays(&from);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.idx");
+        let slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
+        Writer::new(&path, from.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
+        let dataset = Dataset::open(&path).unwrap();
+        // The fields the other way round, in another order and compression.
+        let types = [from.fields[1].sample.to_string(), from.fields[0].sample.to_string()];
+        let like = |kind: usize, sample| (sample, KINDS[kind].1, KINDS[kind].2);
+        let to = header(&domain, &[like(wanted, types[0].as_str()), like(also, &types[1])], bits, other_per_file);
+        let want = defined(&to, &[old[1].clone(), old[0].clone()]);
+        let source = BlockSource { dataset: &dataset, time: None, fields: &[1, 0], missing_as_default: false };
+        prop_assert!(source.has_blocks_of(&to));
+        let target = tempfile::tempdir().unwrap();
+        let results = Threads::run(ranks, |ranks| {
+            let options = WriteOptions { jobs: 1 + ranks.rank() % 2, ..WriteOptions::default() };
+            let mut writer = Writer::new(&target.path().join("d.idx"), to.clone(), options)?;
+            writer.rewrite_among(None, &source, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+        });
+        for result in results {
+            result.unwrap();
+        }
+        let got = files_in(target.path());
         prop_assert_eq!(got.keys().collect::<Vec<_>>(), want.keys().collect::<Vec<_>>());
         for (path, bytes) in &got {
             prop_assert!(*bytes == want[path], "{}", path.display());

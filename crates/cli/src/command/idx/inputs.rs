@@ -1,7 +1,7 @@
 //! The arrays that become a dataset, or that one is compared with: which, and what each is of it.
 
 use super::place::{Along, along};
-use crate::arrays::{ArraySource, IdxPart, IdxSource, RawForm};
+use crate::arrays::{ArraySource, IdxPart, IdxSource, RawForm, WholeFields};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
@@ -96,6 +96,8 @@ pub struct Inputs {
     pub steps: Vec<(Option<u64>, Range<usize>)>,
     /// Keys for the header of a dataset that is written.
     pub others: Vec<(String, String)>,
+    /// Of an IDX dataset of which all samples are taken as they are.
+    pub whole: Option<WholeFields>,
 }
 
 impl ArrayArgs {
@@ -151,7 +153,7 @@ impl ArrayArgs {
                 (0..arrays.len()).map(|at| (Some(first.saturating_add(at as u64)), at..at + 1)).collect()
             }
         };
-        Ok(Inputs { arrays, counts, fields, steps, others: Vec::new() })
+        Ok(Inputs { arrays, counts, fields, steps, others: Vec::new(), whole: None })
     }
 
     /// The array in the type that was asked for.
@@ -181,7 +183,7 @@ impl ArrayArgs {
             along: &self.crop,
             missing_as_default: self.missing_as_default,
         };
-        let IdxSource { counts, mut fields, steps, others, arrays } = IdxSource::open(Path::new(path), &part)?;
+        let IdxSource { counts, mut fields, steps, others, arrays, whole } = IdxSource::open(Path::new(path), &part)?;
         let count = fields.len();
         if !self.name.is_empty() && self.name.len() != count {
             let wanted = quantity::counted(count as u64, "field");
@@ -191,7 +193,8 @@ impl ArrayArgs {
         fields.iter_mut().for_each(|(_, sample)| sample.number = self.cast.unwrap_or(sample.number));
         let arrays = arrays.into_iter().map(|array| self.cast(array)).collect();
         let steps = (0..).zip(steps).map(|(at, step): (usize, _)| (step, at * count..(at + 1) * count)).collect();
-        Ok(Inputs { arrays, counts, fields, steps, others })
+        let whole = whole.filter(|_| self.cast.is_none());
+        Ok(Inputs { arrays, counts, fields, steps, others, whole })
     }
 
     /// Samples per axis, x first, and their type.

@@ -16,7 +16,8 @@ use raddle_idx::sample::SampleType;
 use raddle_idx::vectors::{FieldSplit, SplitVectors};
 use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
 use raddle_idx::{
-    Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport, Writer,
+    BlockSource, Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport,
+    Writer,
 };
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
@@ -262,6 +263,28 @@ impl Output {
         }
     }
 
+    /// Whether its blocks have the same samples as those of `source`.
+    pub fn has_blocks_of(&self, source: &BlockSource<'_>) -> bool {
+        matches!(self, Self::Idx(writer) if source.has_blocks_of(writer.header()))
+    }
+
+    /// Collective. The same from the blocks of `source`, for which [`Output::has_blocks_of`] holds.
+    ///
+    /// # Errors
+    /// As [`Output::write_among`].
+    pub fn rewrite_among(
+        &mut self,
+        step: Option<u64>,
+        source: &BlockSource<'_>,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<WriteReport, IdxError> {
+        match self {
+            Self::Idx(writer) => writer.rewrite_among(step, source, watch, ranks),
+            Self::Zarr(writer) => writer.write_among(Vec::new(), watch, ranks),
+        }
+    }
+
     /// Collective. Publishes what is published at the end; `report` is that of the last time step. What was written.
     ///
     /// # Errors
@@ -319,6 +342,15 @@ impl TargetArgs {
 
     pub(super) fn set_others(&mut self, others: &[(String, String)]) {
         self.others = others.to_vec();
+    }
+
+    /// Takes what no option says of the layout from the dataset of `header`, all of whose samples are written.
+    pub(super) fn set_layout_of(&mut self, header: &Header) {
+        if self.format() == Format::Idx {
+            self.bitmask.get_or_insert_with(|| header.bitmask.clone());
+            self.bits_per_block = self.bits_per_block.or(Some(header.bits_per_block).filter(|bits| *bits > 0));
+            self.blocks_per_file.get_or_insert(header.blocks_per_file);
+        }
     }
 
     /// Whether an option was given, or taken from a profile.

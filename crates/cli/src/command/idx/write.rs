@@ -4,7 +4,7 @@ use super::inputs::{ArrayArgs, Inputs};
 use super::place::{Along, along};
 use super::target::{TargetArgs, Written};
 use super::tuning::{Subject, Tried, save, tune};
-use crate::arrays::file_of;
+use crate::arrays::{WholeFields, file_of};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::render::{idx, quantity, zarr};
 use crate::team::Team;
 use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage, Watch};
-use raddle_idx::{IdxError, Patch, WriteOptions, WriteReport};
+use raddle_idx::{BlockSource, IdxError, Patch, WriteOptions, WriteReport};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -90,7 +90,27 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
         team.agree("look at the output", arguments.check_output(&inputs))?;
         let mut target = team.agree("read the profile", arguments.target.with_profile())?;
         target.set_others(&inputs.others);
+        if let Some(whole) = &inputs.whole {
+            target.set_layout_of(whole.dataset.header());
+        }
         let ranks = team.ranks();
+        if let Some(whole) = inputs.whole.as_ref().filter(|_| arguments.tune.is_none()) {
+            let options = target.options(&arguments.running, team.default_jobs(), inputs.counts.len());
+            let begun = options.and_then(|options| target.begin(&inputs.counts, &inputs.fields, steps, options));
+            let mut output = team.agree("begin the output", begun)?;
+            if output.has_blocks_of(&arguments.blocks_of(whole, None)) {
+                let mut reports = Vec::new();
+                for (step, _) in &inputs.steps {
+                    let written = output.rewrite_among(*step, &arguments.blocks_of(whole, *step), watch, ranks);
+                    reports.push(written.map_err(|error| Failure::of_idx(&error))?);
+                }
+                let written = output.finish(reports.last_mut(), ranks).map_err(|error| Failure::of_idx(&error))?;
+                if team.leads() {
+                    tell(arguments, &written, &reports, &[])?;
+                }
+                return Ok(Exit::Done);
+            }
+        }
         let rows = share(inputs.rows(), ranks.rank(), ranks.size());
         let held_len_bytes = inputs.held_row_len_bytes().saturating_mul(rows.end - rows.start);
         let options = arguments.options(&target, team, inputs.counts.len(), held_len_bytes);
@@ -191,6 +211,12 @@ pub(super) fn read(
 }
 
 impl WriteArgs {
+    /// The input as the source of blocks, at a time step.
+    fn blocks_of<'w>(&self, whole: &'w WholeFields, time: Option<u64>) -> BlockSource<'w> {
+        let missing_as_default = self.arrays.missing_as_default;
+        BlockSource { dataset: &whole.dataset, time, fields: &whole.fields, missing_as_default }
+    }
+
     /// Refuses to write over what is read.
     fn check_output(&self, inputs: &Inputs) -> Result<(), Failure> {
         if inputs.arrays.iter().any(|array| array.is_of_output(self.target.output())) {
