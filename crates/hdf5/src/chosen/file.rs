@@ -364,6 +364,22 @@ impl Dataset<'_> {
         chosen.status("H5Dread", status).map(drop)
     }
 
+    /// Reads the box of `count` elements from `start` on.
+    ///
+    /// # Errors
+    /// As [`Dataset::write`].
+    pub fn read_f64(&self, values: &mut [f64], start: &[u64], count: &[u64]) -> Result<()> {
+        let chosen = self.id.chosen;
+        let in_memory = self.select(values.len(), start, count)?;
+        let (kind, transfer) = (chosen.type_id(Element::F64), self.transfer.id);
+        // SAFETY: as in `read_f32`.
+        let status = unsafe {
+            let to = values.as_mut_ptr().cast();
+            (chosen.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)
+        };
+        chosen.status("H5Dread", status).map(drop)
+    }
+
     /// Gives it an attribute with one number.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ const MPICH_HANDLES: Handles = Handles { world: 0x4400_0000, no_info: 0x1c00_000
 
 /// `MPI_MODE_CREATE`, `MPI_MODE_WRONLY` and `MPI_MODE_EXCL`, the same in both.
 const CREATE_NEW: c_int = 1 | 4 | 64;
+/// `MPI_MODE_RDONLY`, the same in both.
+const READ_ONLY: c_int = 2;
 
 /// Room for a status of any MPI: 24 bytes in Open MPI, 20 in MPICH.
 const STATUS_WORDS: usize = 16;
@@ -65,6 +67,9 @@ functions! {
     open: "MPI_File_open" = fn(Handle, *const c_char, c_int, Handle, *mut *mut c_void);
     write: "MPI_File_write_at" = fn(*mut c_void, i64, *const c_void, c_int, Handle, *mut c_void);
     write_all: "MPI_File_write_at_all" = fn(*mut c_void, i64, *const c_void, c_int, Handle, *mut c_void);
+    read: "MPI_File_read_at" = fn(*mut c_void, i64, *mut c_void, c_int, Handle, *mut c_void);
+    read_all: "MPI_File_read_at_all" = fn(*mut c_void, i64, *mut c_void, c_int, Handle, *mut c_void);
+    get_count: "MPI_Get_count" = fn(*const c_void, Handle, *mut c_int);
     close: "MPI_File_close" = fn(*mut *mut c_void);
     error_string: "MPI_Error_string" = fn(c_int, *mut c_char, *mut c_int);
 }
@@ -153,13 +158,25 @@ impl ChosenMpi {
     /// # Errors
     /// If MPI-IO refuses.
     pub fn create(&self, path: &Path) -> Result<ChosenFile<'_>> {
+        self.open_with(path, CREATE_NEW, "creating a file")
+    }
+
+    /// Collective. Opens the file at `path` for all ranks to read.
+    ///
+    /// # Errors
+    /// If MPI-IO refuses.
+    pub fn open(&self, path: &Path) -> Result<ChosenFile<'_>> {
+        self.open_with(path, READ_ONLY, "opening a file")
+    }
+
+    fn open_with(&self, path: &Path, mode: c_int, operation: &'static str) -> Result<ChosenFile<'_>> {
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|error| Hdf5Error::Mpi { operation: "creating a file", detail: error.to_string() })?;
+            .map_err(|error| Hdf5Error::Mpi { operation, detail: error.to_string() })?;
         let mut handle = null_mut();
         // SAFETY: the path ends with a zero byte; `handle` takes the file.
         let code =
-            unsafe { (self.functions.open)(self.handles.world, name.as_ptr(), CREATE_NEW, self.info, &raw mut handle) };
-        self.done("creating a file", code)?;
+            unsafe { (self.functions.open)(self.handles.world, name.as_ptr(), mode, self.info, &raw mut handle) };
+        self.done(operation, code)?;
         Ok(ChosenFile { mpi: self, handle })
     }
 
@@ -177,7 +194,7 @@ impl ChosenMpi {
     }
 }
 
-/// A file that all ranks write.
+/// A file that all ranks write or read.
 #[derive(Debug)]
 pub struct ChosenFile<'a> {
     mpi: &'a ChosenMpi,
@@ -202,6 +219,30 @@ impl ChosenFile<'_> {
             write(self.handle, offset, from.cast(), count, self.mpi.handles.byte, status.as_mut_ptr().cast())
         };
         self.mpi.done("writing", code)
+    }
+
+    /// Reads `bytes` from `offset_bytes` on; with `collective` all ranks do, together.
+    ///
+    /// # Errors
+    /// If MPI-IO fails, the bytes are 2 GiB or more, or the file ends before them.
+    pub fn read_at(&self, offset_bytes: u64, bytes: &mut [u8], collective: bool) -> Result<()> {
+        let failed = |detail: &str| Hdf5Error::Mpi { operation: "reading", detail: detail.to_owned() };
+        let count = c_int::try_from(bytes.len()).map_err(|_| failed("2 GiB or more at once"))?;
+        let offset = i64::try_from(offset_bytes).map_err(|_| failed("beyond the longest file"))?;
+        let functions = &self.mpi.functions;
+        let read = if collective { functions.read_all } else { functions.read };
+        let (mut nothing, mut status) = ([0_u8; 1], [0_u64; STATUS_WORDS]);
+        let to = if bytes.is_empty() { nothing.as_mut_ptr() } else { bytes.as_mut_ptr() };
+        let byte = self.mpi.handles.byte;
+        // SAFETY: the file is open, `count` bytes are written to memory that is ours, and the status has room for any.
+        let code = unsafe { read(self.handle, offset, to.cast(), count, byte, status.as_mut_ptr().cast()) };
+        self.mpi.done("reading", code)?;
+        let mut found = 0;
+        // SAFETY: the status is that of the call above; `found` takes the number.
+        let code = unsafe { (functions.get_count)(status.as_ptr().cast(), byte, &raw mut found) };
+        self.mpi.done("reading", code)?;
+        // The end of the file is not an error of MPI-IO.
+        if found == count { Ok(()) } else { Err(failed("the file ends too early")) }
     }
 
     /// Collective. Closes it.
