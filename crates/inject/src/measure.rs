@@ -194,14 +194,15 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
     if let Some(why) = unset(&request.settings, &told) {
         return Ok(Answer::NotApplicable(why));
     }
-    let mut stages = vec![StageTime { stage: Stage::Program, wall_s: measured.wall_s, cpu_s: measured.cpu_s }];
+    let mut stages =
+        vec![StageTime { stage: Stage::Program, phase: None, wall_s: measured.wall_s, cpu_s: measured.cpu_s }];
     if request.syncs {
         let started = Instant::now();
         for path in &files {
             let synced = File::open(path).and_then(|file| file.sync_all());
             synced.map_err(|source| io(path, "waiting for the disk", source))?;
         }
-        stages.push(StageTime { stage: Stage::Sync, wall_s: started.elapsed().as_secs_f64(), cpu_s: 0.0 });
+        stages.push(StageTime { stage: Stage::Sync, phase: None, wall_s: started.elapsed().as_secs_f64(), cpu_s: 0.0 });
     }
     let mut file_len_bytes = 0;
     for path in &files {
@@ -222,6 +223,7 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
         stages,
         len_bytes: file_len_bytes,
         calls: measured.calls,
+        reads: None,
         file_len_bytes,
         peak_rss_bytes: measured.peak_rss_bytes,
         found: request.settings.clone(),

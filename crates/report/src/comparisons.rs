@@ -1,7 +1,7 @@
 //! The figures of what was measured of HDF5, in the papers' forms: sweeps with intervals, box plots of rates, distributions of
 //! times, sorted speed-ups.
 
-use crate::measured::{Experiment, Findings, Measurement};
+use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
@@ -33,8 +33,15 @@ fn colour(verdict: Option<&str>) -> &'static str {
 
 /// All figures of an experiment; `place` makes their names differ from those of others.
 pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
-    let all = [sweep(experiment), boxes(experiment), distribution(experiment)];
-    all.into_iter()
+    let halves = &experiment.sweep.phases;
+    let sweeps = halves.iter().map(|half| sweep_of_phase(experiment, half));
+    let all = std::iter::once(sweep(experiment)).chain(sweeps);
+    let rates: Vec<_> = match halves.as_slice() {
+        [] => vec![boxes(experiment, None)],
+        halves => halves.iter().map(|half| boxes(experiment, Some(half))).collect(),
+    };
+    all.chain(rates)
+        .chain([distribution(experiment)])
         .flatten()
         .map(|mut figure| {
             figure.name = format!("{}-{}", place + 1, figure.name);
@@ -95,30 +102,54 @@ fn plain(number: f64) -> String {
 /// Each setting's ratio to the default, with its interval.
 pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     let findings = &experiment.sweep;
-    let known: Vec<_> = findings
-        .arms
-        .iter()
-        .filter_map(|finding| Some((finding, finding.estimate.filter(|estimate| estimate.is_fit())?)))
+    let of = |finding: &Finding| (finding.estimate, finding.verdict.clone());
+    let paper = experiment.paper.as_ref().map(|paper| format!(" The paper: {paper}.")).unwrap_or_default();
+    ratios(findings, of, ("sweep", "Settings against the default"), &findings.metric, &paper)
+}
+
+/// The same of writing or reading alone.
+pub fn sweep_of_phase(experiment: &Experiment, half: &Phase) -> Option<Figure> {
+    let findings = &experiment.sweep;
+    let of = |finding: &Finding| {
+        let found = finding.phases.iter().find(|found| found.phase == half.phase);
+        (found.and_then(|found| found.estimate), found.and_then(|found| found.verdict.clone()))
+    };
+    let (name, title) = match half.phase.as_str() {
+        "read" => ("sweep-read", "Settings against the default, reading back alone"),
+        _ => ("sweep-write", "Settings against the default, writing alone"),
+    };
+    ratios(findings, of, (name, title), &half.metric, "")
+}
+
+fn ratios(
+    findings: &Findings,
+    of: impl Fn(&Finding) -> (Option<Estimate>, Option<String>),
+    (name, title): (&str, &str),
+    metric: &str,
+    paper: &str,
+) -> Option<Figure> {
+    let found = findings.arms.iter().map(|finding| (finding, of(finding)));
+    let known: Vec<(&Finding, Estimate, Option<String>)> = found
+        .filter_map(|(finding, (estimate, verdict))| Some((finding, estimate.filter(Estimate::is_fit)?, verdict)))
         .collect();
     if known.is_empty() {
         return None;
     }
     let caption = format!(
-        "{} of each setting as a ratio to the default, left of 1 is less, with 95 % intervals. Between the thin lines it is no effect.{}",
-        if findings.metric == "cpu_s" { "Processor time" } else { "Time" },
-        experiment.paper.as_ref().map(|paper| format!(" The paper: {paper}.")).unwrap_or_default()
+        "{} of each setting as a ratio to the default, left of 1 is less, with 95 % intervals. Between the thin lines it is no effect.{paper}",
+        if metric == "cpu_s" { "Processor time" } else { "Time" },
     );
-    let mut figure = Figure::new("sweep", "Settings against the default", caption);
-    let bounds = known.iter().flat_map(|(_, estimate)| [estimate.ratio, estimate.interval[0], estimate.interval[1]]);
+    let mut figure = Figure::new(name, title, caption);
+    let bounds = known.iter().flat_map(|(_, estimate, _)| [estimate.ratio, estimate.interval[0], estimate.interval[1]]);
     let margin = findings.margin;
     let axis = Axis::of(bounds.chain([1.0 - 2.0 * margin, 1.0 + 2.0 * margin]), WIDTH - 44.0);
     let foot = known.len() as f64 * ROW + 4.0;
     for value in [1.0 - margin, 1.0, 1.0 + margin] {
         figure.line([axis.at(value), 0.0, axis.at(value), foot]);
     }
-    for (at, (finding, estimate)) in known.iter().enumerate() {
+    for (at, (finding, estimate, verdict)) in known.iter().enumerate() {
         let y = at as f64 * ROW + ROW / 2.0;
-        let (name, verdict) = (&finding.arm.candidate.name, finding.verdict.as_deref());
+        let (name, verdict) = (&finding.arm.candidate.name, verdict.as_deref());
         let [low, high] = estimate.interval;
         let what = format!("{name}: {:.2} ({low:.2} to {high:.2}), {}", estimate.ratio, words(verdict));
         figure.text(LEFT - 8.0, y + 4.0, Anchor::End, LEFT - 8.0, name);
@@ -130,8 +161,7 @@ pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     for tick in axis.ticks() {
         figure.text(axis.at(tick), foot + 14.0, Anchor::Middle, 40.0, &plain(tick));
     }
-    let used =
-        VERDICTS.iter().filter(|(name, ..)| known.iter().any(|(finding, _)| finding.verdict.as_deref() == Some(name)));
+    let used = VERDICTS.iter().filter(|(name, ..)| known.iter().any(|(.., verdict)| verdict.as_deref() == Some(name)));
     figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());
     Some(figure)
 }
@@ -143,14 +173,14 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     low + (high - low) * at.fract()
 }
 
-/// Rates of the runs of each setting: the middle half as a box, the median in it, lines to the extremes.
-pub fn boxes(experiment: &Experiment) -> Option<Figure> {
+/// Rates of the runs of each setting, or of a half of them: the middle half as a box, the median in it, lines to the extremes.
+pub fn boxes(experiment: &Experiment, half: Option<&Phase>) -> Option<Figure> {
     let findings = &experiment.sweep;
     let rates = |finding| {
-        let len_bytes =
-            |finding: &crate::measured::Finding| finding.arm.runs.iter().flatten().next().map(|run| run.len_bytes);
+        let len_bytes = |finding: &Finding| finding.arm.runs.iter().flatten().next().map(|run| run.len_bytes);
         let len_bytes = len_bytes(finding).unwrap_or(0) as f64;
-        let mut rates: Vec<f64> = findings.times(finding).iter().map(|time| len_bytes / time).collect();
+        let times = half.map_or_else(|| findings.times(finding), |half| half.times(finding));
+        let mut rates: Vec<f64> = times.iter().map(|time| len_bytes / time).collect();
         rates.sort_by(f64::total_cmp);
         rates
     };
@@ -162,7 +192,12 @@ pub fn boxes(experiment: &Experiment) -> Option<Figure> {
     }
     let caption =
         "Bytes of values per second in the runs of each setting: extremes, the middle half, the median.".to_owned();
-    let mut figure = Figure::new("rates", "Rates", caption);
+    let (name, title) = match half.map(|half| half.phase.as_str()) {
+        None => ("rates", "Rates"),
+        Some("read") => ("rates-read", "Rates of reading back"),
+        Some(_) => ("rates-write", "Rates of writing"),
+    };
+    let mut figure = Figure::new(name, title, caption);
     let axis = Axis::of(known.iter().flat_map(|(_, rates)| rates.iter().copied()), WIDTH - 70.0);
     for (at, (name, rates)) in known.iter().enumerate() {
         let y = at as f64 * ROW + ROW / 2.0;
@@ -221,7 +256,7 @@ pub fn distribution(experiment: &Experiment) -> Option<Figure> {
 /// The default's times and those of the arms whose ratios are farthest from 1.
 fn curves(findings: &Findings) -> Vec<(&str, Vec<f64>)> {
     let Some((default, others)) = findings.arms.split_first() else { return Vec::new() };
-    let distance = |finding: &&crate::measured::Finding| {
+    let distance = |finding: &&Finding| {
         finding.estimate.filter(|estimate| estimate.is_fit()).map_or(0.0, |estimate| estimate.ratio.ln().abs())
     };
     let mut others: Vec<_> = others.iter().collect();

@@ -90,8 +90,38 @@ pub struct Findings {
     pub margin: f64,
     /// Where equal runs differed, the factor below which nothing is told.
     pub doubt: Option<f64>,
+    /// Halves of runs that write and read.
+    pub phases: Vec<Phase>,
+    /// Share of the bytes read that came from storage.
+    pub cold_share: Option<f64>,
     /// The default, then what was compared with it.
     pub arms: Vec<Finding>,
+}
+
+/// A half of runs that write and read.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Phase {
+    /// `write` or `read`.
+    pub phase: String,
+    /// As of [`Findings`].
+    pub metric: String,
+    /// As of [`Findings`].
+    pub doubt: Option<f64>,
+}
+
+/// What was found of a half of a setting's runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PhaseFinding {
+    /// `write` or `read`.
+    pub phase: String,
+    /// Median seconds.
+    pub time_s: f64,
+    /// As of [`Finding`].
+    pub estimate: Option<Estimate>,
+    /// As of [`Finding`].
+    pub verdict: Option<String>,
 }
 
 /// A setting and what was found of it.
@@ -106,6 +136,8 @@ pub struct Finding {
     pub verdict: Option<String>,
     /// What the verdict would be if nothing else were compared.
     pub alone: Option<String>,
+    /// Its halves.
+    pub phases: Vec<PhaseFinding>,
 }
 
 /// What was run.
@@ -168,6 +200,8 @@ pub struct Outcome {
 pub struct StageTime {
     /// Name.
     pub stage: String,
+    /// `write` or `read` of runs that do both.
+    pub phase: Option<String>,
     /// Elapsed seconds.
     pub wall_s: f64,
     /// Processor seconds.
@@ -211,17 +245,33 @@ impl Measurement {
 impl Findings {
     /// Seconds of a run, of what was compared.
     pub fn seconds(&self, outcome: &Outcome) -> f64 {
-        let of = |stage: &StageTime| if self.metric == "cpu_s" { stage.cpu_s } else { stage.wall_s };
-        outcome.stages.iter().map(of).sum()
+        seconds(&self.metric, None, outcome)
     }
 
     /// Sorted seconds of the runs of an arm, those that can be drawn.
     pub fn times(&self, finding: &Finding) -> Vec<f64> {
-        let times = finding.arm.runs.iter().flatten().map(|outcome| self.seconds(outcome));
-        let mut times: Vec<f64> = times.filter(|time| time.is_finite() && *time > 0.0).collect();
-        times.sort_by(f64::total_cmp);
-        times
+        drawable(finding.arm.runs.iter().flatten().map(|outcome| self.seconds(outcome)))
     }
+}
+
+impl Phase {
+    /// Sorted seconds of this half of the runs of an arm, those that can be drawn.
+    pub fn times(&self, finding: &Finding) -> Vec<f64> {
+        let of = |outcome| seconds(&self.metric, Some(&self.phase), outcome);
+        drawable(finding.arm.runs.iter().flatten().map(of))
+    }
+}
+
+fn seconds(metric: &str, phase: Option<&str>, outcome: &Outcome) -> f64 {
+    let stages = outcome.stages.iter().filter(|stage| phase.is_none() || stage.phase.as_deref() == phase);
+    stages.map(|stage| if metric == "cpu_s" { stage.cpu_s } else { stage.wall_s }).sum()
+}
+
+/// The times that a logarithmic scale can show, sorted.
+pub(crate) fn drawable(times: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut times: Vec<f64> = times.filter(|time| time.is_finite() && *time > 0.0).collect();
+    times.sort_by(f64::total_cmp);
+    times
 }
 
 impl Estimate {

@@ -2,7 +2,7 @@
 
 use crate::comparisons::{self, words};
 use crate::figures::element;
-use crate::measured::{Experiment, Fault, Finding, Findings, Measurement};
+use crate::measured::{Estimate, Experiment, Fault, Finding, Findings, Measurement, Phase};
 use crate::page::{facts, part, table};
 use crate::quantity;
 use crate::svg::html;
@@ -49,7 +49,14 @@ fn of_experiment(experiment: &Experiment) -> String {
             "<p class=\"soft\">Elapsed times of equal runs vary by {variation:.0} %: processor times are compared.</p>\n"
         ));
     }
+    if let Some(share) = sweep.cold_share {
+        text.push_str(&format!(
+            "<p class=\"soft\">Of the bytes read, {:.0} % came from storage, the others from the page cache.</p>\n",
+            100.0 * share
+        ));
+    }
     text.push_str(&verdicts(sweep));
+    text.extend(sweep.phases.iter().map(|half| of_phase(sweep, half)));
     if let Some(proof) = &experiment.proof {
         text.push_str(&part("The winner once more, on other values", &verdicts(proof)));
     }
@@ -69,6 +76,29 @@ fn verdicts(findings: &Findings) -> String {
         Some(format!("<p class=\"soft\">{name} {what}: {}</p>\n", html(why)))
     });
     table(&titles, &rows) + &faults.collect::<String>()
+}
+
+/// Writing or reading alone.
+fn of_phase(findings: &Findings, half: &Phase) -> String {
+    let time = if half.metric == "cpu_s" { "cpu time" } else { "time" };
+    let rows = findings.arms.iter().filter_map(|finding| {
+        let found = finding.phases.iter().find(|found| found.phase == half.phase)?;
+        let estimate = found.estimate.filter(Estimate::is_fit);
+        let none = || "-".to_owned();
+        Some(vec![
+            finding.arm.candidate.name.clone(),
+            words(found.verdict.as_deref()).to_owned(),
+            estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
+            estimate
+                .map_or_else(none, |estimate| format!("{:.2} to {:.2}", estimate.interval[0], estimate.interval[1])),
+            quantity::brief_seconds(found.time_s),
+        ])
+    });
+    let doubt = half.doubt.map_or_else(String::new, |doubt| {
+        format!("<p>Two equal defaults differed: nothing can be told below {doubt:.2} times.</p>\n")
+    });
+    let drawn = doubt + &table(&["setting", "verdict", "ratio", "95 % interval", time], &rows.collect::<Vec<_>>());
+    part(if half.phase == "read" { "Reading back alone" } else { "Writing alone" }, &drawn)
 }
 
 /// A verdict, with what it would be alone where that is more.

@@ -5,7 +5,7 @@
 //! arms are compared with both, whose mean has less of it.
 
 use crate::error::{Result, TuneError};
-use crate::findings::{Arm, Fault, Findings, compare, metric_of};
+use crate::findings::{Arm, Compared, Fault, Findings, compare, phases};
 use crate::kernel::{Kernel, Verify};
 use crate::runner::{Executor, Scratch};
 use crate::statistics::{self, StopRule};
@@ -75,11 +75,16 @@ impl Campaign {
 
     /// The arms that have not run often enough.
     pub fn open(&self, rule: &StopRule) -> Vec<usize> {
-        let (arms, metric) = (&self.arms, metric_of(&self.arms));
+        let arms = &self.arms;
+        // Where runs write and read, an arm is done when all that is said of it is.
+        let halves = phases(arms).iter().map(|phase| Some(*phase));
+        let all: Vec<Compared> = std::iter::once(None).chain(halves).map(|phase| Compared::of(arms, phase)).collect();
+        let comparisons = (arms.len() - 2) * phases(arms).len().max(1);
         let is_open = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
-            let found = compare(arms, arm, metric, rule);
-            arm.fault.is_none() && !rule.is_done(blocks, found.as_ref(), arms.len() - 2)
+            let is_done =
+                |compared: &Compared| rule.is_done(blocks, compare(arms, arm, *compared, rule).as_ref(), comparisons);
+            arm.fault.is_none() && !all.iter().all(is_done)
         };
         (2..arms.len()).filter(|place| is_open(&arms[*place])).collect()
     }
@@ -216,9 +221,10 @@ mod tests {
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: worker::Stage::Write, wall_s, cpu_s }],
+                stages: vec![StageTime { stage: worker::Stage::Write, phase: None, wall_s, cpu_s }],
                 len_bytes: 100,
                 calls: Some(Calls { read: 1, write: 10 * level }),
+                reads: None,
                 file_len_bytes: 1000 / level,
                 peak_rss_bytes: None,
                 found: Settings::default(),
@@ -334,6 +340,58 @@ mod tests {
         let orders = blocks[..5].iter().map(|block| block.iter().map(|request| &request.settings).collect::<Vec<_>>());
         let orders: Vec<_> = orders.collect();
         assert!(orders.iter().any(|order| *order != orders[0]));
+    }
+
+    /// Runs that write and read, of which alignment makes writing alone take half of the time.
+    struct Halves;
+
+    impl Executor for Halves {
+        fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer> {
+            let mut random = Random::of(&[request.seed, request.settings.whole(Knob::Gzip).unwrap_or(0)]);
+            let mut stage = |stage, phase, mean: f64| {
+                let wall_s = mean * (0.01 * random.normal()).exp();
+                StageTime { stage, phase: Some(phase), wall_s, cpu_s: wall_s }
+            };
+            let is_fast = request.settings.whole(Knob::Gzip) == Some(2);
+            Ok(Answer::Done(Outcome {
+                hdf5: "0.0.0".to_owned(),
+                zlib: None,
+                stages: vec![
+                    stage(worker::Stage::Write, worker::Phase::Write, if is_fast { 0.1 } else { 0.2 }),
+                    stage(worker::Stage::Read, worker::Phase::Read, 1.0),
+                ],
+                len_bytes: 100,
+                calls: None,
+                reads: Some(worker::Reads { len_bytes: 100, from_storage_len_bytes: 25 }),
+                file_len_bytes: 1000,
+                peak_rss_bytes: None,
+                found: Settings::default(),
+                offset: None,
+                values: None,
+                ranks: Vec::new(),
+            }))
+        }
+    }
+
+    #[test]
+    fn writing_and_reading_have_verdicts_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+        let cancel = CancelToken::new();
+        let bench = Bench { executor: &Halves, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let findings = carry_out(&candidates(&[1, 2, 3]), &conditions(), &bench).unwrap();
+        let phases: Vec<worker::Phase> = findings.phases.iter().map(|half| half.phase).collect();
+        assert_eq!((phases, findings.cold_share), (worker::Phase::ALL.to_vec(), Some(0.25)));
+        let verdicts = |place: usize| findings.arms[place].phases.iter().map(|half| half.verdict).collect::<Vec<_>>();
+        let (better, none) = (Some(Verdict::Better), Some(Verdict::NoEffect));
+        assert_eq!([verdicts(0), verdicts(1), verdicts(2)], [vec![None; 2], vec![better, none], vec![none, none]]);
+        // All of it together hides that: 1.1 of 1.2.
+        assert_eq!(findings.arms[1].verdict, none);
+        let write = findings.arms[1].phases[0];
+        assert!((write.estimate.unwrap().ratio - 0.5).abs() < 0.02 && (write.time_s - 0.1).abs() < 0.01, "{write:?}");
+        let json = serde_json::to_value(&findings).unwrap();
+        assert_eq!(json["arms"][1]["phases"][0]["verdict"], "better");
+        assert_eq!(json["arms"][1]["arm"]["runs"][0]["stages"][1]["phase"], "read");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::knob::Settings;
 use crate::profile::Metric;
 use crate::statistics::{self, Estimate, StopRule, Verdict};
-use crate::worker::Outcome;
+use crate::worker::{Outcome, Phase, Reads};
 use crate::workload::Candidate;
 use serde::Serialize;
 
@@ -53,10 +53,41 @@ pub struct Findings {
     /// Where the sentinel differs from the default by more than chance explains, the factor by which it may: intervals are
     /// widened by it before anything is told.
     pub doubt: Option<f64>,
+    /// Writing and reading apart, where runs do both; empty elsewhere.
+    pub phases: Vec<PhaseFindings>,
+    /// Share of the bytes read that came from storage, not from the page cache, over all runs that read; absent where none
+    /// does, or the system does not count them.
+    pub cold_share: Option<f64>,
     /// Whether runs that write files of a program's own wrote the same values; absent where that was not asked.
     pub values: Option<Values>,
     /// Arms, the default first, without the sentinel.
     pub arms: Vec<Finding>,
+}
+
+/// How one half of the runs was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PhaseFindings {
+    /// Half.
+    pub phase: Phase,
+    /// As [`Findings::metric`].
+    pub metric: Metric,
+    /// As [`Findings::wall_variation`].
+    pub wall_variation: f64,
+    /// As [`Findings::doubt`].
+    pub doubt: Option<f64>,
+}
+
+/// What an experiment says of one half of the runs of an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PhaseFinding {
+    /// Half.
+    pub phase: Phase,
+    /// Median seconds, by [`PhaseFindings::metric`].
+    pub time_s: f64,
+    /// Against the same half of the default; of the default itself nothing.
+    pub estimate: Option<Estimate>,
+    /// Verdict, one of a family with those of all arms and both halves; of the default none.
+    pub verdict: Option<Verdict>,
 }
 
 /// What was found of the values that a program wrote.
@@ -89,6 +120,44 @@ pub struct Finding {
     /// What the verdict would be if nothing else were compared: one of twenty arms without effect is called something by
     /// chance, which [`Finding::verdict`] takes into account.
     pub alone: Option<Verdict>,
+    /// Both halves, in the order of [`Findings::phases`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseFinding>,
+}
+
+/// What of a run is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compared {
+    metric: Metric,
+    /// A half of it; all of it without.
+    phase: Option<Phase>,
+}
+
+impl Compared {
+    /// Elapsed time of a half or all of runs, unless it varies so much that only processor time can be compared.
+    pub(crate) fn of(arms: &[Arm], phase: Option<Phase>) -> Self {
+        let wall = Self { metric: Metric::WallS, phase };
+        if variation(arms, wall) > LARGEST_VARIATION { Self { metric: Metric::CpuS, phase } } else { wall }
+    }
+
+    fn with(self, metric: Metric) -> Self {
+        Self { metric, ..self }
+    }
+
+    fn value(self, outcome: &Outcome) -> f64 {
+        let stages = outcome.stages_of(self.phase);
+        match self.metric {
+            Metric::WallS => stages.map(|stage| stage.wall_s).sum(),
+            Metric::CpuS => stages.map(|stage| stage.cpu_s).sum(),
+            Metric::Calls => outcome.calls.map_or(0.0, |calls| (calls.read + calls.write) as f64),
+        }
+    }
+}
+
+/// The halves that runs have.
+pub(crate) fn phases(arms: &[Arm]) -> &'static [Phase] {
+    let mut stages = arms.iter().flat_map(|arm| arm.runs.iter().flatten()).flat_map(|run| &run.stages);
+    if stages.any(|stage| stage.phase.is_some()) { &Phase::ALL } else { &[] }
 }
 
 /// Medians over runs.
@@ -108,21 +177,13 @@ pub struct Medians {
     pub peak_rss_bytes: Option<f64>,
 }
 
-fn value(outcome: &Outcome, metric: Metric) -> f64 {
-    match metric {
-        Metric::WallS => outcome.wall_s(),
-        Metric::CpuS => outcome.cpu_s(),
-        Metric::Calls => outcome.calls.map_or(0.0, |calls| (calls.read + calls.write) as f64),
-    }
-}
-
 /// `arm` against the default of its own blocks: the geometric mean of both runs of it, which has half of the noise of one.
 /// The sentinel, one of the two, is compared with the other.
-pub(crate) fn compare(arms: &[Arm], arm: &Arm, metric: Metric, rule: &StopRule) -> Option<Estimate> {
+pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRule) -> Option<Estimate> {
     let (default, sentinel) = (&arms[0], &arms[1]);
     let is_sentinel = std::ptr::eq(arm, sentinel);
     let pairs = (0..arm.runs.len()).filter_map(|block| {
-        let of = |arm: &Arm| Some(value(arm.runs.get(block)?.as_ref()?, metric));
+        let of = |arm: &Arm| Some(compared.value(arm.runs.get(block)?.as_ref()?));
         let (first, own) = (of(default)?, of(arm)?);
         let second = of(sentinel).filter(|_| !is_sentinel).unwrap_or(first);
         Some(((first * second).sqrt(), own))
@@ -131,20 +192,15 @@ pub(crate) fn compare(arms: &[Arm], arm: &Arm, metric: Metric, rule: &StopRule) 
     statistics::estimate(&default, &own, rule.error())
 }
 
-fn variation(arms: &[Arm], metric: Metric) -> f64 {
+fn variation(arms: &[Arm], compared: Compared) -> f64 {
     // Blocks have values of their own, so that it is runs of the same block that should be alike, and their mean that
     // may differ from block to block.
     let runs = arms[0].runs.iter().zip(&arms[1].runs).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
     let halves = runs.flat_map(|(a, b)| {
-        let (a, b) = (value(a, metric), value(b, metric));
+        let (a, b) = (compared.value(a), compared.value(b));
         [a / (a + b), b / (a + b)]
     });
     statistics::variation(&halves.filter(|share| share.is_finite()).collect::<Vec<_>>())
-}
-
-/// Elapsed time, unless it varies so much that only processor time can be compared.
-pub(crate) fn metric_of(arms: &[Arm]) -> Metric {
-    if variation(arms, Metric::WallS) > LARGEST_VARIATION { Metric::CpuS } else { Metric::WallS }
 }
 
 /// By how much equal runs may differ, if `sentinel` differs from the default by more than chance explains.
@@ -153,6 +209,56 @@ fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     let is_told = matches!(rule.verdict(Some(sentinel), sentinel.p, 1.0), Verdict::Better | Verdict::Worse);
     let [low, high] = sentinel.interval;
     (is_far && is_told).then(|| high.max(1.0 / low))
+}
+
+/// Writing and reading apart: how each was compared, and what was found of each arm but the sentinel, the default first.
+fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::IntoIter<Vec<PhaseFinding>>) {
+    let halves: Vec<(Compared, PhaseFindings)> = phases(arms)
+        .iter()
+        .map(|phase| {
+            let compared = Compared::of(arms, Some(*phase));
+            let sentinel = compare(arms, &arms[1], compared, rule);
+            let found = PhaseFindings {
+                phase: *phase,
+                metric: compared.metric,
+                wall_variation: variation(arms, compared.with(Metric::WallS)),
+                doubt: sentinel.and_then(|found| doubt(&found, rule)),
+            };
+            (compared, found)
+        })
+        .collect();
+    let others = || halves.iter().flat_map(|half| arms[2..].iter().map(move |arm| (half, arm)));
+    let estimates: Vec<Option<Estimate>> =
+        others().map(|((compared, _), arm)| compare(arms, arm, *compared, rule)).collect();
+    // One family: of twenty arms, forty halves are compared.
+    let probabilities: Vec<f64> = estimates.iter().map(|found| found.map_or(1.0, |found| found.p)).collect();
+    let corrected = statistics::holm(&probabilities);
+    let verdicts: Vec<Verdict> = others()
+        .zip(estimates.iter().zip(corrected))
+        .map(|(((_, half), _), (found, p))| rule.verdict(found.as_ref(), p, half.doubt.unwrap_or(1.0)))
+        .collect();
+    let of_arm = |place: usize, arm: &Arm| {
+        let of_half = |(number, (compared, half)): (usize, &(Compared, PhaseFindings))| {
+            let mut times: Vec<f64> = arm.runs.iter().flatten().map(|run| compared.value(run)).collect();
+            let at = place.checked_sub(2).map(|place| number * (arms.len() - 2) + place);
+            PhaseFinding {
+                phase: half.phase,
+                time_s: statistics::median(&mut times),
+                estimate: at.and_then(|at| estimates[at]),
+                verdict: at.map(|at| verdicts[at]),
+            }
+        };
+        let has_run = arm.runs.iter().flatten().next().is_some();
+        if has_run { halves.iter().enumerate().map(of_half).collect() } else { Vec::new() }
+    };
+    let arms = arms.iter().enumerate().filter(|(place, _)| *place != 1);
+    let all: Vec<Vec<PhaseFinding>> = arms.map(|(place, arm)| of_arm(place, arm)).collect();
+    (halves.into_iter().map(|(_, found)| found).collect(), all.into_iter())
+}
+
+fn cold_share(arms: &[Arm]) -> Option<f64> {
+    let runs = arms.iter().flat_map(|arm| arm.runs.iter().flatten());
+    runs.filter_map(|run| run.reads).reduce(Reads::plus)?.cold_share()
 }
 
 fn values_of(arms: &[Arm]) -> Option<Values> {
@@ -182,36 +288,40 @@ fn medians(arm: &Arm) -> Option<Medians> {
 impl Findings {
     /// What these arms say: the default, the sentinel, the others.
     pub fn of(arms: &[Arm], rule: &StopRule) -> Self {
-        let metric = metric_of(arms);
-        let of = |arm: &Arm, metric| compare(arms, arm, metric, rule);
-        let sentinel = of(&arms[1], metric);
+        let compared = Compared::of(arms, None);
+        let of = |arm: &Arm, compared| compare(arms, arm, compared, rule);
+        let sentinel = of(&arms[1], compared);
         let doubt = sentinel.and_then(|found| doubt(&found, rule));
         let factor = doubt.unwrap_or(1.0);
-        let estimates: Vec<Option<Estimate>> = arms[2..].iter().map(|arm| of(arm, metric)).collect();
+        let estimates: Vec<Option<Estimate>> = arms[2..].iter().map(|arm| of(arm, compared)).collect();
         let verdicts = rule.verdicts(&estimates, factor);
         let alone = |found: &Option<Estimate>| rule.verdict(found.as_ref(), found.map_or(1.0, |found| found.p), factor);
         let alone: Vec<Verdict> = estimates.iter().map(alone).collect();
+        let (phases, mut of_phases) = by_phase(arms, rule);
         let default_len = medians(&arms[0]).map(|medians| medians.file_len_bytes);
-        let finding = |arm: &Arm, estimate, verdict, alone| {
+        let mut finding = |arm: &Arm, estimate, verdict, alone| {
             let medians = medians(arm);
             let inflation = medians.zip(default_len).map(|(own, default)| own.file_len_bytes / default);
             let (wall, cpu) = match verdict {
-                Some(_) => (of(arm, Metric::WallS), of(arm, Metric::CpuS)),
+                Some(_) => (of(arm, compared.with(Metric::WallS)), of(arm, compared.with(Metric::CpuS))),
                 None => (None, None),
             };
-            Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict, alone }
+            let phases = of_phases.next().unwrap_or_default();
+            Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict, alone, phases }
         };
         let default = finding(&arms[0], None, None, None);
         let others = arms[2..].iter().zip(estimates).zip(verdicts).zip(alone);
         let others =
             others.map(|(((arm, estimate), verdict), alone)| finding(arm, estimate, Some(verdict), Some(alone)));
         Self {
-            metric,
-            wall_variation: variation(arms, Metric::WallS),
-            cpu_variation: variation(arms, Metric::CpuS),
+            metric: compared.metric,
+            wall_variation: variation(arms, compared.with(Metric::WallS)),
+            cpu_variation: variation(arms, compared.with(Metric::CpuS)),
             sentinel,
             margin: rule.margin,
             doubt,
+            phases,
+            cold_share: cold_share(arms),
             values: values_of(arms),
             arms: std::iter::once(default).chain(others).collect(),
         }

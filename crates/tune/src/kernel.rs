@@ -54,6 +54,8 @@ pub enum Kernel {
         /// Whether ranks write each block together.
         #[serde(default)]
         collective: bool,
+        /// Whether the file is read back, and in which order.
+        read_back: Option<ReadBack>,
     },
     /// Bursts of drawn lengths into a drawn number of datasets, as IOR wrote for the random patterns of Xie, Tang and
     /// others (2021).
@@ -64,6 +66,8 @@ pub enum Kernel {
         longest_len_bytes: u64,
         /// Most datasets.
         datasets: u64,
+        /// Whether the file is read back, and in which order.
+        read_back: Option<ReadBack>,
     },
     /// Eight variables of all particles, each written at once, as VPIC-IO does.
     Vpic {
@@ -151,6 +155,17 @@ pub enum Api {
     Mpiio,
     /// `H5Dwrite`.
     Hdf5,
+}
+
+/// Which process reads what once all is written, so that none finds its own writes in its memory or in its node's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadBack {
+    /// Each rank reads what the next one wrote, in the order in which that wrote it, as with IOR's `-C`; a process that is
+    /// alone reads what it wrote.
+    Shifted,
+    /// In drawn order, dealt to the ranks in turn, as with IOR's `-Z`.
+    Random,
 }
 
 /// Made values: a smooth field with measuring noise and land.
@@ -256,6 +271,20 @@ impl Kernel {
             // Each level or dataset has its own.
             Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
         }
+    }
+
+    /// How it reads back what it wrote, if it does.
+    pub fn read_back(&self) -> Option<ReadBack> {
+        match *self {
+            Self::Ior { read_back, .. } | Self::Random { read_back, .. } => read_back,
+            _ => None,
+        }
+    }
+
+    /// Whether it reads values, alone or after writing them.
+    pub fn reads(&self) -> bool {
+        let is_reader = matches!(self, Self::Bdcats { .. } | Self::Read { .. } | Self::Many { reads: true, .. });
+        is_reader || self.read_back().is_some()
     }
 
     /// Whether several ranks can share it.

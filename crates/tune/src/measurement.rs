@@ -254,9 +254,10 @@ knobs = { alignment = [4096], meta_block = [65536] }
             Ok(Answer::Done(Outcome {
                 hdf5: "9.9.9".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: RunStage::Write, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 1,
                 calls: None,
+                reads: None,
                 file_len_bytes: 1000,
                 peak_rss_bytes: None,
                 found: request.settings.clone(),

@@ -6,7 +6,7 @@
 use crate::error::{Result, TuneError};
 use crate::knob::{Knob, Value};
 use crate::translate;
-use crate::worker::{Answer, Calls, Outcome, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
+use crate::worker::{Answer, Calls, Outcome, Reads, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
 use raddle_core::cancel::CancelToken;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -230,13 +230,18 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
     let slowest = done.iter().max_by(|a, b| a.wall_s().total_cmp(&b.wall_s()))?;
     let mut stages = slowest.stages.clone();
     for stage in &mut stages {
-        let own = done.iter().flat_map(|outcome| &outcome.stages).filter(|own| own.stage == stage.stage);
+        let all = done.iter().flat_map(|outcome| &outcome.stages);
+        let own = all.filter(|own| (own.stage, own.phase) == (stage.stage, stage.phase));
         stage.cpu_s = own.map(|own| own.cpu_s).sum();
     }
     let calls = done.iter().map(|outcome| outcome.calls).collect::<Option<Vec<_>>>();
     Some(Answer::Done(Outcome {
         stages,
         calls: calls.map(|all| all.iter().fold(Calls::default(), |sum, own| sum.plus(*own))),
+        reads: done.iter().map(|outcome| outcome.reads).fold(None, |sum, own| match (sum, own) {
+            (Some(sum), Some(own)) => Some(Reads::plus(sum, own)),
+            (sum, own) => sum.or(own),
+        }),
         peak_rss_bytes: done.iter().map(|outcome| outcome.peak_rss_bytes).max().flatten(),
         ranks: done.iter().map(|outcome| outcome.stages.clone()).collect(),
         // The first looked at the file.

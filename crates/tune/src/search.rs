@@ -247,9 +247,10 @@ mod tests {
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: Stage::Write, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
                 calls: None,
+                reads: None,
                 file_len_bytes,
                 peak_rss_bytes: Some(1 << 20),
                 found: Settings::default(),

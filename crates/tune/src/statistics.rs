@@ -141,6 +141,16 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// What reads are called of which this share of the bytes came from storage: up to a twentieth either way is what the system
+/// reads ahead, or had still.
+pub fn coldness(share: f64) -> &'static str {
+    match share {
+        share if share >= 0.95 => "cold",
+        share if share <= 0.05 => "from the page cache",
+        _ => "partly cold",
+    }
+}
+
 /// Standard deviation over mean; 0 of fewer than two values.
 pub fn variation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;

@@ -2,10 +2,11 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_tune::findings::{Fault, Finding, Findings, Values};
+use raddle_tune::findings::{Fault, Finding, Findings, PhaseFindings, Values};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
-use raddle_tune::statistics::{LEAST_BLOCKS, Verdict};
+use raddle_tune::statistics::{self, LEAST_BLOCKS, Verdict};
+use raddle_tune::worker::Phase;
 use raddle_tune::workload::{Scale, Workload};
 use std::path::Path;
 
@@ -65,6 +66,7 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
     ]);
     sweep.arms.iter().for_each(|finding| columns.row(&cells(finding, sweep.metric)));
     text.push_str(&columns.render());
+    sweep.phases.iter().for_each(|half| text.push_str(&of_phase(sweep, half)));
     for Finding { arm, .. } in &sweep.arms {
         let name = escape::text(&arm.candidate.name);
         match &arm.fault {
@@ -76,6 +78,44 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
         }
     }
     text
+}
+
+/// Writing or reading alone.
+fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
+    let name = match half.phase {
+        Phase::Write => "writing alone".to_owned(),
+        Phase::Read => format!("reading back alone{}", findings.cold_share.map_or_else(String::new, cold)),
+    };
+    let doubt = half.doubt.map_or_else(String::new, |doubt| {
+        format!("; two equal defaults differ: nothing can be told below {doubt:.2} times")
+    });
+    let mut text = format!("  {name}{doubt}:\n");
+    let what = if half.metric == Metric::CpuS { "cpu time" } else { "time" };
+    let mut columns = Columns::new(&[
+        ("setting", Align::Left),
+        (what, Align::Right),
+        ("ratio", Align::Right),
+        ("95 % interval", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    for finding in &findings.arms {
+        let Some(found) = finding.phases.iter().find(|found| found.phase == half.phase) else { continue };
+        let none = || "-".to_owned();
+        columns.row(&[
+            escape::text(&finding.arm.candidate.name).into_owned(),
+            quantity::brief_seconds(found.time_s),
+            found.estimate.map_or_else(none, |estimate| format!("{:.2}", estimate.ratio)),
+            found.estimate.map_or_else(none, |estimate| interval(estimate.interval)),
+            found.verdict.map_or_else(none, |verdict| verdict.words().to_owned()),
+        ]);
+    }
+    text.push_str(&columns.render());
+    text
+}
+
+/// Whether reads were cold, after what was read.
+fn cold(share: f64) -> String {
+    format!(", {} ({:.0} % of the bytes came from storage)", statistics::coldness(share), 100.0 * share)
 }
 
 /// What must be known to read the table.
@@ -92,6 +132,9 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
         text.push_str(&format!(
             "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told below {doubt:.2} times\n"
         ));
+    }
+    if let Some(share) = findings.cold_share.filter(|_| findings.phases.is_empty()) {
+        text.push_str(&format!("  reads{}\n", cold(share)));
     }
     match findings.values {
         Some(Values::Equal) => text.push_str("  all runs wrote the same values\n"),
@@ -241,9 +284,10 @@ mod tests {
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: Stage::Write, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 1,
                 calls: None,
+                reads: None,
                 file_len_bytes: 1000,
                 peak_rss_bytes: None,
                 found: Settings::default(),

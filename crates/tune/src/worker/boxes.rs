@@ -1,10 +1,10 @@
 //! [`Kernel::Amrex`] and [`Kernel::Random`]: pieces of unequal length, one after the other in their dataset, dealt to the ranks
-//! in turn.
+//! in turn, and read back.
 
 use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample};
+use super::{Done, Run, Sample, check};
 use crate::error::Result;
-use crate::kernel::{BURSTS, Kernel};
+use crate::kernel::{BURSTS, Kernel, ReadBack};
 use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
 
@@ -31,7 +31,7 @@ fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
             Some((0..levels).map(of).collect())
         }
         // The pattern is one thing, values are another: it is the same in all blocks.
-        Kernel::Random { pattern, longest_len_bytes, datasets } => {
+        Kernel::Random { pattern, longest_len_bytes, datasets, .. } => {
             let mut random = Random::of(&[pattern, 11]);
             let count = 1 + random.below(datasets);
             let of = |place: u64| {
@@ -54,6 +54,17 @@ pub(super) fn name_of_random(place: u64) -> String {
     format!("Dataset-{place:04}")
 }
 
+/// Values of a piece.
+fn values(run: &Run<'_>, dataset: u64, piece: u64) -> impl Iterator<Item = f64> + use<> {
+    let mut random = Random::of(&[run.seed, dataset, piece]);
+    std::iter::repeat_with(move || random.unit())
+}
+
+/// Bytes of all pieces.
+pub(super) fn len_bytes(run: &Run<'_>) -> Option<u64> {
+    Some(datasets(run)?.iter().flat_map(|dataset| &dataset.lens).sum::<u64>() * 8)
+}
+
 /// Writes the file.
 pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Some(all) = datasets(run) else { return Err(super::not_this_kernel()) };
@@ -67,8 +78,7 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         let mut first = 0;
         for (number, len) in (0..).zip(lens) {
             if run.team.has(number) {
-                let mut random = Random::of(&[run.seed, place, number]);
-                let values: Vec<f64> = (0..len).map(|_| random.unit()).collect();
+                let values: Vec<f64> = (0..len).zip(values(run, place, number)).map(|(_, value)| value).collect();
                 clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&values), &[first], &[len])?))?;
                 let values = values.iter().map(|value| *value as f32).collect();
                 sample = Some(Sample { name: name.clone(), values, start: vec![first], count: vec![len] });
@@ -78,4 +88,26 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
     Ok(Done { file, sample })
+}
+
+/// Reads the file that all ranks wrote, and checks every value.
+pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
+    let Some(all) = datasets(run) else { return Err(super::not_this_kernel()) };
+    let file = clock.time(Stage::Open, || run.open())?;
+    for (place, Pieces { dataset: name, lens, .. }) in (0..).zip(all) {
+        let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name)?))?;
+        let ends = lens.iter().scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        });
+        let bounds: Vec<(u64, u64)> = ends.zip(&lens).map(|(end, len)| (end - len, *len)).collect();
+        for number in run.team.reads(order, run.seed ^ place, lens.len() as u64) {
+            let (first, len) = bounds[usize::try_from(number).unwrap_or(usize::MAX)];
+            let mut found = vec![0.0; usize::try_from(len).unwrap_or(usize::MAX)];
+            clock.time(Stage::Read, || Ok(dataset.read_f64(&mut found, &[first], &[len])?))?;
+            check(&name, &[first], values(run, place, number), &found)?;
+        }
+        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+    }
+    clock.time(Stage::Close, || Ok(file.close()?))
 }

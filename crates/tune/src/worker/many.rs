@@ -2,7 +2,7 @@
 //! part.
 
 use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample};
+use super::{Done, Run, Sample, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use raddle_core::random::Random;
@@ -36,6 +36,8 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         for place in 0..datasets {
             let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
             clock.time(Stage::Read, || Ok(dataset.read_f32(&mut read, &[own.start], &[own.end - own.start])?))?;
+            let expected = values(run.seed, place, elements).into_iter().map(|value| value as f32);
+            check(&name(place), &[own.start], expected.skip(own.start as usize), &read)?;
             clock.time(Stage::Objects, || Ok(dataset.close()?))?;
         }
         return Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) });

@@ -11,16 +11,18 @@ mod ior;
 mod many;
 mod occam;
 mod particles;
+#[cfg(test)]
+mod read_tests;
 mod tables;
 mod team;
 
-pub use clock::{Calls, Stage, StageTime};
+pub use clock::{Calls, Phase, Reads, Stage, StageTime};
 
 use crate::error::{Result, TuneError};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, ReadBack};
 use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
-use clock::{CallCounter, Clock};
+use clock::{CallCounter, Clock, Counts};
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,9 @@ pub struct Outcome {
     pub len_bytes: u64,
     /// Read and write calls; absent where the system does not count them.
     pub calls: Option<Calls>,
+    /// What reading gave and what of it came from storage, of runs that read; absent where the system does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
     /// Length of the file.
     pub file_len_bytes: u64,
     /// Most memory that the process had, where the system tells.
@@ -106,6 +111,11 @@ impl Outcome {
     /// Processor seconds of all stages.
     pub fn cpu_s(&self) -> f64 {
         self.stages.iter().map(|stage| stage.cpu_s).sum()
+    }
+
+    /// The stages of a half of the run; all of them where none is given.
+    pub fn stages_of(&self, phase: Option<Phase>) -> impl Iterator<Item = &StageTime> {
+        self.stages.iter().filter(move |stage| phase.is_none() || stage.phase == phase)
     }
 }
 
@@ -219,6 +229,10 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
     run.prepare()?;
     team.wait()?;
     let mut clock = Clock::default();
+    let read_back = run.kernel.read_back();
+    if read_back.is_some() {
+        clock.enter(Phase::Write);
+    }
     let counter = CallCounter::start();
     let done = run.work(&mut clock)?;
     let looked = match done {
@@ -232,7 +246,18 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
     if request.syncs {
         clock.time(Stage::Sync, || sync(run.path))?;
     }
-    let calls = counter.stop();
+    let mut counts = counter.stop();
+    if let Some(order) = read_back {
+        team.wait()?;
+        forget(run.path)?;
+        team.wait()?;
+        clock.enter(Phase::Read);
+        let counter = CallCounter::start();
+        run.read_back(order, &mut clock)?;
+        counts = counts
+            .zip(counter.stop())
+            .map(|(writing, reading)| Counts { calls: writing.calls.plus(reading.calls), reads: reading.reads });
+    }
     team.wait()?;
     let len = std::fs::metadata(run.path).map_err(|source| io(run.path, "asking for the length", source))?.len();
     let (found, offset) = match looked {
@@ -245,8 +270,9 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
         hdf5: abilities.version,
         zlib: abilities.zlib,
         stages: clock.into_stages(),
-        len_bytes: run.kernel.len_bytes(),
-        calls,
+        len_bytes: boxes::len_bytes(&run).unwrap_or_else(|| run.kernel.len_bytes()),
+        calls: counts.map(|counts| counts.calls),
+        reads: counts.map(|counts| counts.reads).filter(|_| run.kernel.reads()),
         file_len_bytes: len,
         peak_rss_bytes: peak_rss_bytes(),
         found,
@@ -277,10 +303,16 @@ impl<'a> Run<'a> {
             _ => particles::write(&run, &mut untimed)?,
         };
         done.file.close()?;
-        sync(self.path)?;
-        let failed = |source| io(self.path, "dropping the cache", source);
-        let file = std::fs::File::open(self.path).map_err(failed)?;
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| failed(error.into()))
+        forget(self.path)
+    }
+
+    /// Reads what [`Self::work`] wrote, by other ranks or in another order.
+    fn read_back(&self, order: ReadBack, clock: &mut Clock) -> Result<()> {
+        match self.kernel {
+            Kernel::Ior { .. } => ior::read_back(self, order, clock),
+            Kernel::Random { .. } => boxes::read_back(self, order, clock),
+            _ => Err(not_this_kernel()),
+        }
     }
 
     /// None of HDF5 where the kernel writes without.
@@ -366,6 +398,36 @@ impl Sample {
         }
         Err(TuneError::Run { message: format!("{} reads other values than were written", self.name) })
     }
+}
+
+/// Whether `found`, read from `start` on, are the values that were written.
+///
+/// # Errors
+/// If not, with the first that differs.
+fn check<T: PartialEq + std::fmt::Display>(
+    name: &str,
+    start: &[u64],
+    expected: impl IntoIterator<Item = T>,
+    found: &[T],
+) -> Result<()> {
+    let mut pairs = found.iter().zip(expected).enumerate();
+    match pairs.find(|(_, (found, expected))| *found != expected) {
+        None => Ok(()),
+        Some((place, (found, expected))) => Err(TuneError::Run {
+            message: format!(
+                "{name}: value {place} of those read from {start:?} on is {found}, written was {expected}"
+            ),
+        }),
+    }
+}
+
+/// Has the system write the file to storage and drop it from the page cache, so that reads are cold. Not all file systems
+/// do: [`Reads`] says what came of it.
+fn forget(path: &Path) -> Result<()> {
+    sync(path)?;
+    let failed = |source| io(path, "dropping the cache", source);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| failed(error.into()))
 }
 
 fn sync(path: &Path) -> Result<()> {

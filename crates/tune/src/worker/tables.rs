@@ -1,21 +1,25 @@
 //! [`Kernel::Concat`] and [`Kernel::Read`]: tables that inputs add rows to, and tables read by ranges of rows.
 
 use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample};
+use super::{Done, Run, Sample, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::statistics::order_of_block;
 use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
+use std::ops::Range;
 
 fn name(place: u64) -> String {
     format!("table{place:04}")
 }
 
 /// Rows of one table from one input: measurements in eighths around 0, as detectors give them.
-fn values(seed: u64, table: u64, input: u64, len: u64) -> Vec<f32> {
-    let mut random = Random::of(&[seed, table, input]);
-    (0..len).map(|_| (random.normal() * 100.0).round() as f32 / 8.0).collect()
+fn values(seed: u64, table: u64, input: u64, rows: Range<u64>, columns: u64) -> Vec<f32> {
+    let of_row = |row| {
+        let mut random = Random::of(&[seed, table, input, row]);
+        (0..columns).map(move |_| (random.normal() * 100.0).round() as f32 / 8.0)
+    };
+    rows.flat_map(of_row).collect()
 }
 
 /// Writes tables input by input; of a kernel that reads, each table at once.
@@ -31,19 +35,19 @@ pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let tables = clock.time(Stage::Objects, || (0..datasets).map(create).collect::<Result<Vec<_>>>())?;
     for input in 0..inputs {
         for (place, table) in (0..).zip(&tables) {
-            let own = values(run.seed, place, input, rows * columns);
+            let own = values(run.seed, place, input, 0..rows, columns);
             clock.time(Stage::Write, || Ok(table.write(Values::F32(&own), &[input * rows, 0], &[rows, columns])?))?;
         }
     }
     for table in tables {
         clock.time(Stage::Close, || Ok(table.close()?))?;
     }
-    let last = values(run.seed, datasets - 1, inputs - 1, rows * columns);
+    let last = values(run.seed, datasets - 1, inputs - 1, 0..rows, columns);
     let (start, count) = (vec![(inputs - 1) * rows, 0], vec![rows, columns]);
     Ok(Done { file, sample: Some(Sample { name: name(datasets - 1), values: last, start, count }) })
 }
 
-/// Reads all tables range by range, a range of all of them before the next one.
+/// Reads all tables range by range, a range of all of them before the next one, and checks every value.
 pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Read { datasets, rows, columns, rows_per_read, shuffled } = run.kernel else {
         return Err(super::not_this_kernel());
@@ -58,14 +62,15 @@ pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         let first = range as u64 * rows_per_read;
         let count = rows_per_read.min(rows - first);
         own.resize(usize::try_from(count * columns).unwrap_or(usize::MAX), 0.0_f32);
-        for table in &tables {
+        for (place, table) in (0..).zip(&tables) {
             clock.time(Stage::Read, || Ok(table.read_f32(&mut own, &[first, 0], &[count, columns])?))?;
+            check(&name(place), &[first, 0], values(run.seed, place, 0, first..first + count, columns), &own)?;
         }
     }
     for table in tables {
         clock.time(Stage::Objects, || Ok(table.close()?))?;
     }
-    let last = values(run.seed, datasets - 1, 0, rows * columns);
+    let last = values(run.seed, datasets - 1, 0, 0..rows, columns);
     Ok(Done {
         file,
         sample: Some(Sample { name: name(datasets - 1), values: last, start: vec![0, 0], count: vec![rows, columns] }),

@@ -1,6 +1,8 @@
 //! The processes that share a run: one, or the ranks of an MPI.
 
 use crate::error::Result;
+use crate::kernel::ReadBack;
+use crate::statistics::order_of_block;
 use raddle_hdf5::chosen::ChosenMpi;
 use std::ops::Range;
 
@@ -38,6 +40,17 @@ impl<'a> Team<'a> {
         place % self.size == self.rank
     }
 
+    /// Which of `count` things that were dealt in turn this process reads back, in its order; `seed` draws.
+    pub(super) fn reads(&self, order: ReadBack, seed: u64, count: u64) -> Vec<u64> {
+        match order {
+            ReadBack::Shifted => (0..count).filter(|place| place % self.size == (self.rank + 1) % self.size).collect(),
+            ReadBack::Random => {
+                let drawn = order_of_block(seed, 0, usize::try_from(count).unwrap_or(usize::MAX));
+                (0..).zip(drawn).filter(|(turn, _)| self.has(*turn)).map(|(_, place)| place as u64).collect()
+            }
+        }
+    }
+
     /// This process's share of `count` neighbours: all shares are alike but for one.
     pub(super) fn share(&self, count: u64) -> Range<u64> {
         part(count, self.rank, self.size)
@@ -53,6 +66,27 @@ pub(super) fn part(count: u64, place: u64, parts: u64) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_place_is_read_once_and_by_another_rank() {
+        for (size, count) in [(1, 5), (2, 8), (3, 7), (4, 2)] {
+            for order in [ReadBack::Shifted, ReadBack::Random] {
+                let mut all = Vec::new();
+                for rank in 0..size {
+                    let team = Team { mpi: None, rank, size };
+                    let places = team.reads(order, 9, count);
+                    let is_own = |place: &u64| team.has(*place);
+                    assert!(order == ReadBack::Random || size == 1 || !places.iter().any(is_own), "{size} {places:?}");
+                    all.extend(places);
+                }
+                all.sort_unstable();
+                assert_eq!(all, (0..count).collect::<Vec<_>>(), "{order:?} of {size}");
+            }
+        }
+        let alone = Team::alone().reads(ReadBack::Random, 9, 100);
+        assert_ne!(alone, (0..100).collect::<Vec<_>>());
+        assert_ne!(alone, Team::alone().reads(ReadBack::Random, 8, 100));
+    }
 
     #[test]
     fn shares_are_all_there_is() {
