@@ -200,7 +200,7 @@ fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'st
         Place::Process => return Some("a program's zlib is its own: preload another one with LD_PRELOAD"),
         _ => {}
     }
-    if knob == Knob::Szip {
+    if matches!(knob, Knob::Szip | Knob::SzipEntropy) {
         return Some("szip is not put into other programs' datasets");
     }
     let is_placement = matches!(knob, Knob::Alignment | Knob::AlignmentThreshold | Knob::MetaBlock);

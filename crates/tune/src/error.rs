@@ -162,6 +162,9 @@ pub enum WorkloadFault {
     /// A number of the kernel is 0, or so large that nothing can be that long.
     #[error("its kernel: {0} is 0 or too large")]
     Size(&'static str),
+    /// A variant whose library is not a text.
+    #[error("library is a text: a path, or a name that the system's loader finds")]
+    Library,
     /// A kernel that one process carries out.
     #[error("its kernel: {0} is for one process: leave ranks out")]
     NotForRanks(&'static str),
@@ -191,6 +194,9 @@ pub enum Obstacle {
     /// Built without a filter.
     #[error("HDF5 {0} was built without this filter")]
     Filter(String),
+    /// Both codings of szip at once.
+    #[error("szip is set, too, and a filter has one coding: set one of both to 0")]
+    OneSzip,
     /// Only for programs of several ranks.
     #[error("it takes several ranks of MPI")]
     Ranks,

@@ -63,6 +63,8 @@ pub enum Knob {
     Zlib,
     /// `H5Pset_szip` with the nearest-neighbour mask: pixels per block, 0 for none.
     Szip,
+    /// `H5Pset_szip` with the entropy-coding mask: pixels per block, 0 for none.
+    SzipEntropy,
     /// `H5Pset_shuffle`.
     Shuffle,
     /// `H5Pset_fletcher32`.
@@ -133,7 +135,7 @@ pub enum Kind {
 
 impl Knob {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Alignment,
         Self::AlignmentThreshold,
         Self::MetaBlock,
@@ -159,6 +161,7 @@ impl Knob {
         Self::Gzip,
         Self::Zlib,
         Self::Szip,
+        Self::SzipEntropy,
         Self::Shuffle,
         Self::Fletcher32,
         Self::NoFill,
@@ -193,6 +196,7 @@ impl Knob {
             Self::Gzip => "gzip",
             Self::Zlib => "zlib",
             Self::Szip => "szip",
+            Self::SzipEntropy => "szip_entropy",
             Self::Shuffle => "shuffle",
             Self::Fletcher32 => "fletcher32",
             Self::NoFill => "no_fill",
@@ -208,9 +212,14 @@ impl Knob {
             Self::StripeCount | Self::StripeSize => Place::Folder,
             Self::Zlib => Place::Process,
             Self::FilePage => Place::FileCreation,
-            Self::Chunk | Self::Gzip | Self::Szip | Self::Shuffle | Self::Fletcher32 | Self::NoFill | Self::Compact => {
-                Place::DatasetCreation
-            }
+            Self::Chunk
+            | Self::Gzip
+            | Self::Szip
+            | Self::SzipEntropy
+            | Self::Shuffle
+            | Self::Fletcher32
+            | Self::NoFill
+            | Self::Compact => Place::DatasetCreation,
             _ => Place::FileAccess,
         }
     }
@@ -231,7 +240,7 @@ impl Knob {
             Self::Chunk => Kind::Shape,
             Self::Zlib => Kind::Object,
             Self::Gzip => Kind::Count(9),
-            Self::Szip => Kind::Count(32),
+            Self::Szip | Self::SzipEntropy => Kind::Count(32),
             Self::ChunkCacheSlots | Self::CbNodes | Self::StripeCount => Kind::Count(1 << 32),
             _ => Kind::Bytes,
         }
@@ -256,14 +265,8 @@ impl Knob {
 
     /// `chunk_cache=64MiB`: the setting with its value, as people write it.
     pub fn assignment(self, value: &Value) -> String {
-        let unit = |len_bytes: u64| match len_bytes {
-            0 => "0".to_owned(),
-            _ if len_bytes.is_multiple_of(1 << 20) => format!("{}MiB", len_bytes >> 20),
-            _ if len_bytes.is_multiple_of(1 << 10) => format!("{}KiB", len_bytes >> 10),
-            _ => len_bytes.to_string(),
-        };
         match (self.kind(), value) {
-            (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", unit(*len_bytes)),
+            (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", len_words(*len_bytes)),
             _ => format!("{self}={value}"),
         }
     }
@@ -285,6 +288,16 @@ impl Knob {
             _ => false,
         };
         if is_fit { Ok(()) } else { Err(TuneError::Value { knob: self, value: value.clone() }) }
+    }
+}
+
+/// `64MiB`, `4KiB` or `1000`: a number of bytes in the largest unit of which it is a multiple.
+pub(crate) fn len_words(len_bytes: u64) -> String {
+    match len_bytes {
+        0 => "0".to_owned(),
+        _ if len_bytes.is_multiple_of(1 << 20) => format!("{}MiB", len_bytes >> 20),
+        _ if len_bytes.is_multiple_of(1 << 10) => format!("{}KiB", len_bytes >> 10),
+        _ => len_bytes.to_string(),
     }
 }
 

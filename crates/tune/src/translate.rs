@@ -4,7 +4,7 @@
 
 use crate::error::{Obstacle, Result, TuneError};
 use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Place, Settings, Value};
-use raddle_hdf5::chosen::{ChunkCache, DatasetSettings, FileSettings};
+use raddle_hdf5::chosen::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
 /// A library's version and filters: what decides which settings it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,9 +66,9 @@ impl Abilities {
 
     fn obstacle(&self, knob: Knob, value: &Value) -> Option<Obstacle> {
         let filter = match knob {
-            Knob::Gzip | Knob::Szip if *value == Value::Whole(0) => None,
+            Knob::Gzip | Knob::Szip | Knob::SzipEntropy if *value == Value::Whole(0) => None,
             Knob::Gzip => Some("gzip"),
-            Knob::Szip => Some("szip"),
+            Knob::Szip | Knob::SzipEntropy => Some("szip"),
             _ => None,
         };
         match (knob, knob.place()) {
@@ -118,6 +118,10 @@ impl Translated {
             }
         }
         let whole = |knob| settings.whole(knob);
+        if let (Some(1..), Some(pixels @ 1..)) = (whole(Knob::Szip), whole(Knob::SzipEntropy)) {
+            let (knob, value, why) = (Knob::SzipEntropy, Value::Whole(pixels), Obstacle::OneSzip);
+            return Err(TuneError::NotApplicable { knob, value, why });
+        }
         let level = |knob| whole(knob).filter(|level| *level > 0).map(|level| u32::try_from(level).unwrap_or(u32::MAX));
         let bound = |name: &str| {
             let known = BOUNDS.iter().find(|(bound, _, _)| *bound == name);
@@ -150,7 +154,9 @@ impl Translated {
                     _ => None,
                 },
                 gzip: level(Knob::Gzip),
-                szip: level(Knob::Szip),
+                szip: [(Knob::Szip, SzipCoding::NearestNeighbour), (Knob::SzipEntropy, SzipCoding::Entropy)]
+                    .into_iter()
+                    .find_map(|(knob, coding)| Some((coding, level(knob)?))),
                 shuffle: settings.is_on(Knob::Shuffle),
                 fletcher32: settings.is_on(Knob::Fletcher32),
                 no_fill: settings.is_on(Knob::NoFill),
@@ -173,6 +179,7 @@ impl Translated {
 /// there. A conversion buffer leaves no trace.
 pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
     let filter = |level: Option<u32>| Some(Value::Whole(u64::from(level.unwrap_or(0))));
+    let szip = |wanted| dataset.szip.filter(|(coding, _)| *coding == wanted).map(|(_, pixels)| pixels);
     let mut all = Settings::default();
     for (knob, value) in &asked.0 {
         let found = match knob {
@@ -195,7 +202,8 @@ pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -
             }),
             Knob::Chunk => dataset.chunk.clone().map(Value::Shape),
             Knob::Gzip => filter(dataset.gzip),
-            Knob::Szip => filter(dataset.szip),
+            Knob::Szip => filter(szip(SzipCoding::NearestNeighbour)),
+            Knob::SzipEntropy => filter(szip(SzipCoding::Entropy)),
             Knob::Shuffle => Some(Value::Flag(dataset.shuffle)),
             Knob::Fletcher32 => Some(Value::Flag(dataset.fletcher32)),
             Knob::NoFill => Some(Value::Flag(dataset.no_fill)),
@@ -229,7 +237,15 @@ mod tests {
         assert!(refused(Knob::Libver, text("v112"), "1.10.8").unwrap().contains("1.10.8"));
         assert_eq!(refused(Knob::Libver, text("v114"), "2.0.0"), None);
         assert!(refused(Knob::Szip, Value::Whole(8), "2.0.0").unwrap().contains("filter"));
+        assert!(refused(Knob::SzipEntropy, Value::Whole(8), "2.0.0").unwrap().contains("filter"));
         assert_eq!(refused(Knob::Szip, Value::Whole(0), "2.0.0"), None);
+        let with_szip = Abilities { filters: vec!["szip"], ..abilities("1.10.8") };
+        let both = Settings::default().and(Knob::Szip, Value::Whole(8)).and(Knob::SzipEntropy, Value::Whole(16));
+        let error = Translated::of(&both, &with_szip).unwrap_err().to_string();
+        assert!(error.contains("szip_entropy = 16") && error.contains("one coding"), "{error}");
+        let none = both.and(Knob::Szip, Value::Whole(0));
+        let szip = Translated::of(&none, &with_szip).unwrap().dataset.szip;
+        assert_eq!(szip, Some((SzipCoding::Entropy, 16)));
         assert!(refused(Knob::CollectiveMetadata, Value::Flag(true), "2.0.0").unwrap().contains("MPI"));
         assert!(refused(Knob::StripeCount, Value::Whole(2), "2.0.0").unwrap().contains("stripes"));
         let latest = Settings::default().and(Knob::Libver, text("latest"));

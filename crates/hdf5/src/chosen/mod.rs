@@ -15,7 +15,7 @@ mod settings;
 
 pub use file::{Dataset, Element, File, Values};
 pub use mpi::{ChosenFile, ChosenMpi};
-pub use settings::{ChunkCache, DatasetSettings, FileSettings};
+pub use settings::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
 use crate::error::{Hdf5Error, Result};
 use crate::ffi;

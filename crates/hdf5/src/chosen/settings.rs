@@ -45,6 +45,29 @@ pub struct FileSettings {
     pub page_len_bytes: Option<u64>,
 }
 
+/// How szip codes pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SzipCoding {
+    /// `H5_SZIP_NN_OPTION_MASK`: differences of neighbours, for images and fields.
+    NearestNeighbour,
+    /// `H5_SZIP_EC_OPTION_MASK`: the values themselves.
+    Entropy,
+}
+
+impl SzipCoding {
+    fn mask(self) -> c_uint {
+        match self {
+            Self::NearestNeighbour => SZIP_NEAREST_NEIGHBOUR,
+            Self::Entropy => SZIP_ENTROPY,
+        }
+    }
+
+    /// The coding among the options that a dataset has.
+    fn of_options(options: c_uint) -> Self {
+        if options & SZIP_NEAREST_NEIGHBOUR == 0 { Self::Entropy } else { Self::NearestNeighbour }
+    }
+}
+
 /// Settings of a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetSettings {
@@ -52,8 +75,8 @@ pub struct DatasetSettings {
     pub chunk: Option<Vec<u64>>,
     /// Level of deflate.
     pub gzip: Option<u32>,
-    /// Pixels per block of szip with the nearest-neighbour mask.
-    pub szip: Option<u32>,
+    /// Coding and pixels per block of szip.
+    pub szip: Option<(SzipCoding, u32)>,
     /// Bytes of elements are regrouped before compression.
     pub shuffle: bool,
     /// Checksums of chunks.
@@ -64,12 +87,13 @@ pub struct DatasetSettings {
     pub compact: bool,
 }
 
-/// `H5F_FSPACE_STRATEGY_PAGE`, `H5D_COMPACT`, `H5D_CHUNKED`, `H5D_FILL_TIME_NEVER` and `H5_SZIP_NN_OPTION_MASK`.
+/// `H5F_FSPACE_STRATEGY_PAGE`, `H5D_COMPACT`, `H5D_CHUNKED`, `H5D_FILL_TIME_NEVER`, `H5_SZIP_NN_OPTION_MASK` and `H5_SZIP_EC_OPTION_MASK`.
 const STRATEGY_PAGE: c_int = 1;
 const LAYOUT_COMPACT: c_int = 0;
 const LAYOUT_CHUNKED: c_int = 2;
 const FILL_NEVER: c_int = 1;
 const SZIP_NEAREST_NEIGHBOUR: c_uint = 32;
+const SZIP_ENTROPY: c_uint = 4;
 
 /// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32` and `_SZIP`.
 const DEFLATE: c_int = 1;
@@ -201,8 +225,8 @@ impl DatasetSettings {
             if let Some(level) = self.gzip {
                 chosen.status("H5Pset_deflate", (f.H5Pset_deflate)(list, level))?;
             }
-            if let Some(pixels) = self.szip {
-                chosen.status("H5Pset_szip", (f.H5Pset_szip)(list, SZIP_NEAREST_NEIGHBOUR, pixels))?;
+            if let Some((coding, pixels)) = self.szip {
+                chosen.status("H5Pset_szip", (f.H5Pset_szip)(list, coding.mask(), pixels))?;
             }
             if self.fletcher32 {
                 chosen.status("H5Pset_fletcher32", (f.H5Pset_fletcher32)(list))?;
@@ -255,7 +279,7 @@ impl DatasetSettings {
                     DEFLATE => found.gzip = Some(values[0]),
                     SHUFFLE => found.shuffle = true,
                     FLETCHER32 => found.fletcher32 = true,
-                    SZIP => found.szip = Some(values[1]),
+                    SZIP => found.szip = Some((SzipCoding::of_options(values[0]), values[1])),
                     _ => {}
                 }
             }
