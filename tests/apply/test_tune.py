@@ -40,6 +40,10 @@ def raddle(tmp_path):
     return run
 
 
+# Experiments of ranks that read nothing.
+WRITE_ONLY = {"ranks-4-together", "ranks-write-16KiB", "ranks-vpic", "ranks-amrex"}
+
+
 def arms(report):
     return {arm["arm"]["candidate"]["name"]: arm for arm in report["experiments"][0]["sweep"]["arms"]}
 
@@ -137,12 +141,21 @@ def ranks(raddle, mpi, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "experiment"),
-    [("battle-layout", "ranks-2"), ("battle-layout", "ranks-4-together"), ("battle-metadata", "ranks-write-128"), ("battle-metadata", "ranks-read-128")],
+    [
+        ("battle-layout", "ranks-baseline-16KiB"),
+        ("battle-layout", "ranks-multi-core-16KiB"),
+        ("battle-layout", "ranks-4-together"),
+        ("battle-metadata", "ranks-write-16KiB"),
+        ("battle-metadata", "ranks-read-16KiB"),
+        ("battle-apps", "ranks-vpic"),
+        ("battle-apps", "ranks-bdcats"),
+        ("battle-apps", "ranks-amrex"),
+    ],
 )
 def test_ranks_of_a_parallel_library(ranks, name, experiment):
     """Interfaces, alignment and collective metadata, by ranks that this raddle knows of only by the library."""
     done = ranks(name, experiment, "--report", "run.json")
-    count = 2 if experiment == "ranks-2" else 4
+    count = 2 if experiment.startswith("ranks-baseline") else 4
     for arm, found in arms(done.report).items():
         assert found["arm"]["fault"] is None, (arm, found["arm"]["fault"])
         run = found["arm"]["runs"][0]
@@ -150,7 +163,63 @@ def test_ranks_of_a_parallel_library(ranks, name, experiment):
         if arm == "alignment=1MiB":
             assert run["offset"] % (1 << 20) == 0 and run["found"]["alignment"] == 1 << 20
         if arm in ("posix", "mpiio"):
-            assert run["file_len_bytes"] == 4 << 20
+            assert run["file_len_bytes"] == (32 << 10 if count == 2 else 16 << 10)
+        reads = any(stage["stage"] == "read" for stage in run["stages"])
+        assert reads == (run.get("reads", {}).get("len_bytes", 0) > 0) == (experiment not in WRITE_ONLY), (arm, run)
+        if experiment.startswith(("ranks-baseline", "ranks-multi-core")):
+            phases = [{stage["phase"] for stage in stages} for stages in run["ranks"]]
+            assert phases == [{"write", "read"}] * count, (arm, phases)
+
+
+def test_more_ranks_have_more_work(ranks):
+    """Where each rank has work of its own, the file grows with them; where they divide it, not."""
+    for experiment, len_bytes in [("ranks-baseline-16KiB", 3 * (16 << 10)), ("ranks-multi-core-16KiB", 16 << 10)]:
+        found = arms(ranks("battle-layout", experiment, "--ranks", 3, "--report", "run.json").report)
+        run = found["posix"]["arm"]["runs"][0]
+        assert (len(run["ranks"]), run["file_len_bytes"], run["len_bytes"]) == (3, len_bytes, len_bytes)
+
+
+def test_libraries_in_turn(raddle, serial, tmp_path):
+    """Another libhdf5 beside the first in every experiment, and those that a workload names."""
+    words = ["occam-2005", "--only", "chunk-plain", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json"]
+    done = raddle("bench", *words, "--hdf5", "libhdf5_serial.so.103", "--hdf5", "/absent/libhdf5.so", "--hdf5", "libhdf5_serial.so.103")
+    found = arms(done.report)
+    default, other, absent = found["default"], found["hdf5=libhdf5_serial.so.103"], found["hdf5=/absent/libhdf5.so"]
+    assert default["arm"]["runs"][0]["hdf5"] == other["arm"]["runs"][0]["hdf5"] and other["arm"]["fault"] is None
+    assert "/absent/libhdf5.so" in absent["arm"]["fault"]["not_applicable"]
+    assert "library" not in default["arm"]["candidate"]
+    workload = tmp_path / "mine.toml"
+    workload.write_text("""
+name = "mine"
+title = "Two libraries"
+[[experiment]]
+name = "both"
+title = "The bundled one and Debian's"
+kernel = { kind = "vpic", particles = 100 }
+cases = [{ name = "few" }, { name = "many", kernel = { particles = 1000 } }]
+variants.debian = { library = "libhdf5_serial.so.103" }
+variants.none = { library = "/absent/libhdf5.so" }
+""")
+    done = raddle("bench", workload, "--blocks", "2", "-q", "--report", "run.json")
+    found = arms(done.report)
+    version = {name: arm["arm"]["runs"][0]["hdf5"] for name, arm in found.items() if arm["arm"]["fault"] is None}
+    assert set(version) == {"few: default", "few: debian", "many: default", "many: debian"}
+    assert version["few: debian"].startswith("1.") and version["few: default"].startswith("2."), version
+    assert "libhdf5_serial.so.103: HDF5 1." in done.stdout and "few: none was left out" in done.stdout
+    # One that the user names must be there.
+    assert "/absent/libhdf5.so" in raddle("bench", workload, "--hdf5", "/absent/libhdf5.so", "-q", expect=3).stderr
+
+
+def test_szip_with_both_codings(raddle, serial):
+    found = arms(raddle("bench", "occam-2005", "--only", "szip", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json",
+                        "--hdf5", "libhdf5_serial.so.103").report)
+    default = found["default"]["arm"]["runs"][0]["file_len_bytes"]
+    for name in ["szip=8", "szip_entropy=8"]:
+        run = found[name]["arm"]["runs"][0]
+        knob = name.split("=")[0]
+        assert run["found"][knob] == 8 and run["file_len_bytes"] < default, name
+    bundled = raddle("bench", "occam-2005", "--only", "szip", "--scale", "tiny", "--blocks", "1", "-q").stdout
+    assert "szip_entropy=8 was left out: " in bundled and "built without this filter" in bundled
 
 
 def test_a_rank_that_dies(ranks, mpi):
@@ -160,27 +229,27 @@ def test_a_rank_that_dies(ranks, mpi):
     one = f'if [ {rank} = 1 ]; then until [ -e "${{3%/*}}/started" ]; do sleep 0.01; done; kill -KILL $$; fi; exec "$@"'
     script = f'shift 2; exec {shlex.join(mpi.start(2))} sh -c {shlex.quote(one)} sh "$@"'
     started = time.monotonic()
-    done = ranks("battle-layout", "ranks-2", script=script, expect=3)
+    done = ranks("battle-layout", "ranks-baseline-16KiB", script=script, expect=3)
     assert re.search(r"/launcher ended: exit status: \d+: .*\b9\b", done.stderr, re.DOTALL), "what the launcher says of it"
     assert time.monotonic() - started < 60, done.stderr
 
 
 def test_ranks_that_are_not_to_be_had(raddle, ranks, mpi):
-    words = ["bench", "battle-layout", "--only", "ranks-2", "--scale", "tiny", "--blocks", "1", "-q"]
+    words = ["bench", "battle-layout", "--only", "ranks-baseline-16KiB", "--scale", "tiny", "--blocks", "1", "-q"]
     assert "name one with --hdf5" in raddle(*words).stdout
     assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", "--mpirun", mpi.launcher, **mpi.variables).stdout
-    absent = ranks("battle-layout", "ranks-2", launcher="/absent/mpirun").stdout
+    absent = ranks("battle-layout", "ranks-baseline-16KiB", launcher="/absent/mpirun").stdout
     assert "/absent/mpirun, which is not there" in absent
     assert "give more --time" not in absent, "time is not what was missing"
-    alone = ranks("battle-layout", "ranks-2", script='shift 2; exec "$@"', expect=3).stderr
+    alone = ranks("battle-layout", "ranks-baseline-16KiB", script='shift 2; exec "$@"', expect=3).stderr
     assert f"the MPI of {mpi.library} sees 1" in alone and "--mpirun" in alone
-    refused = ranks("battle-layout", "ranks-2", script="echo not as root >&2; exit 1").stdout
+    refused = ranks("battle-layout", "ranks-baseline-16KiB", script="echo not as root >&2; exit 1").stdout
     assert "no rank was started" in refused and "not as root" in refused
 
 
 def test_the_launcher_of_another_mpi(ranks, mpi, other):
     """Each of its ranks is alone in the MPI of the library."""
-    done = ranks("battle-layout", "ranks-2", launcher=other.launcher, expect=3, **{**other.variables, **mpi.variables})
+    done = ranks("battle-layout", "ranks-baseline-16KiB", launcher=other.launcher, expect=3, **{**other.variables, **mpi.variables})
     assert f"2 ranks were started, but the MPI of {mpi.library} sees 1" in done.stderr and "--mpirun" in done.stderr
 
 

@@ -183,7 +183,7 @@ fn a_disk_that_gets_full_is_said() {
     let workload = |base: &str, knob: &str| {
         format!(
             "name = \"full\"\ntitle = \"A test\"\n[[experiment]]\nname = \"one\"\ntitle = \"One\"\n\
-             kernel = {{ kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 1048576, blocks = 1, datasets = 16 }}\n\
+             kernel = {{ kind = \"ior\", api = \"hdf5\", burst_len_bytes = 1048576, bursts = 1, datasets = 16 }}\n\
              base = {{ {base} }}\nknobs = {{ {knob} }}\n"
         )
     };

@@ -5,7 +5,7 @@
 //! arms are compared with both, whose mean has less of it.
 
 use crate::error::{Result, TuneError};
-use crate::findings::{Arm, Compared, Fault, Findings, compare, phases};
+use crate::findings::{Arm, Compared, Fault, Findings, compare, default_of, is_default, phases};
 use crate::kernel::{Kernel, Verify};
 use crate::runner::{Executor, Scratch};
 use crate::statistics::{self, StopRule};
@@ -14,6 +14,7 @@ use crate::workload::Candidate;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Stage};
 use raddle_core::random::Random;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -79,12 +80,13 @@ impl Campaign {
         // Where runs write and read, an arm is done when all that is said of it is.
         let halves = phases(arms).iter().map(|phase| Some(*phase));
         let all: Vec<Compared> = std::iter::once(None).chain(halves).map(|phase| Compared::of(arms, phase)).collect();
-        let comparisons = (arms.len() - 2) * phases(arms).len().max(1);
+        let compared = arms.iter().filter(|arm| !is_default(arms, arm)).count() - 1;
+        let comparisons = compared * phases(arms).len().max(1);
         let is_open = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
             let is_done =
                 |compared: &Compared| rule.is_done(blocks, compare(arms, arm, *compared, rule).as_ref(), comparisons);
-            arm.fault.is_none() && !all.iter().all(is_done)
+            arm.fault.is_none() && !is_default(arms, arm) && !all.iter().all(is_done)
         };
         (2..arms.len()).filter(|place| is_open(&arms[*place])).collect()
     }
@@ -109,10 +111,13 @@ impl Campaign {
         Ok(())
     }
 
-    /// Runs the default, the sentinel and `open` in drawn order; whether there is an experiment at all.
+    /// Runs the default, the sentinel, `open` and the defaults of their cases in drawn order; whether there is an experiment
+    /// at all.
     fn run_block(&mut self, block: usize, open: &[usize], conditions: &Conditions, bench: &Bench<'_>) -> Result<bool> {
         let arms = &mut self.arms;
-        let running: Vec<usize> = [0, 1].iter().chain(open).copied().collect();
+        let defaults = open.iter().map(|place| default_of(arms, &arms[*place]));
+        let running: BTreeSet<usize> = [0, 1].into_iter().chain(open.iter().copied()).chain(defaults).collect();
+        let running: Vec<usize> = running.into_iter().collect();
         for arm in &mut *arms {
             arm.runs.push(None);
         }
@@ -126,6 +131,13 @@ impl Campaign {
                     return Ok(false);
                 }
                 None => {}
+            }
+        }
+        for place in 2..arms.len() {
+            // Without the default of its case an arm says nothing.
+            let fault = arms[default_of(arms, &arms[place])].fault.clone();
+            if arms[place].fault.is_none() {
+                arms[place].fault = fault;
             }
         }
         check_values(arms, block)?;
@@ -161,7 +173,7 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
         kernel: arm.candidate.kernel.clone(),
         settings: arm.candidate.settings.clone(),
         path: bench.scratch.fresh()?,
-        library: conditions.library.clone(),
+        library: arm.candidate.library.clone().or_else(|| conditions.library.clone()),
         seed: Random::of(&[conditions.seed, block as u64, 1]).bits(),
         syncs: conditions.syncs,
         ranks: arm.candidate.ranks,
@@ -170,6 +182,9 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
         Answer::Done(outcome) => {
             arm.runs[block] = Some(outcome);
         }
+        // A library that the workload names need not be on this machine; the one that the user names does.
+        Answer::Unusable(why) if arm.candidate.library.is_some() => arm.fault = Some(Fault::NotApplicable(why)),
+        Answer::Unusable(why) => arm.fault = Some(Fault::Failed(why)),
         Answer::NotApplicable(why) => arm.fault = Some(Fault::NotApplicable(why)),
         Answer::Failed(why) => arm.fault = Some(Fault::Failed(why)),
     }
@@ -239,9 +254,11 @@ mod tests {
         let of = |level: &u64| Candidate {
             name: format!("gzip={level}"),
             knob: Some(Knob::Gzip),
+            case: None,
             kernel: Kernel::Vpic { particles: 1 },
             settings: Settings::default().and(Knob::Gzip, Value::Whole(*level)),
             ranks: 1,
+            library: None,
         };
         levels.iter().map(of).collect()
     }
@@ -392,6 +409,81 @@ mod tests {
         let json = serde_json::to_value(&findings).unwrap();
         assert_eq!(json["arms"][1]["phases"][0]["verdict"], "better");
         assert_eq!(json["arms"][1]["arm"]["runs"][0]["stages"][1]["phase"], "read");
+    }
+
+    /// Cases that take 1 and 10; gzip 2 halves the second.
+    struct Cases;
+
+    impl Executor for Cases {
+        fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer> {
+            let level = request.settings.whole(Knob::Gzip).unwrap_or(0);
+            let Kernel::Vpic { particles } = request.kernel else { panic!("another kernel") };
+            if request.library.as_deref() == Some(std::path::Path::new("absent.so")) {
+                return Ok(Answer::Unusable("absent.so cannot be used as libhdf5".to_owned()));
+            }
+            let mut random = Random::of(&[request.seed, level, particles]);
+            let mean = if particles == 1 { 1.0 } else { 10.0 / level as f64 };
+            let wall_s = mean * (0.01 * random.normal()).exp();
+            Ok(Answer::Done(Outcome {
+                hdf5: "0.0.0".to_owned(),
+                zlib: None,
+                stages: vec![StageTime { stage: worker::Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
+                len_bytes: 100,
+                calls: None,
+                reads: None,
+                file_len_bytes: 1000 * particles * level,
+                peak_rss_bytes: None,
+                found: Settings::default(),
+                offset: None,
+                values: None,
+                ranks: Vec::new(),
+            }))
+        }
+    }
+
+    #[test]
+    fn arms_are_compared_with_the_default_of_their_case() {
+        let of_case = |case: &str, particles, levels: &[u64]| {
+            let kernel = Kernel::Vpic { particles };
+            let all = candidates(levels).into_iter();
+            let all = all.map(|arm| Candidate { case: Some(case.to_owned()), kernel: kernel.clone(), ..arm });
+            all.collect::<Vec<_>>()
+        };
+        let found = |arms: &[Candidate]| {
+            let folder = tempfile::tempdir().unwrap();
+            let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+            let cancel = CancelToken::new();
+            let bench = Bench { executor: &Cases, scratch: &scratch, observer: &Silent, cancel: &cancel };
+            carry_out(arms, &conditions(), &bench)
+        };
+        let mut arms = [of_case("small", 1, &[1, 2]), of_case("large", 2, &[1, 2])].concat();
+        let findings = found(&arms).unwrap();
+        let (none, better) = (Some(Verdict::NoEffect), Some(Verdict::Better));
+        let verdicts: Vec<_> = findings.arms.iter().map(|finding| finding.verdict).collect();
+        assert_eq!(verdicts, [None, none, None, better]);
+        let large = &findings.arms[3];
+        assert!((large.estimate.unwrap().ratio - 0.5).abs() < 0.02, "{large:?}");
+        // Twice as long as the default of its case, not four times as that of the first.
+        assert_eq!(large.inflation, Some(2.0));
+        let blocks = |place: usize| findings.arms[place].arm.runs.iter().flatten().count();
+        assert_eq!(blocks(2), blocks(3), "the default of a case runs as long as one of its arms is open");
+
+        // A library that the workload names and that is not there leaves its arms out, with their case where it is the default's.
+        arms[1].library = Some("absent.so".into());
+        arms[2].library = Some("absent.so".into());
+        let findings = found(&arms).unwrap();
+        let faults: Vec<bool> = findings.arms.iter().map(|finding| finding.arm.fault.is_some()).collect();
+        assert_eq!(faults, [false, true, true, true]);
+        assert!(matches!(&findings.arms[3].arm.fault, Some(Fault::NotApplicable(why)) if why.contains("absent.so")));
+        arms[0].library = Some("absent.so".into());
+        assert_eq!(found(&arms).unwrap().runs(), 0);
+        // One that the user names must be.
+        let of_user = Conditions { library: Some("absent.so".into()), ..conditions() };
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
+        let cancel = CancelToken::new();
+        let bench = Bench { executor: &Cases, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        assert!(matches!(carry_out(&of_case("small", 1, &[1, 2]), &of_user, &bench), Err(TuneError::Run { .. })));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::statistics::{self, Estimate, StopRule, Verdict};
 use crate::worker::{Outcome, Phase, Reads};
 use crate::workload::Candidate;
 use serde::Serialize;
+use std::path::Path;
 
 /// Elapsed times of the default that vary more than this are of no use: a laptop with a browser, a shared node.
 pub const LARGEST_VARIATION: f64 = 0.15;
@@ -177,15 +178,29 @@ pub struct Medians {
     pub peak_rss_bytes: Option<f64>,
 }
 
+/// Place of the default that `arm` is compared with: the first of its case.
+pub(crate) fn default_of(arms: &[Arm], arm: &Arm) -> usize {
+    arms.iter().position(|other| other.candidate.case == arm.candidate.case).unwrap_or(0)
+}
+
+/// Whether `arm` is the default of its case.
+pub(crate) fn is_default(arms: &[Arm], arm: &Arm) -> bool {
+    std::ptr::eq(&raw const arms[default_of(arms, arm)], arm)
+}
+
 /// `arm` against the default of its own blocks: the geometric mean of both runs of it, which has half of the noise of one.
-/// The sentinel, one of the two, is compared with the other.
+/// The sentinel, one of the two, is compared with the other. Of the default of a case, which has no sentinel unless it is the
+/// first, one run counts; a default is not compared with itself.
 pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRule) -> Option<Estimate> {
-    let (default, sentinel) = (&arms[0], &arms[1]);
-    let is_sentinel = std::ptr::eq(arm, sentinel);
+    let (default, sentinel) = (&arms[default_of(arms, arm)], &arms[1]);
+    let has_sentinel = std::ptr::eq(default, &raw const arms[0]) && !std::ptr::eq(arm, sentinel);
+    if std::ptr::eq(arm, default) {
+        return None;
+    }
     let pairs = (0..arm.runs.len()).filter_map(|block| {
         let of = |arm: &Arm| Some(compared.value(arm.runs.get(block)?.as_ref()?));
         let (first, own) = (of(default)?, of(arm)?);
-        let second = of(sentinel).filter(|_| !is_sentinel).unwrap_or(first);
+        let second = of(sentinel).filter(|_| has_sentinel).unwrap_or(first);
         Some(((first * second).sqrt(), own))
     });
     let (default, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
@@ -227,20 +242,22 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
             (compared, found)
         })
         .collect();
-    let others = || halves.iter().flat_map(|half| arms[2..].iter().map(move |arm| (half, arm)));
+    let others: Vec<&Arm> = arms[2..].iter().filter(|arm| !is_default(arms, arm)).collect();
+    let pairs = || halves.iter().flat_map(|half| others.iter().map(move |arm| (half, *arm)));
     let estimates: Vec<Option<Estimate>> =
-        others().map(|((compared, _), arm)| compare(arms, arm, *compared, rule)).collect();
+        pairs().map(|((compared, _), arm)| compare(arms, arm, *compared, rule)).collect();
     // One family: of twenty arms, forty halves are compared.
     let probabilities: Vec<f64> = estimates.iter().map(|found| found.map_or(1.0, |found| found.p)).collect();
     let corrected = statistics::holm(&probabilities);
-    let verdicts: Vec<Verdict> = others()
+    let verdicts: Vec<Verdict> = pairs()
         .zip(estimates.iter().zip(corrected))
         .map(|(((_, half), _), (found, p))| rule.verdict(found.as_ref(), p, half.doubt.unwrap_or(1.0)))
         .collect();
-    let of_arm = |place: usize, arm: &Arm| {
+    let of_arm = |arm: &Arm| {
+        let place = others.iter().position(|other| std::ptr::eq(*other, arm));
         let of_half = |(number, (compared, half)): (usize, &(Compared, PhaseFindings))| {
             let mut times: Vec<f64> = arm.runs.iter().flatten().map(|run| compared.value(run)).collect();
-            let at = place.checked_sub(2).map(|place| number * (arms.len() - 2) + place);
+            let at = place.map(|place| number * others.len() + place);
             PhaseFinding {
                 phase: half.phase,
                 time_s: statistics::median(&mut times),
@@ -251,14 +268,18 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
         let has_run = arm.runs.iter().flatten().next().is_some();
         if has_run { halves.iter().enumerate().map(of_half).collect() } else { Vec::new() }
     };
-    let arms = arms.iter().enumerate().filter(|(place, _)| *place != 1);
-    let all: Vec<Vec<PhaseFinding>> = arms.map(|(place, arm)| of_arm(place, arm)).collect();
+    let all: Vec<Vec<PhaseFinding>> = std::iter::once(&arms[0]).chain(&arms[2..]).map(of_arm).collect();
     (halves.into_iter().map(|(_, found)| found).collect(), all.into_iter())
 }
 
 fn cold_share(arms: &[Arm]) -> Option<f64> {
     let runs = arms.iter().flat_map(|arm| arm.runs.iter().flatten());
-    runs.filter_map(|run| run.reads).reduce(Reads::plus)?.cold_share()
+    // A sieve reads some bytes again, which are then in the cache: of each value the first time counts.
+    let of = |run: &Outcome| {
+        let reads = run.reads?;
+        Some(Reads { len_bytes: reads.len_bytes.min(run.len_bytes), ..reads })
+    };
+    runs.filter_map(of).reduce(Reads::plus)?.cold_share()
 }
 
 fn values_of(arms: &[Arm]) -> Option<Values> {
@@ -293,26 +314,32 @@ impl Findings {
         let sentinel = of(&arms[1], compared);
         let doubt = sentinel.and_then(|found| doubt(&found, rule));
         let factor = doubt.unwrap_or(1.0);
-        let estimates: Vec<Option<Estimate>> = arms[2..].iter().map(|arm| of(arm, compared)).collect();
-        let verdicts = rule.verdicts(&estimates, factor);
+        let others: Vec<&Arm> = arms[2..].iter().filter(|arm| !is_default(arms, arm)).collect();
+        let estimates: Vec<Option<Estimate>> = others.iter().map(|arm| of(arm, compared)).collect();
         let alone = |found: &Option<Estimate>| rule.verdict(found.as_ref(), found.map_or(1.0, |found| found.p), factor);
         let alone: Vec<Verdict> = estimates.iter().map(alone).collect();
+        let verdicts = rule.verdicts(&estimates, factor);
+        let mut compared_with = estimates.into_iter().zip(verdicts).zip(alone);
         let (phases, mut of_phases) = by_phase(arms, rule);
-        let default_len = medians(&arms[0]).map(|medians| medians.file_len_bytes);
-        let mut finding = |arm: &Arm, estimate, verdict, alone| {
+        let mut finding = |arm: &Arm| {
             let medians = medians(arm);
+            let default_len = self::medians(&arms[default_of(arms, arm)]).map(|medians| medians.file_len_bytes);
             let inflation = medians.zip(default_len).map(|(own, default)| own.file_len_bytes / default);
-            let (wall, cpu) = match verdict {
-                Some(_) => (of(arm, compared.with(Metric::WallS)), of(arm, compared.with(Metric::CpuS))),
-                None => (None, None),
-            };
-            let phases = of_phases.next().unwrap_or_default();
-            Finding { arm: arm.clone(), estimate, wall, cpu, medians, inflation, verdict, alone, phases }
+            let (arm, phases) = (arm.clone(), of_phases.next().unwrap_or_default());
+            let (estimate, verdict) = (None, None);
+            Finding { arm, estimate, wall: None, cpu: None, medians, inflation, verdict, alone: None, phases }
         };
-        let default = finding(&arms[0], None, None, None);
-        let others = arms[2..].iter().zip(estimates).zip(verdicts).zip(alone);
-        let others =
-            others.map(|(((arm, estimate), verdict), alone)| finding(arm, estimate, Some(verdict), Some(alone)));
+        let found = |arm: &Arm| {
+            let none = finding(arm);
+            if is_default(arms, arm) {
+                return none;
+            }
+            let Some(((estimate, verdict), alone)) = compared_with.next() else { return none };
+            let wall = of(arm, compared.with(Metric::WallS));
+            let cpu = of(arm, compared.with(Metric::CpuS));
+            Finding { estimate, wall, cpu, verdict: Some(verdict), alone: Some(alone), ..none }
+        };
+        let found: Vec<Finding> = std::iter::once(&arms[0]).chain(&arms[2..]).map(found).collect();
         Self {
             metric: compared.metric,
             wall_variation: variation(arms, compared.with(Metric::WallS)),
@@ -323,7 +350,7 @@ impl Findings {
             phases,
             cold_share: cold_share(arms),
             values: values_of(arms),
-            arms: std::iter::once(default).chain(others).collect(),
+            arms: found,
         }
     }
 
@@ -332,11 +359,14 @@ impl Findings {
         self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
     }
 
-    /// The version of HDF5 that was measured, if anything ran.
-    pub fn hdf5(&self) -> Option<&str> {
-        let mut runs = self.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
-        // An unmodified program does not tell.
-        runs.find_map(|run| Some(run.hdf5.as_str()).filter(|version| !version.is_empty()))
+    /// The version of the HDF5 of the default, if anything ran with it, and the library that the experiment names for it.
+    pub fn hdf5(&self) -> Option<(&str, Option<&Path>)> {
+        let library = &self.arms.first()?.arm.candidate.library;
+        let same = self.arms.iter().filter(|finding| finding.arm.candidate.library == *library);
+        let mut runs = same.flat_map(|finding| finding.arm.runs.iter().flatten());
+        // An unmodified program does not tell, unless it was given settings.
+        let version = runs.find_map(|run| Some(run.hdf5.as_str()).filter(|version| !version.is_empty()))?;
+        Some((version, library.as_deref()))
     }
 
     /// The version of the zlib that it was loaded with, if that is told.

@@ -40,18 +40,24 @@ pub enum Kernel {
         #[serde(default)]
         reads: bool,
     },
-    /// Blocks of a file one after the other, as IOR writes them.
+    /// Bursts one after the other in a file, as IOR writes them.
     Ior {
         /// Through what.
         api: Api,
-        /// Bytes of a write, a multiple of 8.
-        transfer_len_bytes: u64,
-        /// Writes per dataset.
-        blocks: u64,
+        /// Bytes of a burst, a multiple of 8: `W` of the paper's table I.
+        burst_len_bytes: u64,
+        /// Bursts per dataset, dealt to the ranks in turn.
+        bursts: u64,
+        /// Equal blocks that a rank writes its part of a burst in, one call each: `T`.
+        #[serde(default = "one")]
+        blocks_per_burst: u64,
+        /// Whether all ranks write a part of each burst, as processes of one node (`PPN`).
+        #[serde(default)]
+        divided: bool,
         /// Datasets; more than 1 only through HDF5.
         #[serde(default = "one")]
         datasets: u64,
-        /// Whether ranks write each block together.
+        /// Whether ranks write their blocks together.
         #[serde(default)]
         collective: bool,
         /// Whether the file is read back, and in which order.
@@ -229,8 +235,8 @@ impl Kernel {
             }
             // What it writes is not known.
             Self::Program { .. } => vec![("program", 1)],
-            Self::Ior { transfer_len_bytes, blocks, datasets, .. } => {
-                vec![("datasets", datasets), ("blocks", blocks), ("transfer_len_bytes", transfer_len_bytes)]
+            Self::Ior { burst_len_bytes, bursts, datasets, .. } => {
+                vec![("datasets", datasets), ("bursts", bursts), ("burst_len_bytes", burst_len_bytes)]
             }
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => {
                 vec![("particles", particles), ("element", 32)]
@@ -264,7 +270,7 @@ impl Kernel {
         match *self {
             Self::Occam { levels, rows, longitudes, .. } => vec![levels, rows, longitudes],
             Self::Many { elements, .. } => vec![elements],
-            Self::Ior { transfer_len_bytes, blocks, .. } => vec![(transfer_len_bytes / 8).saturating_mul(blocks)],
+            Self::Ior { burst_len_bytes, bursts, .. } => vec![(burst_len_bytes / 8).saturating_mul(bursts)],
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![particles],
             Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
             Self::Read { rows, columns, .. } => vec![rows, columns],
@@ -300,6 +306,58 @@ impl Kernel {
         )
     }
 
+    /// Whether it can be carried out by so many ranks.
+    ///
+    /// # Errors
+    /// If not, with the number that is wrong.
+    pub fn check_ranks(&self, ranks: u32) -> Result<(), WorkloadFault> {
+        let ranks = u64::from(ranks);
+        if ranks > 1 && !self.is_for_ranks() {
+            return Err(WorkloadFault::NotForRanks(self.name()));
+        }
+        let Self::Ior { burst_len_bytes, bursts, blocks_per_burst, divided, collective, .. } = *self else {
+            return Ok(());
+        };
+        let parts = blocks_per_burst.saturating_mul(if divided { ranks } else { 1 });
+        if burst_len_bytes / 8 < parts {
+            return Err(WorkloadFault::Size("blocks_per_burst, with the ranks that divide a burst,"));
+        }
+        // All ranks make equally many calls.
+        if collective && !divided && bursts % ranks != 0 {
+            return Err(WorkloadFault::Size("bursts, or no multiple of the ranks that write them together,"));
+        }
+        Ok(())
+    }
+
+    /// The number that grows with the ranks where each has the same work.
+    fn work_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::Ior { bursts, .. } => Some(bursts),
+            Self::Many { elements, .. } => Some(elements),
+            Self::Vpic { particles } | Self::Bdcats { particles, .. } => Some(particles),
+            Self::Amrex { boxes, .. } => Some(boxes),
+            _ => None,
+        }
+    }
+
+    /// The same work for each of `ranks`, where this is the work of one: weak scaling.
+    #[must_use]
+    pub fn for_each_of(mut self, ranks: u32) -> Self {
+        if let Some(count) = self.work_mut() {
+            *count = count.saturating_mul(u64::from(ranks));
+        }
+        self
+    }
+
+    /// The work of one rank, where this is that of `ranks` as of [`Self::for_each_of`].
+    #[must_use]
+    pub fn of_one_of(mut self, ranks: u32) -> Self {
+        if let Some(count) = self.work_mut() {
+            *count /= u64::from(ranks.max(1));
+        }
+        self
+    }
+
     /// Whether it can be carried out.
     ///
     /// # Errors
@@ -329,9 +387,10 @@ impl Kernel {
                 Err(WorkloadFault::Size("longest_len_bytes below 8192"))
             }
             Self::Program { ref command, .. } if command.is_empty() => Err(WorkloadFault::Size("command")),
-            Self::Ior { transfer_len_bytes, .. } if transfer_len_bytes % 8 != 0 => {
-                Err(WorkloadFault::Size("transfer_len_bytes modulo 8"))
+            Self::Ior { burst_len_bytes, .. } if burst_len_bytes % 8 != 0 => {
+                Err(WorkloadFault::Size("burst_len_bytes modulo 8"))
             }
+            Self::Ior { blocks_per_burst: 0, .. } => Err(WorkloadFault::Size("blocks_per_burst")),
             Self::Ior { api: Api::Posix | Api::Mpiio, datasets, .. } if datasets != 1 => {
                 Err(WorkloadFault::Size("datasets without HDF5"))
             }

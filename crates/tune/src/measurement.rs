@@ -96,7 +96,7 @@ pub fn measure(
         };
         let (search, elapsed_s) = timed(bench, carry_out)?;
         let (name, title, paper) = (experiment.name.clone(), experiment.title.clone(), experiment.paper.clone());
-        let kernel = experiment.kernel.clone();
+        let kernel = experiment.kernel().clone();
         let done = MeasuredExperiment { name, title, paper, kernel, elapsed_s, search };
         told(&done);
         experiments.push(done);
@@ -114,7 +114,8 @@ pub fn measure(
             told(done);
         }
     }
-    let version = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
+    let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
+    let (version, named) = hdf5.unwrap_or_default();
     Ok(Measurement {
         workload: workload.name.clone(),
         title: workload.title.clone(),
@@ -122,10 +123,10 @@ pub fn measure(
         machine: Machine::here(),
         file_system: FileSystem::of_folder(bench.scratch.folder())?,
         hdf5: MeasuredLibrary {
-            version: version.unwrap_or_default().to_owned(),
+            version: version.to_owned(),
             library: match workload.scale {
                 Scale::Own => "the program's own".to_owned(),
-                _ => name_of(&conditions.library),
+                _ => name_of(named.or(conditions.library.as_deref())),
             },
         },
         seed: conditions.seed,
@@ -147,14 +148,21 @@ fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f
     Ok((done, elapsed_s))
 }
 
-/// How much of the time an experiment should have: bytes that a block writes, twice where a search follows.
+/// What starting a process is worth in bytes that it could write meanwhile, and what starting ranks is: some ten milliseconds,
+/// and half a second.
+const START_LEN_BYTES: f64 = (4 << 20) as f64;
+const START_OF_RANKS_LEN_BYTES: f64 = (256 << 20) as f64;
+
+/// How much of the time an experiment should have: bytes that a block writes and what starting its runs takes, twice where a
+/// search follows.
 fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
-    let bytes: f64 = experiment.candidates().iter().map(|candidate| candidate.kernel.len_bytes() as f64).sum();
+    let start = if experiment.ranks > 1 { START_OF_RANKS_LEN_BYTES } else { START_LEN_BYTES };
+    let bytes: f64 = experiment.candidates().iter().map(|run| start + run.kernel.len_bytes() as f64).sum();
     if is_searched { 2.0 * bytes } else { bytes }
 }
 
-fn name_of(library: &Option<PathBuf>) -> String {
-    library.as_deref().map_or_else(|| "bundled".to_owned(), |path| path.to_string_lossy().into_owned())
+fn name_of(library: Option<&Path>) -> String {
+    library.map_or_else(|| "bundled".to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
 impl Measurement {

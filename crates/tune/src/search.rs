@@ -74,8 +74,13 @@ impl Limits {
 /// Settings that a sweep found to help, each with its better values, the best first.
 pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
     let mut better: BTreeMap<Knob, Vec<(f64, Value)>> = BTreeMap::new();
+    let first = sweep.arms.first().map(|finding| &finding.arm.candidate.case);
     for finding in &sweep.arms {
-        let Candidate { knob: Some(knob), settings, .. } = &finding.arm.candidate else { continue };
+        let Candidate { knob: Some(knob), settings, case, .. } = &finding.arm.candidate else { continue };
+        // What helps in another case does not help in the one that is searched.
+        if first != Some(case) {
+            continue;
+        }
         let (Some(estimate), Some(value)) = (finding.estimate, settings.get(*knob)) else { continue };
         if finding.verdict == Some(Verdict::Better) && limits.allow(finding) {
             better.entry(*knob).or_default().push((estimate.ratio, value.clone()));
@@ -143,9 +148,8 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
     let of = |settings: &Settings| Candidate {
         name: settings.words(),
         knob: None,
-        kernel: default.kernel.clone(),
         settings: default.settings.with(settings),
-        ranks: default.ranks,
+        ..default.clone()
     };
     let mut left: Vec<Candidate> =
         combinations(&living(&sweep, limits), affordable.min(MOST_COMBINATIONS)).iter().map(of).collect();
@@ -198,7 +202,8 @@ impl Search {
         let of = |knob: &Knob, value: &Value| {
             let is_it = |finding: &&Finding| {
                 let candidate = &finding.arm.candidate;
-                candidate.knob == Some(*knob) && candidate.settings.get(*knob) == Some(value)
+                let is_of_first = candidate.case == self.sweep.arms[0].arm.candidate.case;
+                is_of_first && candidate.knob == Some(*knob) && candidate.settings.get(*knob) == Some(value)
             };
             let evidence = evidence(&self.sweep, self.sweep.arms.iter().find(is_it)?)?;
             Some((*knob, Measured { value: value.clone(), force: false, evidence }))
@@ -269,17 +274,9 @@ mod tests {
             (Knob::MetaBlock, whole(&[1 << 20])),
             (Knob::Sieve, whole(&[1 << 20])),
         ];
-        Experiment {
-            name: "made".to_owned(),
-            title: String::new(),
-            paper: None,
-            kernel: Kernel::Vpic { particles: 1 },
-            base: Settings::default().and(Knob::Gzip, Value::Whole(1)),
-            knobs: knobs.into(),
-            is_factorial: false,
-            variants: BTreeMap::new(),
-            ranks: 1,
-        }
+        let mut experiment = Experiment::of_kernel(Kernel::Vpic { particles: 1 });
+        experiment.cases[0].base = Settings::default().and(Knob::Gzip, Value::Whole(1));
+        Experiment { name: "made".to_owned(), knobs: knobs.into(), ..experiment }
     }
 
     fn found(limits: &Limits) -> Search {

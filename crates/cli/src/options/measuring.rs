@@ -33,15 +33,15 @@ pub struct MeasuringArgs {
     #[arg(long, value_name = "EXPERIMENT")]
     only: Vec<String>,
 
-    /// The libhdf5 to measure, 1.10 or later: a path, or a name that the system's loader finds [default: raddle's own]
+    /// The libhdf5 to measure, 1.10 or later: a path, or a name that the system's loader finds; given again, others to compare with the first in every experiment [default: raddle's own]
     #[arg(long, value_name = "LIBRARY")]
-    hdf5: Option<PathBuf>,
+    hdf5: Vec<PathBuf>,
 
     /// What starts ranks of MPI, of the same MPI as the libhdf5
     #[arg(long, value_name = "LAUNCHER", default_value = LAUNCHER)]
     mpirun: PathBuf,
 
-    /// How many ranks share a run, in experiments that are for ranks [default: what the workload says]
+    /// How many ranks share a run, in experiments that are for ranks; where each has work of its own, runs grow with them [default: what the workload says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     ranks: Option<u32>,
 
@@ -57,7 +57,7 @@ pub struct MeasuringArgs {
     #[arg(long)]
     sync: bool,
 
-    /// Most seconds for all of it; what there is no time for is told to be open [default: 600, at full scale none]
+    /// Most seconds for all of it; settings not reached are reported as undecided [default: 600, at tiny scale 30, at full scale none]
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
 
@@ -94,8 +94,9 @@ fn margin(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "a number of percent from 1 to 50".to_owned())
 }
 
-/// Time for all of it where none is given.
+/// Time for all of it where none is given; at the tiny scale, which is for seeing that it works.
 const DEFAULT_TIME: Duration = Duration::from_secs(600);
+const TINY_TIME: Duration = Duration::from_secs(30);
 
 /// Slower than this no run is: then it hangs.
 const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
@@ -156,10 +157,15 @@ impl MeasuringArgs {
             workload.profile_from = place.unwrap_or(0);
         }
         for experiment in &mut workload.experiments {
-            if experiment.ranks > 1 {
-                experiment.ranks = self.ranks.unwrap_or(experiment.ranks);
+            if let Some(ranks) = self.ranks.filter(|_| experiment.ranks > 1) {
+                experiment.set_ranks(ranks);
             }
-            if experiment.base.whole(Knob::Gzip).is_some_and(|level| level > 0) {
+            if let [_, others @ ..] = self.libraries()?.as_slice()
+                && !others.is_empty()
+            {
+                experiment.compare_libraries(others);
+            }
+            if experiment.cases[0].base.whole(Knob::Gzip).is_some_and(|level| level > 0) {
                 let zlib = self.zlib.iter().map(|path| zlib(path)).collect::<Result<Vec<_>, _>>()?;
                 experiment.knobs.entry(Knob::Zlib).or_default().extend(zlib);
             }
@@ -188,7 +194,7 @@ impl MeasuringArgs {
             limit: self.time.map_or(longest, |time| longest.max(Duration::from_secs(time))),
         };
         let bench = Bench { executor: &executor, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
-        let conditions = Conditions { library: self.library()?, ..self.conditions() };
+        let conditions = Conditions { library: self.libraries()?.into_iter().next(), ..self.conditions() };
         let mut tell = |done: &MeasuredExperiment| {
             let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
             watching.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
@@ -205,6 +211,7 @@ impl MeasuringArgs {
         let time = match (self.time, self.scale) {
             (Some(time), _) => Some(Duration::from_secs(time)),
             (None, Scale::Full) => None,
+            (None, Scale::Tiny) => Some(TINY_TIME),
             (None, _) => Some(DEFAULT_TIME),
         };
         let most_blocks = self.most_blocks();
@@ -218,15 +225,17 @@ impl MeasuringArgs {
         }
     }
 
-    /// The library as workers find it: they are started in the same folder, but a name without a slash is the loader's.
-    fn library(&self) -> Result<Option<PathBuf>, Failure> {
-        let Some(library) = &self.hdf5 else { return Ok(None) };
-        if library.is_dir() {
-            let what = format!("--hdf5 {}: a folder; name the library in it", library.display());
-            return Err(Failure::new(Exit::Usage, &what));
-        }
-        let is_file = library.is_file();
-        let path = if is_file { std::path::absolute(library) } else { Ok(library.clone()) };
-        path.map(Some).map_err(|cause| Failure::usage(&format!("--hdf5 {}: {cause}", library.display())))
+    /// The libraries as workers find them: they are started in the same folder, but a name without a slash is the loader's.
+    fn libraries(&self) -> Result<Vec<PathBuf>, Failure> {
+        let of = |library: &PathBuf| {
+            if library.is_dir() {
+                let what = format!("--hdf5 {}: a folder; name the library in it", library.display());
+                return Err(Failure::new(Exit::Usage, &what));
+            }
+            let is_file = library.is_file();
+            let path = if is_file { std::path::absolute(library) } else { Ok(library.clone()) };
+            path.map_err(|cause| Failure::usage(&format!("--hdf5 {}: {cause}", library.display())))
+        };
+        self.hdf5.iter().map(of).collect()
     }
 }

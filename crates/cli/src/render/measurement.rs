@@ -8,6 +8,7 @@ use raddle_tune::profile::{Evidence, Metric, Profile};
 use raddle_tune::statistics::{self, LEAST_BLOCKS, Verdict};
 use raddle_tune::worker::Phase;
 use raddle_tune::workload::{Scale, Workload};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The workloads and their experiments.
@@ -17,7 +18,7 @@ pub fn workloads(all: &[Workload]) -> String {
         text.push_str(&format!("{}: {}\n", workload.name, workload.title));
         let mut columns = Columns::new(&[("experiment", Align::Left), ("", Align::Left), ("settings", Align::Right)]);
         for experiment in &workload.experiments {
-            let count = experiment.candidates().len() - 1;
+            let count = experiment.candidates().len() - experiment.cases.len();
             columns.row(&[experiment.name.clone(), experiment.title.clone(), count.to_string()]);
         }
         text.push_str(&columns.render());
@@ -84,7 +85,10 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
 fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
     let name = match half.phase {
         Phase::Write => "writing alone".to_owned(),
-        Phase::Read => format!("reading back alone{}", findings.cold_share.map_or_else(String::new, cold)),
+        Phase::Read => {
+            let cold = findings.cold_share.map_or_else(String::new, |share| format!(", {}", cold(share)));
+            format!("reading back alone{cold}")
+        }
     };
     let doubt = half.doubt.map_or_else(String::new, |doubt| {
         format!("; two equal defaults differ: nothing can be told below {doubt:.2} times")
@@ -115,7 +119,7 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
 
 /// Whether reads were cold, after what was read.
 fn cold(share: f64) -> String {
-    format!(", {} ({:.0} % of the bytes came from storage)", statistics::coldness(share), 100.0 * share)
+    format!("{} ({:.0} % of the bytes came from storage)", statistics::coldness(share), 100.0 * share)
 }
 
 /// What must be known to read the table.
@@ -133,8 +137,13 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
             "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told below {doubt:.2} times\n"
         ));
     }
+    if findings.arms.iter().any(|finding| finding.arm.candidate.library.is_some()) {
+        for (library, version) in libraries(findings) {
+            text.push_str(&format!("  {}: HDF5 {}\n", escape::text(&library), escape::text(&version)));
+        }
+    }
     if let Some(share) = findings.cold_share.filter(|_| findings.phases.is_empty()) {
-        text.push_str(&format!("  reads{}\n", cold(share)));
+        text.push_str(&format!("  reads: {}\n", cold(share)));
     }
     match findings.values {
         Some(Values::Equal) => text.push_str("  all runs wrote the same values\n"),
@@ -152,12 +161,22 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
         ));
     }
     if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {
-        let count = findings.arms.len() - 1;
+        let count = findings.arms.iter().filter(|finding| finding.verdict.is_some()).count();
         text.push_str(&format!(
             "  (alone: …) is what would be told if nothing else were compared: of {count} settings some differ by chance\n"
         ));
     }
     text
+}
+
+/// The libraries of an experiment that compares some, with their versions.
+fn libraries(findings: &Findings) -> BTreeSet<(String, String)> {
+    let of = |finding: &Finding| {
+        let library = finding.arm.candidate.library.as_ref();
+        let name = library.map_or_else(|| "default".to_owned(), |path| path.display().to_string());
+        Some((name, finding.arm.runs.iter().flatten().next()?.hdf5.clone()))
+    };
+    findings.arms.iter().filter_map(of).collect()
 }
 
 /// A verdict, with what it would be alone where that is more.

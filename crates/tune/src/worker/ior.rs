@@ -1,30 +1,58 @@
-//! [`Kernel::Ior`]: blocks one after the other, dealt to the ranks in turn, through HDF5 or without, and read back.
+//! [`Kernel::Ior`]: bursts one after the other, dealt to the ranks in turn or divided among them, through HDF5 or without, and
+//! read back.
 
 use super::clock::{Clock, Stage};
+use super::team::part;
 use super::{Done, Run, Sample, check, io};
 use crate::error::Result;
 use crate::kernel::{Api, Kernel, ReadBack};
 use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// The numbers of a kernel.
-struct Blocks {
+struct Bursts {
     api: Api,
-    /// Of a block.
+    /// Of a burst.
     elements: u64,
     /// Per dataset.
     count: u64,
+    /// Blocks that a rank writes its portion in.
+    blocks: u64,
+    /// Ranks that divide a burst: 1 where each writes bursts of its own.
+    sharers: u64,
     datasets: u64,
     collective: bool,
 }
 
-fn blocks(run: &Run<'_>) -> Result<Blocks> {
-    let Kernel::Ior { api, transfer_len_bytes, blocks, datasets, collective, .. } = run.kernel else {
-        return Err(super::not_this_kernel());
-    };
-    Ok(Blocks { api, elements: transfer_len_bytes / 8, count: blocks, datasets, collective })
+impl Bursts {
+    fn of(run: &Run<'_>) -> Result<Self> {
+        let Kernel::Ior { api, burst_len_bytes, bursts, blocks_per_burst, divided, datasets, collective, .. } =
+            run.kernel
+        else {
+            return Err(super::not_this_kernel());
+        };
+        let sharers = if divided { run.team.size } else { 1 };
+        let elements = burst_len_bytes / 8;
+        Ok(Self { api, elements, count: bursts, blocks: blocks_per_burst, sharers, datasets, collective })
+    }
+
+    /// What is dealt to the ranks in turn: bursts, or their parts.
+    fn portions(&self) -> u64 {
+        self.count * self.sharers
+    }
+
+    /// The elements of the blocks of a portion.
+    fn blocks(&self, portion: u64) -> impl Iterator<Item = Range<u64>> + Clone + use<> {
+        let Range { start, end } = part(self.elements, portion % self.sharers, self.sharers);
+        let (first, blocks) = (portion / self.sharers * self.elements + start, self.blocks);
+        (0..blocks).map(move |block| {
+            let Range { start: from, end: to } = part(end - start, block, blocks);
+            first + from..first + to
+        })
+    }
 }
 
 fn name(dataset: u64) -> String {
@@ -32,32 +60,30 @@ fn name(dataset: u64) -> String {
 }
 
 /// Values of a block: those of every block are its own, so that one that is read in place of another shows.
-fn values(run: &Run<'_>, dataset: u64, block: u64) -> impl Iterator<Item = f64> + use<> {
-    let mut random = Random::of(&[run.seed, 3, dataset, block]);
-    std::iter::repeat_with(move || random.unit())
-}
-
-fn bytes_of(values: impl Iterator<Item = f64>, elements: u64, bytes: &mut Vec<u8>) {
-    bytes.clear();
-    bytes.extend(values.take(usize::try_from(elements).unwrap_or(usize::MAX)).flat_map(f64::to_le_bytes));
+fn values(run: &Run<'_>, dataset: u64, block: &Range<u64>) -> impl Iterator<Item = f64> + use<> {
+    let mut random = Random::of(&[run.seed, 3, dataset, block.start]);
+    let count = usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
+    std::iter::repeat_with(move || random.unit()).take(count)
 }
 
 /// Writes the file; none of HDF5 where it is written without.
 pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
-    let Blocks { api, elements, count, datasets, collective } = blocks(run)?;
-    let own = (0..count).filter(|block| run.team.has(*block));
-    if api != Api::Hdf5 {
+    let bursts = Bursts::of(run)?;
+    let own = (0..bursts.portions()).filter(|portion| run.team.has(*portion));
+    let own = own.flat_map(|portion| bursts.blocks(portion));
+    if bursts.api != Api::Hdf5 {
         let mut bytes = Vec::new();
         let mut write = |clock: &mut Clock, write_at: &dyn Fn(u64, &[u8]) -> Result<()>| {
             own.clone().try_for_each(|block| {
-                bytes_of(values(run, 0, block), elements, &mut bytes);
-                clock.time(Stage::Write, || write_at(block * elements * 8, &bytes))
+                bytes.clear();
+                bytes.extend(values(run, 0, &block).flat_map(f64::to_le_bytes));
+                clock.time(Stage::Write, || write_at(block.start * 8, &bytes))
             })
         };
-        return match (api, run.team.mpi()) {
+        return match (bursts.api, run.team.mpi()) {
             (Api::Mpiio, Some(mpi)) => {
                 let file = clock.time(Stage::Open, || Ok(mpi.create(run.path)?))?;
-                write(clock, &|place, bytes| Ok(file.write_at(place, bytes, collective)?))?;
+                write(clock, &|place, bytes| Ok(file.write_at(place, bytes, bursts.collective)?))?;
                 clock.time(Stage::Close, || Ok(file.close()?)).map(|()| None)
             }
             (Api::Mpiio, None) => Err(super::takes_ranks()),
@@ -71,49 +97,51 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
     }
     let file = clock.time(Stage::Open, || run.create())?;
     let mut block_values = Vec::new();
-    for place in 0..datasets {
-        let dims = [elements * count];
+    for place in 0..bursts.datasets {
+        let dims = [bursts.elements * bursts.count];
         let create = || run.create_dataset(&file, &name(place), Element::F64, &dims);
         let dataset = clock.time(Stage::Objects, create)?;
-        if collective && run.team.mpi().is_some() {
+        if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
         for block in own.clone() {
             block_values.clear();
-            block_values.extend(values(run, place, block).take(usize::try_from(elements).unwrap_or(usize::MAX)));
-            let values = Values::F64(&block_values);
-            clock.time(Stage::Write, || Ok(dataset.write(values, &[block * elements], &[elements])?))?;
+            block_values.extend(values(run, place, &block));
+            let (values, count) = (Values::F64(&block_values), block.end - block.start);
+            clock.time(Stage::Write, || Ok(dataset.write(values, &[block.start], &[count])?))?;
         }
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
-    let last = values(run, datasets - 1, count - 1).take(usize::try_from(elements).unwrap_or(usize::MAX));
-    let sample = Sample {
-        name: name(datasets - 1),
-        values: last.map(|value| value as f32).collect(),
-        start: vec![(count - 1) * elements],
-        count: vec![elements],
-    };
-    Ok(Some(Done { file, sample: Some(sample) }))
+    let (place, last) = (bursts.datasets - 1, bursts.blocks(bursts.portions() - 1).last());
+    let sample = last.map(|block| Sample {
+        name: name(place),
+        values: values(run, place, &block).map(|value| value as f32).collect(),
+        start: vec![block.start],
+        count: vec![block.end - block.start],
+    });
+    Ok(Some(Done { file, sample }))
 }
 
 /// Reads the file that all ranks wrote, and checks every value.
 pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
-    let Blocks { api, elements, count, datasets, collective } = blocks(run)?;
-    let own = run.team.reads(order, run.seed, count);
-    if api != Api::Hdf5 {
-        let mut expected = Vec::new();
-        let mut bytes = vec![0; usize::try_from(elements * 8).unwrap_or(usize::MAX)];
+    let bursts = Bursts::of(run)?;
+    let own = run.team.reads(order, run.seed, bursts.portions());
+    let own: Vec<Range<u64>> = own.into_iter().flat_map(|portion| bursts.blocks(portion)).collect();
+    let len = |block: &Range<u64>| usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
+    if bursts.api != Api::Hdf5 {
+        let mut bytes = Vec::new();
         let mut read = |clock: &mut Clock, read_at: &dyn Fn(u64, &mut [u8]) -> Result<()>| {
-            own.iter().try_for_each(|&block| {
-                clock.time(Stage::Read, || read_at(block * elements * 8, &mut bytes))?;
-                bytes_of(values(run, 0, block), elements, &mut expected);
-                check(&run.path.to_string_lossy(), &[block * elements], expected.iter().copied(), &bytes)
+            own.iter().try_for_each(|block| {
+                bytes.resize(len(block) * 8, 0);
+                clock.time(Stage::Read, || read_at(block.start * 8, &mut bytes))?;
+                let expected = values(run, 0, block).flat_map(f64::to_le_bytes);
+                check(&run.path.to_string_lossy(), &[block.start * 8], expected, &bytes)
             })
         };
-        return match (api, run.team.mpi()) {
+        return match (bursts.api, run.team.mpi()) {
             (Api::Mpiio, Some(mpi)) => {
                 let file = clock.time(Stage::Open, || Ok(mpi.open(run.path)?))?;
-                read(clock, &|place, bytes| Ok(file.read_at(place, bytes, collective)?))?;
+                read(clock, &|place, bytes| Ok(file.read_at(place, bytes, bursts.collective)?))?;
                 clock.time(Stage::Close, || Ok(file.close()?))
             }
             (Api::Mpiio, None) => Err(super::takes_ranks()),
@@ -126,16 +154,17 @@ pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Re
         };
     }
     let file = clock.time(Stage::Open, || run.open())?;
-    let mut found = vec![0.0; usize::try_from(elements).unwrap_or(usize::MAX)];
-    for place in 0..datasets {
+    let mut found = Vec::new();
+    for place in 0..bursts.datasets {
         let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
-        if collective && run.team.mpi().is_some() {
+        if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
         for block in &own {
-            let start = [block * elements];
-            clock.time(Stage::Read, || Ok(dataset.read_f64(&mut found, &start, &[elements])?))?;
-            check(&name(place), &start, values(run, place, *block), &found)?;
+            found.resize(len(block), 0.0);
+            let (start, count) = ([block.start], [block.end - block.start]);
+            clock.time(Stage::Read, || Ok(dataset.read_f64(&mut found, &start, &count)?))?;
+            check(&name(place), &start, values(run, place, block), &found)?;
         }
         clock.time(Stage::Objects, || Ok(dataset.close()?))?;
     }
@@ -155,4 +184,22 @@ fn close_plain(clock: &mut Clock, file: File) -> Result<()> {
         drop(file);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_all_of_the_dataset() {
+        for (elements, count, blocks, sharers) in [(128, 1, 1, 1), (128, 3, 4, 1), (130, 2, 3, 4), (16, 1, 1, 16)] {
+            let api = Api::Hdf5;
+            let bursts = Bursts { api, elements, count, blocks, sharers, datasets: 1, collective: false };
+            let all: Vec<Range<u64>> = (0..bursts.portions()).flat_map(|portion| bursts.blocks(portion)).collect();
+            assert_eq!(all.len() as u64, count * blocks * sharers);
+            assert!(all.iter().all(|block| block.start < block.end), "{all:?}");
+            assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start), "{all:?}");
+            assert_eq!((all[0].start, all[all.len() - 1].end), (0, elements * count));
+        }
+    }
 }

@@ -24,6 +24,7 @@ use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
 use clock::{CallCounter, Clock, Counts};
 use raddle_core::report::peak_rss_bytes;
+use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -127,6 +128,8 @@ pub enum Answer {
     Done(Outcome),
     /// A setting is not to be had.
     NotApplicable(String),
+    /// The libhdf5 is not there, or is none.
+    Unusable(String),
     /// It failed.
     Failed(String),
 }
@@ -153,6 +156,7 @@ fn answer(done: Result<Outcome>) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(error @ TuneError::NotApplicable { .. }) => Answer::NotApplicable(error.to_string()),
+        Err(TuneError::Hdf5(error @ Hdf5Error::Unusable { .. })) => Answer::Unusable(error.to_string()),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

@@ -10,7 +10,16 @@ use std::path::Path;
 
 fn ior(api: Api, read_back: ReadBack) -> Kernel {
     let datasets = if api == Api::Hdf5 { 2 } else { 1 };
-    Kernel::Ior { api, transfer_len_bytes: 4096, blocks: 5, datasets, collective: false, read_back: Some(read_back) }
+    Kernel::Ior {
+        api,
+        burst_len_bytes: 4096,
+        bursts: 5,
+        blocks_per_burst: 3,
+        divided: false,
+        datasets,
+        collective: false,
+        read_back: Some(read_back),
+    }
 }
 
 fn random() -> Kernel {

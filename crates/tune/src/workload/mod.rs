@@ -1,14 +1,16 @@
 //! A workload: experiments, each a kernel and the settings that are compared with its default.
 //!
-//! TOML, in a file or one of the presets. Not for running it. Invariants: what [`Workload::parse`] accepts can be run on a
-//! large enough machine; each candidate differs from its experiment's base in one setting, or in all settings of a
-//! factorial design.
+//! TOML ([`text`]), in a file or one of the presets. Not for running it. Invariants: what [`Workload::parse`] accepts can be
+//! run on a large enough machine; each candidate differs from the default of its case in one setting, in all settings of a
+//! factorial design, or by a variant.
+
+mod text;
 
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::{Kernel, Verify};
 use crate::knob::{Knob, Settings, Value};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// How large runs are.
@@ -38,7 +40,7 @@ impl Scale {
 }
 
 /// Experiments.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// Name.
     pub name: String,
@@ -52,8 +54,8 @@ pub struct Workload {
     pub experiments: Vec<Experiment>,
 }
 
-/// A kernel and what is compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Cases and what is compared in each.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     /// Name.
     pub name: String,
@@ -61,25 +63,50 @@ pub struct Experiment {
     pub title: String,
     /// What a paper found, to set beside what is found here.
     pub paper: Option<String>,
-    /// Kernel.
-    pub kernel: Kernel,
-    /// Settings of the default that all candidates are compared with.
-    pub base: Settings,
+    /// What is measured under all settings, each with a default of its own; one at least.
+    pub cases: Vec<Case>,
     /// Values to try, by setting.
     pub knobs: BTreeMap<Knob, Vec<Value>>,
     /// Whether all combinations are tried, not one setting after the other.
     pub is_factorial: bool,
-    /// Other kernels to compare with, by name.
-    pub variants: BTreeMap<String, Kernel>,
     /// Ranks of MPI that share each run; 1 is a process without MPI.
     pub ranks: u32,
+    /// Whether kernels were given as the work of one rank.
+    pub is_per_rank: bool,
+    /// The libhdf5 of its runs, where it names one.
+    pub library: Option<PathBuf>,
+}
+
+/// A kernel and its default, which settings and variants of the same case are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Name; none where there are no others.
+    pub name: Option<String>,
+    /// Kernel.
+    pub kernel: Kernel,
+    /// Settings of the default.
+    pub base: Settings,
+    /// What else is compared with the default, by name.
+    pub variants: BTreeMap<String, Variant>,
+}
+
+/// Another kernel, another libhdf5, or both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// Kernel.
+    pub kernel: Kernel,
+    /// The libhdf5, where it is another one than the default's.
+    pub library: Option<PathBuf>,
 }
 
 /// One arm of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Candidate {
-    /// Name: what differs from the default.
+    /// Name: what differs from the default, after the case.
     pub name: String,
+    /// Case: arms are compared with the default of theirs, which is the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// Setting that is swept; none for the default, a variant or a combination.
     pub knob: Option<Knob>,
     /// Kernel.
@@ -88,58 +115,21 @@ pub struct Candidate {
     pub settings: Settings,
     /// Ranks of MPI.
     pub ranks: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WorkloadText {
-    name: String,
-    title: String,
-    profile_from: Option<String>,
-    experiment: Vec<ExperimentText>,
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExperimentText {
-    name: String,
-    title: String,
-    paper: Option<String>,
-    kernel: toml::Table,
-    /// What differs in the kernel at a scale.
-    #[serde(default)]
-    scale: BTreeMap<Scale, toml::Table>,
-    #[serde(default)]
-    base: Settings,
-    #[serde(default)]
-    knobs: BTreeMap<Knob, Vec<Value>>,
-    #[serde(default)]
-    factorial: bool,
-    /// What differs in the kernel of a variant.
-    #[serde(default)]
-    variants: BTreeMap<String, toml::Table>,
-    #[serde(default = "one_rank")]
-    ranks: u32,
-    /// The experiment once for each of so many patterns of [`Kernel::Random`].
-    patterns: Option<u32>,
-}
-
-fn one_rank() -> u32 {
-    1
+    /// The libhdf5, where it is not that of the whole measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<PathBuf>,
 }
 
 /// Most ranks: what a machine can start for a minute.
 const MOST_RANKS: u32 = 1 << 16;
-/// Most patterns of an experiment.
-const MOST_PATTERNS: u32 = 1000;
 
 /// Names and texts of the workloads that raddle has with it.
 const PRESETS: [(&str, &str); 5] = [
-    ("tables", include_str!("../workloads/tables.toml")),
-    ("occam-2005", include_str!("../workloads/occam-2005.toml")),
-    ("battle-layout", include_str!("../workloads/battle-layout.toml")),
-    ("battle-metadata", include_str!("../workloads/battle-metadata.toml")),
-    ("battle-apps", include_str!("../workloads/battle-apps.toml")),
+    ("tables", include_str!("../../workloads/tables.toml")),
+    ("occam-2005", include_str!("../../workloads/occam-2005.toml")),
+    ("battle-layout", include_str!("../../workloads/battle-layout.toml")),
+    ("battle-metadata", include_str!("../../workloads/battle-metadata.toml")),
+    ("battle-apps", include_str!("../../workloads/battle-apps.toml")),
 ];
 
 /// Names of the presets.
@@ -171,58 +161,13 @@ impl Workload {
     /// # Errors
     /// If it is none.
     pub fn parse(path: &Path, text: &str, scale: Scale) -> Result<Self> {
-        let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
-        let WorkloadText { name, title, profile_from, experiment } = toml::from_str(text).map_err(of_form)?;
-        let fault = |experiment: &str, fault| {
-            let experiment = experiment.to_owned();
-            TuneError::Workload { path: path.to_path_buf(), experiment, fault }
-        };
-        let mut names = BTreeSet::new();
-        let mut experiments = Vec::new();
-        for text in experiment {
-            for text in text.each_pattern().map_err(|found| fault(&text.name, found))? {
-                let name = text.name.clone();
-                if !names.insert(name.clone()) {
-                    return Err(fault(&name, WorkloadFault::Twice));
-                }
-                experiments.push(Experiment::of_text(text, scale).map_err(|found| fault(&name, found))?);
-            }
-        }
-        let profile_from = match &profile_from {
-            _ if experiments.is_empty() => return Err(fault("1", WorkloadFault::None)),
-            None => 0,
-            Some(source) => {
-                let place = experiments.iter().position(|experiment| experiment.name == *source);
-                place.ok_or_else(|| fault(source, WorkloadFault::NoSource))?
-            }
-        };
-        Ok(Self { name, title, scale, profile_from, experiments })
+        text::parse(path, text, scale)
     }
 
     /// Bytes that its largest run writes, at most and without inflation.
     pub fn largest_run_len_bytes(&self) -> u64 {
-        let kernels = self
-            .experiments
-            .iter()
-            .flat_map(|experiment| std::iter::once(&experiment.kernel).chain(experiment.variants.values()));
-        kernels.map(Kernel::len_bytes).max().unwrap_or(0)
-    }
-}
-
-impl ExperimentText {
-    /// Itself, or one of each pattern: `NAME-1`, `NAME-2` …
-    fn each_pattern(&self) -> Result<Vec<Self>, WorkloadFault> {
-        let Some(patterns) = self.patterns else { return Ok(vec![self.clone()]) };
-        if patterns == 0 || patterns > MOST_PATTERNS {
-            return Err(WorkloadFault::Size("patterns"));
-        }
-        let of = |pattern: u32| {
-            let mut text = self.clone();
-            text.name = format!("{}-{pattern}", self.name);
-            text.kernel.insert("pattern".to_owned(), i64::from(pattern).into());
-            text
-        };
-        Ok((1..=patterns).map(of).collect())
+        let candidates = self.experiments.iter().flat_map(Experiment::candidates);
+        candidates.map(|candidate| candidate.kernel.len_bytes()).max().unwrap_or(0)
     }
 }
 
@@ -241,16 +186,11 @@ impl Workload {
         let experiment = Experiment {
             name: "program".to_owned(),
             title: command.join(" "),
-            paper: None,
-            kernel: Kernel::Program { command, verify },
-            base: Settings::default(),
             knobs,
-            is_factorial: false,
-            variants: BTreeMap::new(),
-            ranks: 1,
+            ..Experiment::of_kernel(Kernel::Program { command, verify })
         };
         let title = "A program under settings that it knows nothing of".to_owned();
-        let checked = experiment.kernel.check().and_then(|()| experiment.check());
+        let checked = experiment.kernel().check().and_then(|()| experiment.check());
         checked.map_err(|fault| TuneError::Workload {
             path: PathBuf::from(&name),
             experiment: "program".to_owned(),
@@ -261,32 +201,54 @@ impl Workload {
 }
 
 impl Experiment {
-    fn of_text(text: ExperimentText, scale: Scale) -> Result<Self, WorkloadFault> {
-        let kernel_of = |changes: &[&toml::Table]| {
-            let mut table = text.kernel.clone();
-            for change in changes {
-                table.extend(change.iter().map(|(key, value)| (key.clone(), value.clone())));
+    /// A kernel with the defaults, by one process; nothing is compared yet.
+    pub fn of_kernel(kernel: Kernel) -> Self {
+        let case = Case { name: None, kernel, base: Settings::default(), variants: BTreeMap::new() };
+        Self {
+            name: String::new(),
+            title: String::new(),
+            paper: None,
+            cases: vec![case],
+            knobs: BTreeMap::new(),
+            is_factorial: false,
+            ranks: 1,
+            is_per_rank: false,
+            library: None,
+        }
+    }
+
+    /// The kernel of the first case.
+    pub fn kernel(&self) -> &Kernel {
+        &self.cases[0].kernel
+    }
+
+    /// The kernels of all cases and variants.
+    fn kernels_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
+        self.cases.iter_mut().flat_map(|case| {
+            std::iter::once(&mut case.kernel).chain(case.variants.values_mut().map(|variant| &mut variant.kernel))
+        })
+    }
+
+    /// Has so many ranks share each run; where kernels are the work of one rank, runs grow with their number.
+    pub fn set_ranks(&mut self, ranks: u32) {
+        let (per_rank, before) = (self.is_per_rank, self.ranks);
+        for kernel in self.kernels_mut().filter(|_| per_rank) {
+            *kernel = kernel.clone().of_one_of(before).for_each_of(ranks);
+        }
+        self.ranks = ranks;
+    }
+
+    /// Compares `libraries` in each case with the default's; an experiment that names libraries compares these instead.
+    pub fn compare_libraries(&mut self, libraries: &[PathBuf]) {
+        self.library = None;
+        for case in &mut self.cases {
+            // Those that the workload names, under names of their own.
+            case.variants.retain(|_, variant| variant.library.is_none());
+            for library in libraries {
+                let variant = Variant { kernel: case.kernel.clone(), library: Some(library.clone()) };
+                case.variants.insert(format!("hdf5={}", library.display()), variant);
             }
-            let kernel: Kernel = table.try_into().map_err(|error| WorkloadFault::Kernel(Box::new(error)))?;
-            kernel.check().map(|()| kernel)
-        };
-        let no_change = toml::Table::new();
-        let scaled = text.scale.get(&scale).unwrap_or(&no_change);
-        let kernel = kernel_of(&[scaled])?;
-        let variants = text.variants.iter();
-        let variants = variants.map(|(name, change)| Ok((name.clone(), kernel_of(&[scaled, change])?)));
-        let experiment = Self {
-            name: text.name.clone(),
-            title: text.title.clone(),
-            paper: text.paper.clone(),
-            kernel,
-            base: text.base.clone(),
-            knobs: text.knobs.clone(),
-            is_factorial: text.factorial,
-            variants: variants.collect::<Result<_, WorkloadFault>>()?,
-            ranks: text.ranks,
-        };
-        experiment.check().map(|()| experiment)
+        }
     }
 
     /// Whether it can be carried out.
@@ -298,20 +260,11 @@ impl Experiment {
         if self.ranks == 0 || self.ranks > MOST_RANKS {
             return Err(WorkloadFault::Size("ranks"));
         }
-        if let Some(alone) = candidates.iter().find(|arm| self.ranks > 1 && !arm.kernel.is_for_ranks()) {
-            return Err(WorkloadFault::NotForRanks(alone.kernel.name()));
-        }
-        let is_uneven = |kernel: &Kernel| match *kernel {
-            Kernel::Ior { blocks, collective, .. } => collective && blocks % u64::from(self.ranks) != 0,
-            _ => false,
-        };
-        if candidates.iter().any(|arm| is_uneven(&arm.kernel)) {
-            return Err(WorkloadFault::Size("blocks, or no multiple of the ranks that write them together,"));
-        }
-        if candidates.len() < 2 {
+        if candidates.len() <= self.cases.len() {
             return Err(WorkloadFault::NothingCompared);
         }
         for Candidate { settings, kernel, .. } in &candidates {
+            kernel.check_ranks(self.ranks)?;
             settings.check().map_err(|error| WorkloadFault::Setting(Box::new(error)))?;
             if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
                 let dims = kernel.dims();
@@ -324,11 +277,22 @@ impl Experiment {
         Ok(())
     }
 
-    /// The default, then all that is compared with it.
+    /// Case by case the default, then all that is compared with it.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let ranks = self.ranks;
-        let arm = |name: String, knob, settings| Candidate { name, knob, kernel: self.kernel.clone(), settings, ranks };
-        let mut all = vec![arm("default".to_owned(), None, self.base.clone())];
+        self.cases.iter().flat_map(|case| self.candidates_of(case)).collect()
+    }
+
+    fn candidates_of(&self, case: &Case) -> Vec<Candidate> {
+        let arm = |name: String, knob, settings| Candidate {
+            name: case.name.as_ref().map_or(name.clone(), |case| format!("{case}: {name}")),
+            case: case.name.clone(),
+            knob,
+            kernel: case.kernel.clone(),
+            settings,
+            ranks: self.ranks,
+            library: self.library.clone(),
+        };
+        let mut all = vec![arm("default".to_owned(), None, case.base.clone())];
         if self.is_factorial {
             let mut combinations = vec![Settings::default()];
             for (knob, values) in &self.knobs {
@@ -338,23 +302,21 @@ impl Experiment {
                 combinations.extend(others.collect::<Vec<_>>());
             }
             let others = combinations.into_iter().filter(|combination| *combination != Settings::default());
-            all.extend(others.map(|combination| arm(combination.words(), None, self.base.with(&combination))));
+            all.extend(others.map(|combination| arm(combination.words(), None, case.base.with(&combination))));
         } else {
             for (knob, values) in &self.knobs {
                 // What is the default already would be compared with itself.
-                let others = values.iter().filter(|value| self.base.get(*knob) != Some(value));
+                let others = values.iter().filter(|value| case.base.get(*knob) != Some(value));
                 all.extend(others.map(|value| {
-                    let settings = self.base.clone().and(*knob, value.clone());
+                    let settings = case.base.clone().and(*knob, value.clone());
                     arm(knob.assignment(value), Some(*knob), settings)
                 }));
             }
         }
-        all.extend(self.variants.iter().map(|(name, kernel)| Candidate {
-            name: name.clone(),
-            knob: None,
-            kernel: kernel.clone(),
-            settings: self.base.clone(),
-            ranks,
+        all.extend(case.variants.iter().map(|(name, variant)| Candidate {
+            kernel: variant.kernel.clone(),
+            library: variant.library.clone().or_else(|| self.library.clone()),
+            ..arm(name.clone(), None, case.base.clone())
         }));
         all
     }
@@ -363,6 +325,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const TEXT: &str = r#"
 name = "mine"
@@ -432,14 +395,118 @@ variants.converted = { converts = true }
         let workload = parse(random).unwrap();
         let names: Vec<&str> = workload.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         assert_eq!(names, ["bursts-1", "bursts-2", "bursts-3"]);
-        assert!(matches!(workload.experiments[2].kernel, Kernel::Random { pattern: 3, .. }));
+        assert!(matches!(workload.experiments[2].kernel(), Kernel::Random { pattern: 3, .. }));
         assert!(workload.experiments.iter().all(|experiment| experiment.candidates()[1].ranks == 2));
         assert!(refused(&random.replace("patterns = 3", "patterns = 0")).contains("patterns"));
         let together = random.replace("patterns = 3\n", "").replace(
             "kind = \"random\", longest_len_bytes = 8192, datasets = 2",
-            "kind = \"ior\", api = \"hdf5\", transfer_len_bytes = 8, blocks = 3, collective = true",
+            "kind = \"ior\", api = \"hdf5\", burst_len_bytes = 8, bursts = 3, collective = true",
         );
         assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
+    }
+
+    const BURSTS: &str = r#"
+name = "mine"
+title = "A test"
+[[experiment]]
+name = "bursts"
+title = "Bursts of {}"
+kernel = { kind = "ior", api = "hdf5", bursts = 1 }
+each.burst_len_bytes = [1024, 1048576]
+fits.tiny = 65536
+knobs.alignment = [4096]
+"#;
+
+    #[test]
+    fn one_entry_is_an_experiment_for_each_value_that_fits() {
+        let of = |scale| {
+            let workload = Workload::parse(Path::new("mine.toml"), BURSTS, scale).unwrap();
+            let all = workload.experiments.iter();
+            all.map(|one| (one.name.clone(), one.title.clone(), one.kernel().len_bytes())).collect::<Vec<_>>()
+        };
+        let [kib, mib] = [("1KiB", 1024), ("1MiB", 1 << 20)]
+            .map(|(words, len)| (format!("bursts-{words}"), format!("Bursts of {words}"), len));
+        assert_eq!(of(Scale::Tiny), [kib.clone()]);
+        assert_eq!(of(Scale::Full), [kib, mib]);
+        assert!(refused(&BURSTS.replace("65536", "1000")).contains("at least one"));
+        assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another of this name"));
+    }
+
+    #[test]
+    fn the_work_of_each_rank_grows_with_the_ranks() {
+        let text = BURSTS.replace("fits.tiny = 65536", "ranks = 2\nper_rank = true");
+        let mut experiment = parse(&text).unwrap().experiments.remove(0);
+        assert_eq!(experiment.kernel().len_bytes(), 2048);
+        experiment.set_ranks(5);
+        let candidates = experiment.candidates();
+        assert!(candidates.iter().all(|arm| (arm.kernel.len_bytes(), arm.ranks) == (5120, 5)), "{candidates:?}");
+        // Without, ranks share what there is.
+        let mut shared = parse(&text.replace("per_rank = true", "")).unwrap().experiments.remove(0);
+        shared.set_ranks(5);
+        assert_eq!(shared.kernel().len_bytes(), 1024);
+        let divided = |blocks: u64| {
+            let kernel = format!("bursts = 1, divided = true, blocks_per_burst = {blocks}");
+            parse(&text.replace("bursts = 1", &kernel).replace("per_rank = true", ""))
+        };
+        // 128 numbers for two ranks.
+        assert!(divided(64).is_ok());
+        assert!(divided(65).unwrap_err().to_string().contains("blocks_per_burst, with the ranks"));
+    }
+
+    const CASES: &str = r#"
+name = "mine"
+title = "A test"
+[[experiment]]
+name = "counts"
+title = "Datasets"
+library = "serial.so"
+kernel = { kind = "many", datasets = 1, elements = 8, attributes = 0 }
+cases = [
+    { name = "D=8", kernel = { datasets = 8 } },
+    { name = "D=2", kernel = { datasets = 2 }, base = { sieve = 1024 } },
+]
+base = { meta_block = 4096 }
+knobs.alignment = [4096]
+variants.parallel = { library = "parallel.so", attributes = 3 }
+"#;
+
+    #[test]
+    fn each_case_has_a_default_and_all_that_is_compared_with_it() {
+        let candidates = parse(CASES).unwrap().experiments[0].candidates();
+        let names: Vec<&str> = candidates.iter().map(|arm| arm.name.as_str()).collect();
+        let of_case = |case: &str| ["default", "alignment=4KiB", "parallel"].map(|name| format!("{case}: {name}"));
+        assert_eq!(names, [of_case("D=8"), of_case("D=2")].concat());
+        assert!(matches!(candidates[3].kernel, Kernel::Many { datasets: 2, attributes: 0, .. }));
+        assert!(matches!(candidates[5].kernel, Kernel::Many { datasets: 2, attributes: 3, .. }));
+        assert_eq!(candidates[4].settings.words(), "alignment=4KiB meta_block=4KiB sieve=1KiB");
+        assert_eq!(candidates[1].settings.words(), "alignment=4KiB meta_block=4KiB");
+        let cases: Vec<Option<&str>> = candidates.iter().map(|arm| arm.case.as_deref()).collect();
+        assert_eq!(cases, [[Some("D=8"); 3], [Some("D=2"); 3]].concat());
+        assert!(refused(&CASES.replace("D=2", "D=8")).contains("another of this name"));
+        assert!(refused(&CASES.replace("datasets = 2 }", "datasets = 0 }")).contains("datasets is 0"));
+        let none = CASES.replace("knobs.alignment = [4096]", "").replace("variants.parallel = ", "scale.full = ");
+        assert!(refused(&none.replace("library = \"parallel.so\", ", "")).contains("nothing is compared"));
+    }
+
+    #[test]
+    fn variants_name_libraries_and_the_user_may_name_others() {
+        let library = |arm: &Candidate| arm.library.as_ref().map(|path| path.display().to_string());
+        let mut experiment = parse(CASES).unwrap().experiments.remove(0);
+        let libraries: Vec<Option<String>> = experiment.candidates()[..3].iter().map(library).collect();
+        assert_eq!(libraries, ["serial.so", "serial.so", "parallel.so"].map(|name| Some(name.to_owned())));
+        experiment.compare_libraries(&["a.so".into(), "b.so".into()]);
+        let candidates = experiment.candidates();
+        let found: Vec<(&str, Option<String>)> =
+            candidates[4..].iter().map(|arm| (arm.name.as_str(), library(arm))).collect();
+        let other = |name: &str| Some(name.to_owned());
+        let expected = [
+            ("D=2: default", None),
+            ("D=2: alignment=4KiB", None),
+            ("D=2: hdf5=a.so", other("a.so")),
+            ("D=2: hdf5=b.so", other("b.so")),
+        ];
+        assert_eq!(found, expected);
+        assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library is a text"));
     }
 
     #[test]

@@ -1,0 +1,200 @@
+//! Workloads as TOML: what a file says, and the experiments that it stands for.
+//!
+//! One entry may stand for several experiments (`each`, `patterns`), and what is too long for a scale is left out (`fits`).
+//! Not for what experiments are ([`super::Experiment`]).
+
+use super::{Case, Experiment, Scale, Variant, Workload};
+use crate::error::{Result, TuneError, WorkloadFault};
+use crate::kernel::Kernel;
+use crate::knob::{Knob, Settings, Value, len_words};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkloadText {
+    name: String,
+    title: String,
+    profile_from: Option<String>,
+    experiment: Vec<ExperimentText>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExperimentText {
+    name: String,
+    title: String,
+    paper: Option<String>,
+    kernel: toml::Table,
+    /// What differs in the kernel at a scale.
+    #[serde(default)]
+    scale: BTreeMap<Scale, toml::Table>,
+    /// Longest file at a scale, in bytes of values: what `each` and `cases` make longer is left out.
+    #[serde(default)]
+    fits: BTreeMap<Scale, u64>,
+    #[serde(default)]
+    base: Settings,
+    #[serde(default)]
+    knobs: BTreeMap<Knob, Vec<Value>>,
+    #[serde(default)]
+    factorial: bool,
+    /// Kernels, and base settings, that are measured next to each other.
+    #[serde(default)]
+    cases: Vec<CaseText>,
+    /// What differs in the kernel of a variant, and its `library`.
+    #[serde(default)]
+    variants: BTreeMap<String, toml::Table>,
+    #[serde(default = "one_rank")]
+    ranks: u32,
+    /// Whether the kernel is what each rank does, not all of them together.
+    #[serde(default)]
+    per_rank: bool,
+    library: Option<PathBuf>,
+    /// The experiment once for each value of a number of the kernel; `{}` in the title stands for the value.
+    #[serde(default)]
+    each: BTreeMap<String, Vec<i64>>,
+    /// The experiment once for each of so many patterns of [`Kernel::Random`].
+    patterns: Option<u32>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseText {
+    name: String,
+    /// What differs in the kernel.
+    #[serde(default)]
+    kernel: toml::Table,
+    /// Base settings in addition to those of all cases.
+    #[serde(default)]
+    base: Settings,
+}
+
+fn one_rank() -> u32 {
+    1
+}
+
+/// Most patterns of an experiment.
+const MOST_PATTERNS: u32 = 1000;
+
+pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
+    let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
+    let WorkloadText { name, title, profile_from, experiment } = toml::from_str(text).map_err(of_form)?;
+    let fault = |experiment: &str, fault| {
+        let experiment = experiment.to_owned();
+        TuneError::Workload { path: path.to_path_buf(), experiment, fault }
+    };
+    let mut names = BTreeSet::new();
+    let mut experiments = Vec::new();
+    for text in experiment {
+        for text in text.expanded().map_err(|found| fault(&text.name, found))? {
+            let name = text.name.clone();
+            if !names.insert(name.clone()) {
+                return Err(fault(&name, WorkloadFault::Twice));
+            }
+            experiments.extend(text.experiment(scale).map_err(|found| fault(&name, found))?);
+        }
+    }
+    let profile_from = match &profile_from {
+        _ if experiments.is_empty() => return Err(fault("1", WorkloadFault::None)),
+        None => 0,
+        Some(source) => {
+            let place = experiments.iter().position(|experiment| experiment.name == *source);
+            place.ok_or_else(|| fault(source, WorkloadFault::NoSource))?
+        }
+    };
+    Ok(Workload { name, title, scale, profile_from, experiments })
+}
+
+/// A number of a kernel as a part of a name: `16KiB`, also of elements, which have 8 bytes.
+fn words(key: &str, value: i64) -> String {
+    match u64::try_from(value) {
+        Ok(value) if key.ends_with("len_bytes") => len_words(value),
+        Ok(value) if key == "elements" => len_words(value.saturating_mul(8)),
+        _ => value.to_string(),
+    }
+}
+
+impl ExperimentText {
+    /// Itself, or one of each value or pattern: `NAME-1`, `NAME-2` …
+    fn expanded(&self) -> Result<Vec<Self>, WorkloadFault> {
+        let mut each = self.each.clone();
+        if let Some(patterns) = self.patterns {
+            if patterns == 0 || patterns > MOST_PATTERNS {
+                return Err(WorkloadFault::Size("patterns"));
+            }
+            each.insert("pattern".to_owned(), (1..=i64::from(patterns)).collect());
+        }
+        let mut all = vec![self.clone()];
+        for (key, values) in &each {
+            let of = |text: &Self, value: i64| {
+                let (mut text, words) = (text.clone(), words(key, value));
+                text.name = format!("{}-{words}", text.name);
+                text.title = text.title.replacen("{}", &words, 1);
+                text.kernel.insert(key.clone(), value.into());
+                text
+            };
+            all = all.iter().flat_map(|text| values.iter().map(|value| of(text, *value))).collect();
+        }
+        Ok(all)
+    }
+
+    /// The experiment at a scale, if any of it fits.
+    fn experiment(self, scale: Scale) -> Result<Option<Experiment>, WorkloadFault> {
+        let no_change = toml::Table::new();
+        let scaled = self.scale.get(&scale).unwrap_or(&no_change);
+        let kernel_of = |changes: &[&toml::Table]| {
+            let mut table = self.kernel.clone();
+            for change in changes {
+                table.extend(change.iter().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            let kernel: Kernel = table.try_into().map_err(|error| WorkloadFault::Kernel(Box::new(error)))?;
+            let kernel = if self.per_rank { kernel.for_each_of(self.ranks) } else { kernel };
+            kernel.check().map(|()| kernel)
+        };
+        let variant_of = |own: &toml::Table, change: &toml::Table| {
+            let mut change = change.clone();
+            let library = match change.remove("library") {
+                None => None,
+                Some(toml::Value::String(library)) => Some(PathBuf::from(library)),
+                Some(_) => return Err(WorkloadFault::Library),
+            };
+            Ok(Variant { kernel: kernel_of(&[scaled, own, &change])?, library })
+        };
+        let case_of = |name: Option<String>, own: &toml::Table, base: &Settings| {
+            let variants = self.variants.iter();
+            let variants = variants.map(|(name, change)| Ok((name.clone(), variant_of(own, change)?)));
+            let variants = variants.collect::<Result<_, WorkloadFault>>()?;
+            Ok(Case { name, kernel: kernel_of(&[scaled, own])?, base: self.base.with(base), variants })
+        };
+        let names: BTreeSet<&str> = self.cases.iter().map(|case| case.name.as_str()).collect();
+        if names.len() < self.cases.len() {
+            return Err(WorkloadFault::Twice);
+        }
+        let mut cases = match self.cases.as_slice() {
+            [] => vec![case_of(None, &no_change, &Settings::default())?],
+            cases => cases
+                .iter()
+                .map(|case| case_of(Some(case.name.clone()), &case.kernel, &case.base))
+                .collect::<Result<_, WorkloadFault>>()?,
+        };
+        if let Some(longest) = self.fits.get(&scale) {
+            cases.retain(|case| case.kernel.len_bytes() <= *longest);
+        }
+        if cases.is_empty() {
+            return Ok(None);
+        }
+        let experiment = Experiment {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            paper: self.paper.clone(),
+            cases,
+            knobs: self.knobs.clone(),
+            is_factorial: self.factorial,
+            ranks: self.ranks,
+            is_per_rank: self.per_rank,
+            library: self.library.clone(),
+        };
+        experiment.check().map(|()| Some(experiment))
+    }
+}
