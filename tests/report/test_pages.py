@@ -95,7 +95,21 @@ def measured(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["merged", "measured"])
+@pytest.fixture(scope="module")
+def read_back(tmp_path_factory):
+    """The page of a measurement whose runs write and read."""
+    folder = tmp_path_factory.mktemp("read")
+    words = ["bench", "battle-layout", "--only", "baseline-256KiB", "--only", "multi-block-16KiB", "--scale", "tiny", "--blocks", "5", "-q"]
+    shown = raddle(folder, *words, "--report", "run.json")
+    assert "writing alone:" in shown and re.search(r"reading back alone, .*% of the bytes came from storage", shown), shown
+    raddle(folder, "report", "run.json", "-o", "page.html", "--svg", "figures")
+    names = {path.stem for path in folder.glob("figures/*.svg")}
+    halves = {f"{number}-{kind}-{half}" for number in (1, 2) for kind in ("sweep", "rates") for half in ("write", "read")}
+    assert halves | {"1-stages", "2-stages", "speed-ups"} <= names, names
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["merged", "measured", "read_back"])
 def test_nothing_is_cut_and_nothing_overlaps(kind, request):
     folder = request.getfixturevalue(kind)
     for width in [360, 1200]:
@@ -111,7 +125,7 @@ def test_nothing_is_cut_and_nothing_overlaps(kind, request):
     assert "CONSOLE" not in err and "error on line" not in out, (figures[0], err, out[:500])
 
 
-@pytest.mark.parametrize("kind", ["merged", "measured"])
+@pytest.mark.parametrize("kind", ["merged", "measured", "read_back"])
 def test_a_page_needs_no_script_and_no_network(kind, request):
     page = (request.getfixturevalue(kind) / "page.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", ""), "the page asks for something"

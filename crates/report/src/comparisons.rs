@@ -3,6 +3,7 @@
 
 use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
+use crate::stage_times as stages;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
 /// Where names end and axes begin.
@@ -40,8 +41,9 @@ pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
         [] => vec![boxes(experiment, None)],
         halves => halves.iter().map(|half| boxes(experiment, Some(half))).collect(),
     };
+    let times = [distribution(experiment), stages::by_setting(experiment), stages::by_rank(experiment)];
     all.chain(rates)
-        .chain([distribution(experiment)])
+        .chain(times)
         .flatten()
         .map(|mut figure| {
             figure.name = format!("{}-{}", place + 1, figure.name);
@@ -97,6 +99,15 @@ impl Axis {
 /// A number without zeros at its end.
 fn plain(number: f64) -> String {
     format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A round number of seconds, in the unit that has no zeros before it: `50 µs`, `1.5 ms`, `20 s`.
+fn time(tick_s: f64) -> String {
+    match tick_s {
+        s if s < 0.999e-3 => format!("{} µs", plain(s * 1e6)),
+        s if s < 0.999 => format!("{} ms", plain(s * 1e3)),
+        s => format!("{} s", plain(s)),
+    }
 }
 
 /// Each setting's ratio to the default, with its interval.
@@ -216,54 +227,62 @@ pub fn boxes(experiment: &Experiment, half: Option<&Phase>) -> Option<Figure> {
 
 /// Shares of runs that took at most so long, for the default and the settings that differ most from it.
 pub fn distribution(experiment: &Experiment) -> Option<Figure> {
-    const HEIGHT: f64 = 150.0;
-    // Room for shares at the side.
-    const SIDE: f64 = 46.0;
     let findings = &experiment.sweep;
-    let curves = curves(findings);
+    let curves: Vec<Curve<'_>> = chosen(findings)
+        .into_iter()
+        .map(|finding| (finding.arm.candidate.name.as_str(), findings.times(finding)))
+        .filter(|(_, times)| !times.is_empty())
+        .collect();
     if curves.len() < 2 {
         return None;
     }
     let caption =
         "Share of runs that took at most so long: the default, and the settings that differ most from it.".to_owned();
     let mut figure = Figure::new("times", "Distribution of times", caption);
-    let all = || curves.iter().flat_map(|(_, times)| times.iter().copied());
-    let axis = Axis::of(all(), WIDTH);
+    distribute(&mut figure, 8.0, 150.0, &curves);
+    figure.legend(&legend_of(curves.iter().map(|(name, _)| *name)));
+    Some(figure)
+}
+
+/// A name and sorted times.
+pub(crate) type Curve<'a> = (&'a str, Vec<f64>);
+
+/// Colours of curves with their names.
+pub(crate) fn legend_of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, &'static str)> {
+    names.enumerate().map(|(place, name)| (name.to_owned(), COLOURS[place % COLOURS.len()])).collect()
+}
+
+/// Draws distributions, each in the colour of its place, from `top` on; their scale is below, within 26.
+pub(crate) fn distribute(figure: &mut Figure, top: f64, height: f64, curves: &[Curve<'_>]) {
+    // Room for shares at the side.
+    const SIDE: f64 = 46.0;
+    let axis = Axis::of(curves.iter().flat_map(|(_, times)| times.iter().copied()), WIDTH);
     // All of the width: there are no names at its side.
     let x = |time: f64| SIDE + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - SIDE - 4.0);
     for share in [0.0, 0.5, 1.0] {
-        let y = 8.0 + HEIGHT * (1.0 - share);
+        let y = top + height * (1.0 - share);
         figure.line([SIDE, y, WIDTH, y]);
         figure.text(SIDE - 6.0, y + 4.0, Anchor::End, SIDE, &format!("{:.0} %", 100.0 * share));
     }
-    for (place, (name, times)) in curves.iter().enumerate() {
-        let share = |count: usize| 8.0 + HEIGHT * (1.0 - count as f64 / times.len() as f64);
+    for (place, (name, times)) in curves.iter().enumerate().filter(|(_, (_, times))| !times.is_empty()) {
+        let share = |count: usize| top + height * (1.0 - count as f64 / times.len() as f64);
         let steps = times.iter().enumerate().flat_map(|(at, time)| [[x(*time), share(at)], [x(*time), share(at + 1)]]);
         figure.stroke(&steps.collect::<Vec<_>>(), 1.5, COLOURS[place % COLOURS.len()], name);
     }
     for tick in axis.ticks() {
-        figure.text(x(tick), HEIGHT + 26.0, Anchor::Middle, 60.0, &format!("{} s", plain(tick)));
+        figure.text(x(tick), top + height + 18.0, Anchor::Middle, 60.0, &time(tick));
     }
-    let entries: Vec<(String, &str)> = curves
-        .iter()
-        .enumerate()
-        .map(|(place, (name, _))| ((*name).to_owned(), COLOURS[place % COLOURS.len()]))
-        .collect();
-    figure.legend(&entries);
-    Some(figure)
 }
 
-/// The default's times and those of the arms whose ratios are farthest from 1.
-fn curves(findings: &Findings) -> Vec<(&str, Vec<f64>)> {
+/// The default and the arms whose ratios are farthest from 1.
+pub(crate) fn chosen(findings: &Findings) -> Vec<&Finding> {
     let Some((default, others)) = findings.arms.split_first() else { return Vec::new() };
     let distance = |finding: &&Finding| {
         finding.estimate.filter(|estimate| estimate.is_fit()).map_or(0.0, |estimate| estimate.ratio.ln().abs())
     };
     let mut others: Vec<_> = others.iter().collect();
     others.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    let chosen = std::iter::once(default).chain(others.into_iter().take(MOST_CURVES - 1));
-    let curves = chosen.map(|finding| (finding.arm.candidate.name.as_str(), findings.times(finding)));
-    curves.filter(|(_, times)| !times.is_empty()).collect()
+    std::iter::once(default).chain(others.into_iter().take(MOST_CURVES - 1)).collect()
 }
 
 /// How many times faster than its default each setting of all experiments is, sorted.
@@ -309,4 +328,15 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     let used = VERDICTS.iter().filter(|(name, ..)| bars.iter().any(|(.., verdict)| *verdict == Some(name)));
     figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());
     Some(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_times_are_told_apart() {
+        let shown = [2e-6, 1.1e-5, 5e-5, 1e-3, 0.0015, 0.5, 1.0, 20.0].map(time);
+        assert_eq!(shown, ["2 µs", "11 µs", "50 µs", "1 ms", "1.5 ms", "500 ms", "1 s", "20 s"]);
+    }
 }

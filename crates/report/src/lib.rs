@@ -17,6 +17,7 @@ mod particulars;
 mod phases;
 pub mod quantity;
 pub mod run;
+mod stage_times;
 pub mod svg;
 mod verdicts;
 pub mod verified;

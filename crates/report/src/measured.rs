@@ -192,6 +192,8 @@ pub struct Outcome {
     pub file_len_bytes: u64,
     /// Read and write calls.
     pub calls: Option<Calls>,
+    /// Stages of each rank; empty where a process was alone.
+    pub ranks: Vec<Vec<StageTime>>,
 }
 
 /// A stage of a run.

@@ -384,7 +384,7 @@ mod tests {
         }
         assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
         let names: Vec<String> = comparisons::all(&done).into_iter().map(|figure| figure.name).collect();
-        assert_eq!(names, ["speed-ups", "1-sweep", "1-rates", "1-times"]);
+        assert_eq!(names, ["speed-ups", "1-sweep", "1-rates", "1-times", "1-stages"]);
         assert!(Measurement::parse(Path::new("x"), b"{\"experiments\": []}").is_err());
     }
 
