@@ -179,7 +179,7 @@ def test_more_ranks_have_more_work(ranks):
         assert (len(run["ranks"]), run["file_len_bytes"], run["len_bytes"]) == (3, len_bytes, len_bytes)
 
 
-def test_libraries_in_turn(raddle, serial, tmp_path):
+def test_interleaved_libraries(raddle, serial, tmp_path):
     """Another libhdf5 beside the first in every experiment, and those that a workload names."""
     words = ["occam-2005", "--only", "chunk-plain", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json"]
     done = raddle("bench", *words, "--hdf5", "libhdf5_serial.so.103", "--hdf5", "/absent/libhdf5.so", "--hdf5", "libhdf5_serial.so.103")

@@ -3,7 +3,7 @@
 //! A process, since caches, allocators and libraries remember earlier runs, and since a libhdf5 that is loaded stays. The
 //! request comes on standard input, the answer goes to standard output, both JSON; ranks of MPI, which a launcher starts, find
 //! the request in a file and write each their answer beside it. Invariants: the file of a run did not exist before; what was
-//! written is looked at before the figures are given.
+//! written is looked at before the figures are given, and what is read is compared with it.
 
 mod boxes;
 mod clock;
@@ -123,6 +123,7 @@ impl Outcome {
 /// A worker's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one for each process: nobody keeps many")]
 pub enum Answer {
     /// It was done.
     Done(Outcome),

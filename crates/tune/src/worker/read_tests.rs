@@ -48,10 +48,10 @@ fn read_of_changed_file(kernel: &Kernel, folder: &Path, is_changed: bool) -> Res
     let run = Run { chosen: &chosen, kernel: kernel.clone(), settings, path: &path, seed: 5, team: Team::alone() };
     run.prepare().unwrap();
     let mut clock = Clock::default();
-    if kernel.read_back().is_some() {
-        if let Some(done) = run.work(&mut clock).unwrap() {
-            done.file.close().unwrap();
-        }
+    if kernel.read_back().is_some()
+        && let Some(done) = run.work(&mut clock).unwrap()
+    {
+        done.file.close().unwrap();
     }
     let mut bytes = std::fs::read(&path).unwrap();
     if is_changed {

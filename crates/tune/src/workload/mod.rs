@@ -426,7 +426,7 @@ knobs.alignment = [4096]
         };
         let [kib, mib] = [("1KiB", 1024), ("1MiB", 1 << 20)]
             .map(|(words, len)| (format!("bursts-{words}"), format!("Bursts of {words}"), len));
-        assert_eq!(of(Scale::Tiny), [kib.clone()]);
+        assert_eq!(of(Scale::Tiny), std::slice::from_ref(&kib));
         assert_eq!(of(Scale::Full), [kib, mib]);
         assert!(refused(&BURSTS.replace("65536", "1000")).contains("at least one"));
         assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another of this name"));
