@@ -37,10 +37,16 @@ def told(finding):
     verdict = WORDS[finding["verdict"]]
     if finding.get("alone") not in (None, finding["verdict"]):
         verdict += f" (alone: {WORDS[finding['alone']]})"
-    if not finding["estimate"]:
-        return f"{name}: {verdict}"
-    low, high = finding["estimate"]["interval"]
-    return f"{name} {finding['estimate']['ratio']:.2f} ({low:.2f} to {high:.2f}), {verdict}"
+    halves = [f"; {half['phase']}{ratio(half['estimate'])}, {WORDS[half['verdict']]}" for half in finding.get("phases", [])]
+    return f"{name}{ratio(finding['estimate'])}, {verdict}{''.join(halves)}"
+
+
+def ratio(estimate):
+    """` 1.55 (1.43 to 1.77)`."""
+    if not estimate:
+        return ""
+    low, high = estimate["interval"]
+    return f" {estimate['ratio']:.2f} ({low:.2f} to {high:.2f})"
 
 
 def table(report):
@@ -56,7 +62,10 @@ def table(report):
     for experiment in report["experiments"]:
         sweep = experiment["sweep"]
         fault = sweep["arms"][0]["arm"]["fault"]
-        cells = [f"left out: {'; '.join(fault.values())}"] if fault else [told(finding) for finding in sweep["arms"][1:]]
+        cells = [f"left out: {'; '.join(fault.values())}"] if fault else [
+            # Defaults of cases are compared with nothing.
+            told(finding) for finding in sweep["arms"] if finding["verdict"] or finding["arm"]["fault"]
+        ]
         metric = "; processor time" if sweep["metric"] == "cpu_s" else ""
         lines.append(f"| {experiment['name']}{metric} | {experiment['paper'] or '-'} | {'<br>'.join(cells)} |")
     return "\n".join(lines) + "\n"
