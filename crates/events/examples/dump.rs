@@ -67,7 +67,7 @@ fn open_any(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source
     match &opened {
         Opened::Tree(source) => {
             source.unknown().for_each(|(product, why)| eprintln!("{}: read as bytes: {why}", product.name));
-            source.unread().iter().for_each(|path| eprintln!("{path}: not read"));
+            source.unread().iter().for_each(|unread| eprintln!("not read: {unread}"));
         }
         Opened::Ntuple(source) => source.unread().iter().for_each(|why| eprintln!("not read: {why}")),
         _ => {}

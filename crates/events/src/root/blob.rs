@@ -3,7 +3,8 @@
 //! Not for classes of experiments: blobs come without descriptions of them. Invariant: a blob is used to its last byte, but
 //! for the zeros that packed data streams fill words up with, or is a fault.
 
-use super::layout::{self, Item};
+use super::item::Item;
+use super::layout;
 use super::walk;
 use crate::block::Column;
 use crate::bytes::Bytes;

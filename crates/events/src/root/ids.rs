@@ -3,7 +3,8 @@
 //! Not a guess at values: only branches of these names and of whole numbers count. Invariant: a tree has ids for all entries
 //! or for none.
 
-use super::layout::{self, Item};
+use super::item::Item;
+use super::layout;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
 use crate::block::{Buffer, Column};

@@ -3,96 +3,27 @@
 //! Invariants: buffers are numbered in the order of [`Form::buffers`]; what is not known for certain is an error here, and
 //! the branch is then read as bytes.
 
-use super::streamer::{Element, ElementKind, StreamerInfo, StreamerInfos};
+use super::double32::{Packing, Range};
+use super::item::{Class, Item};
+use super::streamer::{Basic, Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch, Leaf};
 use super::type_name::TypeName;
 use crate::schema::{Field, Form, Number};
-
-/// A part of an entry. `buffer` is the first of its buffers.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Item {
-    Number {
-        number: Number,
-        buffer: usize,
-    },
-    Regular {
-        length: u64,
-        content: Box<Item>,
-    },
-    /// A string with its length before it.
-    Text {
-        buffer: usize,
-    },
-    /// A count and so many.
-    List {
-        buffer: usize,
-        content: Box<Item>,
-    },
-    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects.
-    Collection {
-        list: Box<Item>,
-    },
-    /// Byte count and version, once for all strings that follow.
-    Headed {
-        content: Box<Item>,
-    },
-    /// One after the other.
-    Record {
-        fields: Vec<Item>,
-    },
-    /// The same, each object with byte count and version before it.
-    Object {
-        class: Class,
-        fields: Vec<Item>,
-    },
-    /// The members of a base class: as an object by itself, or among the members where all objects' members come together.
-    Base {
-        class: Class,
-        fields: Vec<Item>,
-    },
-    /// A pair: two values in a map; an object with members where it is one of a list or of a map stored member by member.
-    Pair {
-        in_map: bool,
-        values: Vec<Item>,
-        members: Vec<Item>,
-    },
-    /// As many as fill the entry.
-    Rest {
-        buffer: usize,
-        content: Box<Item>,
-    },
-}
-
-/// A version of a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Class {
-    pub(super) name: String,
-    pub(super) version: u16,
-    pub(super) checksum: u32,
-}
-
-impl Item {
-    /// Length of each, where it is always the same.
-    pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
-        match self {
-            Self::Number { number, .. } => Some(number.len_bytes()),
-            Self::Regular { length, content } => content.fixed_len_bytes()?.checked_mul(usize::try_from(*length).ok()?),
-            Self::Record { fields } => {
-                fields.iter().try_fold(0usize, |sum, field| sum.checked_add(field.fixed_len_bytes()?))
-            }
-            _ => None,
-        }
-    }
-}
 
 /// Why a branch is read as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// Leaves of a class that is not known.
-    #[error("a leaf of class {0} is not known")]
+    #[error("leaves of class {0} are not supported")]
     Leaf(String),
+    /// A leaf whose metadata is not known.
+    #[error("{0}")]
+    Metadata(String),
+    /// A leaf whose range makes no sense.
+    #[error("the range in {0:?} is not supported")]
+    Range(String),
     /// Leaves with counts among others.
-    #[error("it has several leaves, of which one is counted")]
+    #[error("several leaves of which one is counted are not supported")]
     CountedLeaves,
     /// No leaf.
     #[error("it has no leaves")]
@@ -101,7 +32,7 @@ pub enum Unknown {
     #[error("the file does not describe class {0}, or in several versions")]
     Class(String),
     /// A member that is not known.
-    #[error("member {member} of class {class} ({type_name}) is not known")]
+    #[error("member {member} of class {class} ({type_name}) is not supported")]
     Member {
         /// Class.
         class: String,
@@ -114,7 +45,7 @@ pub enum Unknown {
     #[error("class {0} has two members of one name")]
     TwoMembers(String),
     /// A kind of branch that is not known.
-    #[error("a branch of kind {0} is not known")]
+    #[error("branches of kind {0} are not supported")]
     Kind(i64),
     /// Classes in classes without end.
     #[error("its classes are nested too deep, or too many")]
@@ -203,6 +134,26 @@ impl Compiler<'_> {
         (Item::Number { number, buffer: self.next_buffers(1) }, Form::Number(number))
     }
 
+    /// A number as it is stored.
+    fn basic(&mut self, basic: Basic) -> (Item, Form) {
+        match basic.packing {
+            None => self.number(basic.number),
+            Some(packing) => {
+                let buffer = self.next_buffers(1);
+                (Item::Packed { number: basic.number, packing, buffer }, Form::Number(basic.number))
+            }
+        }
+    }
+
+    /// A number that has no comment.
+    fn without_range(
+        &mut self,
+        number: Number,
+        packing: impl FnOnce(Range) -> Option<Packing>,
+    ) -> Result<(Item, Form), Unknown> {
+        Ok(self.basic(Basic { number, packing: packing(Range::default()) }))
+    }
+
     fn text(&mut self) -> (Item, Form) {
         (Item::Text { buffer: self.next_buffers(2) }, Form::String)
     }
@@ -227,6 +178,13 @@ impl Compiler<'_> {
     }
 
     fn leaf(&mut self, leaf: &Leaf) -> Result<(Item, Form), Unknown> {
+        if let Some(why) = &leaf.unsupported {
+            return Err(Unknown::Metadata(why.clone()));
+        }
+        let packed = |number, packing: Option<Packing>| {
+            let packing = packing.ok_or_else(|| Unknown::Range(leaf.title.clone()))?;
+            Ok(Basic { number, packing: Some(packing) })
+        };
         let number = match (leaf.class.as_str(), leaf.is_unsigned) {
             ("TLeafC", _) => return Ok(self.text()),
             ("TLeafO", _) => Number::Bool,
@@ -240,10 +198,20 @@ impl Compiler<'_> {
             ("TLeafL" | "TLeafG", true) => Number::Uint64,
             ("TLeafF", _) => Number::Float32,
             ("TLeafD", _) => Number::Float64,
+            ("TLeafD32", _) => {
+                return self.leaf_of(leaf, packed(Number::Float64, Range::in_title(&leaf.title).double32())?);
+            }
+            ("TLeafF16", _) => {
+                return self.leaf_of(leaf, packed(Number::Float32, Range::in_title(&leaf.title).float16())?);
+            }
             (class, _) => return Err(Unknown::Leaf(class.to_owned())),
         };
+        self.leaf_of(leaf, Basic { number, packing: None })
+    }
+
+    fn leaf_of(&mut self, leaf: &Leaf, basic: Basic) -> Result<(Item, Form), Unknown> {
         let buffer = if leaf.is_counted { self.next_buffers(1) } else { 0 };
-        let (mut item, mut form) = self.number(number);
+        let (mut item, mut form) = self.basic(basic);
         (item, form) = regular(item, form, &extents(leaf));
         if leaf.is_counted {
             (item, form) = (Item::Rest { buffer, content: Box::new(item) }, Form::list(form));
@@ -274,7 +242,9 @@ impl Compiler<'_> {
     fn whole(&mut self, class: &str) -> Result<(Item, Form), Unknown> {
         match TypeName::parse(class) {
             TypeName::String => Ok(self.text()),
-            TypeName::Number(_) | TypeName::Pair(..) => Err(Unknown::Class(class.to_owned())),
+            TypeName::Number(_) | TypeName::Double32 | TypeName::Float16 | TypeName::Pair(..) => {
+                Err(Unknown::Class(class.to_owned()))
+            }
             TypeName::Class(name) => {
                 // Unlike an object in an object it has no front.
                 let (item, form) = self.class(&name)?;
@@ -297,6 +267,8 @@ impl Compiler<'_> {
     fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unknown> {
         match type_name {
             TypeName::Number(number) => Ok(self.number(*number)),
+            TypeName::Double32 => self.without_range(Number::Float64, Range::double32),
+            TypeName::Float16 => self.without_range(Number::Float32, Range::float16),
             TypeName::String => Ok(self.text()),
             TypeName::Class(name) => self.class(name),
             TypeName::List(content) => self.list(|compiler| compiler.value(content)),
@@ -332,7 +304,7 @@ impl Compiler<'_> {
         Ok(match type_name {
             TypeName::String => Item::Headed { content: Box::new(item) },
             TypeName::List(_) | TypeName::Map(..) => Item::Collection { list: Box::new(item) },
-            TypeName::Number(_) | TypeName::Class(_) | TypeName::Pair(..) => item,
+            _ => item,
         })
     }
 
@@ -381,9 +353,10 @@ impl Compiler<'_> {
         };
         match &element.kind {
             ElementKind::Number(basic) => {
-                let (item, form) = self.number(basic.number);
+                let (item, form) = self.basic(*basic);
                 Ok(regular(item, form, &array_extents(element)))
             }
+            ElementKind::Bits => Ok(self.number(Number::Uint32)),
             ElementKind::TString if element.array_len == 0 => Ok(self.text()),
             ElementKind::Collection if element.array_len == 0 => match TypeName::parse(&element.type_name) {
                 TypeName::String => {

@@ -12,8 +12,10 @@
 mod basket;
 mod blob;
 mod compression;
+mod double32;
 mod file;
 mod ids;
+mod item;
 mod key;
 mod layout;
 mod ntuple;
@@ -31,5 +33,5 @@ pub use blob::BlobDecoder;
 pub use file::{RootFile, TreeName};
 pub use ntuple::NtupleSource;
 pub use packed::PackedTree;
-pub use source::{RootOptions, TreeSource};
+pub use source::{RootOptions, TreeSource, Unread, WhyUnread};
 pub(crate) use type_name::is_collection;

@@ -54,6 +54,8 @@ pub(super) struct Object {
     pub(super) class: String,
     /// Those of base classes among them.
     pub(super) members: Vec<(String, Value)>,
+    /// Why members are missing, if some are.
+    pub(super) unsupported: Option<String>,
 }
 
 impl Object {
@@ -189,7 +191,7 @@ struct ObjectReader<'b> {
 
 impl ObjectReader<'_> {
     fn new_object(&mut self, class: &str) -> ObjectId {
-        self.objects.objects.push(Object { class: class.to_owned(), members: Vec::new() });
+        self.objects.objects.push(Object { class: class.to_owned(), ..Object::default() });
         self.objects.objects.len() - 1
     }
 
@@ -240,7 +242,15 @@ impl ObjectReader<'_> {
         }
         let id = self.new_object(&class);
         self.tagged.insert(tag_of(start), id);
-        self.read_members_of(&class, id)?;
+        let depth = self.depth;
+        match self.read_members_of(&class, id) {
+            // Its length is known: what is behind it can be read all the same.
+            Err(fault @ Fault::Unsupported { .. }) if end.is_some() => {
+                self.depth = depth;
+                self.objects.objects[id].unsupported = Some(fault.to_string());
+            }
+            outcome => outcome?,
+        }
         rest.skip_rest(&mut self.bytes)?;
         Ok(Value::Object(id))
     }

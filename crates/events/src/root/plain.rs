@@ -4,7 +4,7 @@
 //! entry that does not look as expected is left to it.
 
 use super::basket::Basket;
-use super::layout::Item;
+use super::item::Item;
 use super::walk;
 use crate::block::Buffer;
 use crate::bytes::Bytes;

@@ -3,7 +3,8 @@
 use super::basket::{self, BasketOpener};
 use super::file::RootFile;
 use super::ids::IdBranches;
-use super::layout::{self, Item, Unknown};
+use super::item::Item;
+use super::layout::{self, Unknown};
 use super::plain::PlainLists;
 use super::tree::{BasketPlace, Branch, StoredBasket, Tree};
 use super::walk;
@@ -34,9 +35,30 @@ pub struct TreeSource {
     schema: Schema,
     /// For each product.
     plans: Vec<Plan>,
-    unread: Vec<String>,
+    unread: Vec<Unread>,
     /// Where run, subrun and event are, if the tree has them.
     ids: Option<IdBranches>,
+}
+
+/// A branch that is no product.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct Unread {
+    /// Names from the top-level branch on, joined by `/`.
+    pub path: String,
+    /// Why it is none.
+    pub why: WhyUnread,
+}
+
+/// Why a branch is no product.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WhyUnread {
+    /// It has no baskets, or another number of entries than the tree.
+    #[error("it has no entries, or another number of them")]
+    Entries,
+    /// What describes it is not supported.
+    #[error("{0}")]
+    Metadata(String),
 }
 
 /// How a product is read.
@@ -66,7 +88,7 @@ impl TreeSource {
             if !has_data || branch.len_entries != tree.len_entries {
                 // Branches of branches alone have no entries of their own.
                 if !branch.has_branches {
-                    unread.push(branch.path.clone());
+                    unread.push(Unread { path: branch.path.clone(), why: WhyUnread::Entries });
                 }
                 continue;
             }
@@ -83,6 +105,8 @@ impl TreeSource {
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
             plans.push(Plan { branch: number, item, unknown });
         }
+        let unsupported = tree.unsupported.iter().cloned();
+        unread.extend(unsupported.map(|(path, why)| Unread { path, why: WhyUnread::Metadata(why) }));
         let ids = IdBranches::find(&tree, file.infos());
         Ok(Self { name: path.to_owned(), file, schema, plans, unread, ids, tree })
     }
@@ -93,8 +117,8 @@ impl TreeSource {
         plans.filter_map(|(product, plan)| plan.unknown.as_ref().map(|unknown| (product, unknown.to_string())))
     }
 
-    /// Paths of branches that are no products, because they have no baskets or another number of entries.
-    pub fn unread(&self) -> &[String] {
+    /// Branches that are no products, and why.
+    pub fn unread(&self) -> &[Unread] {
         &self.unread
     }
 
@@ -373,7 +397,7 @@ fn push_entries(
 /// Whether consecutive values of an item are consecutive in its buffer.
 fn is_one_buffer(item: &Item) -> bool {
     match item {
-        Item::Number { .. } => true,
+        Item::Number { .. } | Item::Packed { .. } => true,
         Item::Regular { content, .. } => is_one_buffer(content),
         _ => false,
     }

@@ -2,6 +2,7 @@
 //!
 //! Their own layout is the one thing that must be known beforehand. What later versions add is passed over by byte count.
 
+use super::double32::{Packing, Range};
 use super::key::text;
 use super::object::{BYTE_COUNT, Header, Value};
 use crate::bytes::Bytes;
@@ -10,31 +11,39 @@ use crate::schema::Number;
 use std::collections::HashMap;
 
 /// A built-in type as it is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Basic {
-    /// What it is; stored big-endian in as many bytes.
+    /// What it is in memory.
     pub(super) number: Number,
+    /// How it is stored; `None` if as it is, big-endian.
+    pub(super) packing: Option<Packing>,
 }
 
 impl Basic {
-    /// Length of one.
+    /// Length of a stored one.
     pub(super) fn len_bytes(self) -> usize {
-        self.number.len_bytes()
+        self.packing.map_or(self.number.len_bytes(), Packing::len_bytes)
     }
 
-    /// The built-in type of a streamer type (`EReadWrite`), without the kinds that are cut to fewer bits.
-    fn from_type(number: i32) -> Option<Self> {
+    /// The built-in type of a streamer type (`EReadWrite`); `range` is that of the member.
+    fn from_type(number: i32, range: Range) -> Option<Self> {
+        let packing = match number {
+            9 => Some(range.double32()?),
+            19 => Some(range.float16()?),
+            _ => None,
+        };
         Some(Self {
+            packing,
             number: match number {
                 1 => Number::Int8,
                 2 => Number::Int16,
                 3 | 6 => Number::Int32,
                 4 | 16 => Number::Int64,
-                5 => Number::Float32,
-                8 => Number::Float64,
+                5 | 19 => Number::Float32,
+                8 | 9 => Number::Float64,
                 11 => Number::Uint8,
                 12 => Number::Uint16,
-                13 | 15 => Number::Uint32,
+                13 => Number::Uint32,
                 14 | 17 => Number::Uint64,
                 18 => Number::Bool,
                 _ => return None,
@@ -44,6 +53,9 @@ impl Basic {
 
     /// The value of as many bytes as one has.
     pub(super) fn value(self, bytes: &[u8]) -> Value {
+        if let Some(packing) = self.packing {
+            return Value::Real(packing.value(bytes));
+        }
         let mut padded = [0; 8];
         padded[8 - bytes.len().min(8)..].copy_from_slice(&bytes[..bytes.len().min(8)]);
         let bits = u64::from_be_bytes(padded);
@@ -61,7 +73,7 @@ impl Basic {
 }
 
 /// What a member is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum ElementKind {
     /// A base class, whose name the element has.
     Base {
@@ -70,6 +82,8 @@ pub(super) enum ElementKind {
     },
     /// A number, or an array of a fixed length.
     Number(Basic),
+    /// The bits of a `TObject`, which are followed by two bytes where the object is referred to.
+    Bits,
     /// An array as long as another member says.
     CountedNumbers {
         /// Of these.
@@ -90,7 +104,7 @@ pub(super) enum ElementKind {
 }
 
 /// A member of a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Element {
     pub(super) name: String,
     pub(super) type_name: String,
@@ -102,7 +116,7 @@ pub(super) struct Element {
 }
 
 /// The description of one version of a class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct StreamerInfo {
     pub(super) version: i32,
     pub(super) checksum: u32,
@@ -157,6 +171,25 @@ impl StreamerInfos {
     }
 }
 
+/// Set in the bits of an element whose title has a range.
+const HAS_RANGE: u32 = 1 << 6;
+
+/// The streamer type of the bits of a `TObject`.
+const BITS: i32 = 15;
+
+/// What streamer types of arrays of a fixed length have more than those of their values.
+const ARRAY: i32 = 20;
+
+/// The same of arrays behind pointers.
+const POINTER: i32 = 40;
+
+/// What a `TNamed` says.
+struct Named {
+    bits: u32,
+    name: String,
+    title: String,
+}
+
 struct InfoReader<'b> {
     bytes: Bytes<'b>,
     key_len_bytes: u64,
@@ -165,15 +198,20 @@ struct InfoReader<'b> {
 
 impl InfoReader<'_> {
     fn skip_tobject(&mut self) -> Result<(), Fault> {
-        let header = Header::read(&mut self.bytes)?;
-        self.bytes.take(8)?;
-        header.skip_rest(&mut self.bytes)
+        self.tobject_bits().map(|_| ())
     }
 
-    fn named(&mut self) -> Result<(String, String), Fault> {
+    fn tobject_bits(&mut self) -> Result<u32, Fault> {
         let header = Header::read(&mut self.bytes)?;
-        self.skip_tobject()?;
-        let named = (text(&mut self.bytes)?, text(&mut self.bytes)?);
+        let (_id, bits) = (self.bytes.be_u32()?, self.bytes.be_u32()?);
+        header.skip_rest(&mut self.bytes)?;
+        Ok(bits)
+    }
+
+    fn named(&mut self) -> Result<Named, Fault> {
+        let header = Header::read(&mut self.bytes)?;
+        let bits = self.tobject_bits()?;
+        let named = Named { bits, name: text(&mut self.bytes)?, title: text(&mut self.bytes)? };
         header.skip_rest(&mut self.bytes)?;
         Ok(named)
     }
@@ -222,7 +260,7 @@ impl InfoReader<'_> {
 
     fn info(&mut self) -> Result<(String, StreamerInfo), Fault> {
         let header = Header::read(&mut self.bytes)?;
-        let (class, _title) = self.named()?;
+        let class = self.named()?.name;
         let checksum = self.bytes.be_u32()?;
         let version = self.bytes.be_i32()?;
         let elements = self.object(|reader, _| reader.elements().map(Some))?.unwrap_or_default();
@@ -252,7 +290,7 @@ impl InfoReader<'_> {
             _ => None,
         };
         let inner = Header::read(&mut self.bytes)?;
-        let (name, _title) = self.named()?;
+        let Named { bits, name, title } = self.named()?;
         let type_number = self.bytes.be_i32()?;
         let _size = self.bytes.be_i32()?;
         let array_len = usize::try_from(self.bytes.be_i32()?).unwrap_or(0);
@@ -266,8 +304,17 @@ impl InfoReader<'_> {
         };
         let extents = extents.into_iter().take_while(|&extent| extent > 0).map(|extent| extent as usize).collect();
         let type_name = text(&mut self.bytes)?;
+        let range = match inner.version {
+            ..=2 => Range::default(),
+            3 => {
+                let (minimum, _maximum, factor) = (self.be_f64()?, self.be_f64()?, self.be_f64()?);
+                Range { minimum, factor }
+            }
+            _ if bits & HAS_RANGE != 0 => Range::in_title(&title),
+            _ => Range::default(),
+        };
         inner.skip_rest(&mut self.bytes)?;
-        let kind = self.kind(class, type_number)?;
+        let kind = self.kind(class, type_number, range)?;
         if let Some(base) = base {
             base.skip_rest(&mut self.bytes)?;
         }
@@ -275,16 +322,21 @@ impl InfoReader<'_> {
         Ok(Element { name, type_name, kind, array_len, extents })
     }
 
-    fn kind(&mut self, class: &str, type_number: i32) -> Result<ElementKind, Fault> {
+    fn be_f64(&mut self) -> Result<f64, Fault> {
+        self.bytes.be_u64().map(f64::from_bits)
+    }
+
+    fn kind(&mut self, class: &str, type_number: i32, range: Range) -> Result<ElementKind, Fault> {
         Ok(match class {
             "TStreamerBase" => ElementKind::Base { version: self.bytes.be_i32()? },
-            "TStreamerBasicType" => Basic::from_type(type_number)
-                .or_else(|| Basic::from_type(type_number - 20))
+            "TStreamerBasicType" if type_number == BITS => ElementKind::Bits,
+            "TStreamerBasicType" => Basic::from_type(type_number, range)
+                .or_else(|| Basic::from_type(type_number - ARRAY, range))
                 .map_or(ElementKind::Other, ElementKind::Number),
             "TStreamerBasicPointer" => {
                 let _version = self.bytes.be_i32()?;
                 let counter = text(&mut self.bytes)?;
-                match Basic::from_type(type_number - 40) {
+                match Basic::from_type(type_number - POINTER, range) {
                     Some(number) => ElementKind::CountedNumbers { number, counter },
                     None => ElementKind::Other,
                 }

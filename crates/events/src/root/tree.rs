@@ -16,6 +16,8 @@ pub(super) struct Tree {
     pub(super) len_entries: u64,
     /// Every branch before those below it.
     pub(super) branches: Vec<Branch>,
+    /// Branches whose metadata is not supported, and why.
+    pub(super) unsupported: Vec<(String, String)>,
 }
 
 /// A branch.
@@ -50,7 +52,7 @@ pub(super) struct ElementBranch {
 }
 
 /// A leaf.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
     pub(super) name: String,
     pub(super) title: String,
@@ -60,6 +62,8 @@ pub(super) struct Leaf {
     pub(super) is_unsigned: bool,
     /// Whether another leaf says how many values there are.
     pub(super) is_counted: bool,
+    /// Why the rest is not known, if it is not.
+    pub(super) unsupported: Option<String>,
 }
 
 /// Where a basket is.
@@ -104,12 +108,12 @@ impl Tree {
         let tree = objects.get(id).ok_or_else(|| missing("tree").at(&place))?;
         let len_entries = tree.integer("fEntries").and_then(|entries| u64::try_from(entries).ok());
         let len_entries = len_entries.ok_or_else(|| missing("number of entries").at(&place))?;
-        let mut branches = Vec::new();
+        let mut read = Self { len_entries, branches: Vec::new(), unsupported: Vec::new() };
         let mut seen = HashSet::new();
         for branch in objects.array(tree, "fBranches").iter().flatten() {
-            add_branches(&objects, *branch, "", 0, &mut seen, &mut branches, &place)?;
+            add_branches(&objects, *branch, "", 0, &mut seen, &mut read, &place)?;
         }
-        Ok(Self { len_entries, branches })
+        Ok(read)
     }
 }
 
@@ -124,7 +128,7 @@ fn add_branches(
     parent: &str,
     depth: usize,
     seen: &mut HashSet<ObjectId>,
-    branches: &mut Vec<Branch>,
+    tree: &mut Tree,
     place: &Place,
 ) -> Result<()> {
     let Some(object) = objects.get(id) else { return Ok(()) };
@@ -137,11 +141,15 @@ fn add_branches(
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
     let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+    if let Some(why) = &object.unsupported {
+        tree.unsupported.push((path, why.clone()));
+        return Ok(());
+    }
     let place_of = place.branch(&path);
     let len_entries = object.integer("fEntries").and_then(|entries| u64::try_from(entries).ok());
     let len_entries = len_entries.ok_or_else(|| missing("number of entries").at(&place_of))?;
     let inner = objects.array(object, "fBranches");
-    branches.push(Branch {
+    tree.branches.push(Branch {
         title: object.text("fTitle").unwrap_or_default().to_owned(),
         element: element_of(object),
         leaves: objects.array(object, "fLeaves").iter().flatten().filter_map(|&leaf| leaf_of(objects, leaf)).collect(),
@@ -153,7 +161,7 @@ fn add_branches(
         path: path.clone(),
     });
     for branch in inner.iter().flatten() {
-        add_branches(objects, *branch, &path, depth + 1, seen, branches, place)?;
+        add_branches(objects, *branch, &path, depth + 1, seen, tree, place)?;
     }
     Ok(())
 }
@@ -170,6 +178,9 @@ fn element_of(object: &Object) -> Option<ElementBranch> {
 
 fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
     let object = objects.get(id)?;
+    if object.unsupported.is_some() {
+        return Some(Leaf { class: object.class.clone(), unsupported: object.unsupported.clone(), ..Leaf::default() });
+    }
     Some(Leaf {
         name: object.text("fName")?.to_owned(),
         title: object.text("fTitle")?.to_owned(),
@@ -177,6 +188,7 @@ fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
         len: u64::try_from(object.integer("fLen")?).ok()?,
         is_unsigned: object.integer("fIsUnsigned").is_some_and(|unsigned| unsigned != 0),
         is_counted: matches!(object.get("fLeafCount"), Some(Value::Object(_) | Value::Skipped)),
+        unsupported: None,
     })
 }
 

@@ -8,6 +8,10 @@ use crate::schema::Number;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TypeName {
     Number(Number),
+    /// `Double32_t`, which has no range in the names of types.
+    Double32,
+    /// `Float16_t`, likewise.
+    Float16,
     /// `std::string`.
     String,
     /// A sequence or set.
@@ -40,8 +44,11 @@ fn parse(name: &str, depth: usize) -> TypeName {
     if let Some(number) = number(plain) {
         return TypeName::Number(number);
     }
-    if plain == "string" {
-        return TypeName::String;
+    match plain {
+        "string" => return TypeName::String,
+        "Double32_t" => return TypeName::Double32,
+        "Float16_t" => return TypeName::Float16,
+        _ => {}
     }
     let Some((outer, arguments)) = plain.strip_suffix('>').and_then(|rest| rest.split_once('<')) else {
         return class();

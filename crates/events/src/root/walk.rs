@@ -3,8 +3,9 @@
 //! Invariants: an entry is used to its last byte or is a fault; columns grow by no more than a constant times the bytes
 //! that were read.
 
+use super::double32::Packing;
+use super::item::{Class, Item};
 use super::key::text_bytes;
-use super::layout::{Class, Item};
 use super::object::Header;
 use crate::block::Buffer;
 use crate::bytes::Bytes;
@@ -63,16 +64,13 @@ pub(super) fn read_fixed(
 fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<u64, Fault> {
     match item {
         Item::Number { number, buffer } => {
-            let len_bytes = number.len_bytes();
-            let count = match count {
-                Count::Exactly(count) => count,
-                Count::UntilEnd => match bytes.remaining() % len_bytes {
-                    0 => (bytes.remaining() / len_bytes) as u64,
-                    _ => return Err(bytes.damaged(format!("{} bytes of {}", bytes.remaining(), number.name()))),
-                },
-            };
-            let total = usize::try_from(count).ok().and_then(|count| count.checked_mul(len_bytes));
-            push_numbers(*number, bytes.take(total.unwrap_or(usize::MAX))?, &mut buffers[*buffer]);
+            let (count, stored) = take_numbers(*number, number.len_bytes(), count, bytes)?;
+            push_numbers(*number, stored, &mut buffers[*buffer]);
+            Ok(count)
+        }
+        Item::Packed { number, packing, buffer } => {
+            let (count, stored) = take_numbers(*number, packing.len_bytes(), count, bytes)?;
+            push_packed(*number, *packing, stored, &mut buffers[*buffer]);
             Ok(count)
         }
         Item::Regular { length, content } => match count {
@@ -132,6 +130,24 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
             })
         }
     }
+}
+
+/// The bytes of numbers that are stored in `len_bytes` bytes each, and how many numbers there are.
+fn take_numbers<'b>(
+    number: Number,
+    len_bytes: usize,
+    count: Count,
+    bytes: &mut Bytes<'b>,
+) -> Result<(u64, &'b [u8]), Fault> {
+    let count = match count {
+        Count::Exactly(count) => count,
+        Count::UntilEnd => match bytes.remaining() % len_bytes {
+            0 => (bytes.remaining() / len_bytes) as u64,
+            _ => return Err(bytes.damaged(format!("{} bytes of {}", bytes.remaining(), number.name()))),
+        },
+    };
+    let total = usize::try_from(count).ok().and_then(|count| count.checked_mul(len_bytes));
+    Ok((count, bytes.take(total.unwrap_or(usize::MAX))?))
 }
 
 fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
@@ -263,6 +279,16 @@ pub(super) fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
         let start = values.len();
         values.extend_from_slice(part);
         to_little_endian(number, &mut values[start..]);
+    }
+}
+
+/// Appends packed numbers as what they are in memory.
+fn push_packed(number: Number, packing: Packing, stored: &[u8], buffer: &mut Buffer) {
+    let Buffer::Values(values) = buffer else { return };
+    let numbers = stored.chunks_exact(packing.len_bytes()).map(|stored| packing.value(stored));
+    match number {
+        Number::Float32 => numbers.for_each(|value| values.extend_from_slice(&(value as f32).to_le_bytes())),
+        _ => numbers.for_each(|value| values.extend_from_slice(&value.to_le_bytes())),
     }
 }
 

@@ -111,8 +111,7 @@ impl InspectArgs {
             unread: Vec::new(),
         };
         if let Opened::Tree(tree) = &opened {
-            let why = |path: &String| format!("{path}: it has no entries, or another number of them");
-            inspection.unread = tree.unread().iter().map(why).collect();
+            inspection.unread = tree.unread().iter().map(ToString::to_string).collect();
             for (unknown, why) in tree.unknown() {
                 let found = inspection.products.iter_mut().find(|inspected| inspected.product.name == unknown.name);
                 found.into_iter().for_each(|inspected| inspected.as_bytes = Some(why.clone()));

@@ -1,0 +1,88 @@
+//! The parts of an entry, as [`super::layout`] finds them and [`super::walk`] reads them.
+
+use super::double32::Packing;
+use crate::schema::Number;
+
+/// A part of an entry. `buffer` is the first of its buffers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Item {
+    Number {
+        number: Number,
+        buffer: usize,
+    },
+    /// The same, stored in fewer bytes.
+    Packed {
+        number: Number,
+        packing: Packing,
+        buffer: usize,
+    },
+    Regular {
+        length: u64,
+        content: Box<Item>,
+    },
+    /// A string with its length before it.
+    Text {
+        buffer: usize,
+    },
+    /// A count and so many.
+    List {
+        buffer: usize,
+        content: Box<Item>,
+    },
+    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects.
+    Collection {
+        list: Box<Item>,
+    },
+    /// Byte count and version, once for all strings that follow.
+    Headed {
+        content: Box<Item>,
+    },
+    /// One after the other.
+    Record {
+        fields: Vec<Item>,
+    },
+    /// The same, each object with byte count and version before it.
+    Object {
+        class: Class,
+        fields: Vec<Item>,
+    },
+    /// The members of a base class: as an object by itself, or among the members where all objects' members come together.
+    Base {
+        class: Class,
+        fields: Vec<Item>,
+    },
+    /// A pair: two values in a map; an object with members where it is one of a list or of a map stored member by member.
+    Pair {
+        in_map: bool,
+        values: Vec<Item>,
+        members: Vec<Item>,
+    },
+    /// As many as fill the entry.
+    Rest {
+        buffer: usize,
+        content: Box<Item>,
+    },
+}
+
+/// A version of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Class {
+    pub(super) name: String,
+    pub(super) version: u16,
+    pub(super) checksum: u32,
+}
+
+impl Item {
+    /// Length of each, where it is always the same.
+    pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Number { number, .. } => Some(number.len_bytes()),
+            Self::Packed { packing, .. } => Some(packing.len_bytes()),
+            Self::Regular { length, content } => content.fixed_len_bytes()?.checked_mul(usize::try_from(*length).ok()?),
+            Self::Record { fields } => {
+                fields.iter().try_fold(0usize, |sum, field| sum.checked_add(field.fixed_len_bytes()?))
+            }
+            _ => None,
+        }
+    }
+}
