@@ -181,3 +181,36 @@ def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
     assert list(dumped.products) == ["good"]
     assert "not read: thing: not supported" in dumped.notes and "member fOdd of class TBranchElement" in dumped.notes
     assert dumped["good"].to_list() == [entry / 3 for entry in range(ENTRIES)]
+
+
+def collection(parts):
+    """A collection with its front, of values that were serialised."""
+    return r.counted(10, struct.pack(">I", len(parts)) + b"".join(parts))
+
+
+def test_rvec(tmp_path, dump):
+    """``ROOT::VecOps::RVec`` is stored as a vector: whole, nested, as a member, of objects."""
+    numbers = lists([value / 4 for value in range(sum(COUNTS))])
+    floats = [collection([struct.pack(">f", number) for number in entry]) for entry in numbers]
+    nested = [collection([struct.pack(">I", count) + struct.pack(">i", entry) * count for count in range(entry % 3)]) for entry in range(ENTRIES)]
+    small = r.Class("Small", 1, [r.basic("id", r.INT, "int"), r.basic("x", r.FLOAT, "float")])
+    holder = r.Class("Holder", 1, [r.Element("STL", "v", 500, "ROOT::VecOps::RVec<float>")])
+    parts = [[struct.pack(">if", entry, index) for index in range(count)] for entry, count in enumerate(COUNTS)]
+    objects = [collection([r.counted(1, part) for part in entry]) for entry in parts]
+    made = [
+        r.Branch("floats", floats, element=r.Of("ROOT::VecOps::RVec<float>", -1)),
+        r.Branch("short", floats, element=r.Of("ROOT::RVec<float>", -1)),
+        r.Branch("nested", nested, element=r.Of("ROOT::VecOps::RVec<ROOT::VecOps::RVec<int> >", -1)),
+        r.Branch("objects", objects, element=r.Of("ROOT::VecOps::RVec<Small>", -1)),
+        r.Branch("holder", [], element=r.Of("Holder", -2), branches=[r.Branch("v", floats, element=r.Of("Holder", 0, streamer_type=500))]),
+    ]
+    path = r.write(tmp_path / "rvec.root", made, [small, holder])
+    dumped = dump(path)
+    assert dumped.notes == ""
+    assert dumped["floats"].to_list() == dumped["short"].to_list() == numbers
+    with uproot.open(path) as file:
+        for ours, theirs in [("floats", "floats"), ("nested", "nested"), ("holder.v", "holder/v")]:
+            expected = file["events"][theirs].array()
+            assert dumped[ours].to_list() == expected.to_list(), ours
+    # uproot takes no notice of the fronts of these.
+    assert dumped["objects"].to_list() == [[{"id": entry, "x": x} for x in range(count)] for entry, count in enumerate(COUNTS)]

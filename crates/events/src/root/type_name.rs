@@ -32,7 +32,7 @@ impl TypeName {
     }
 }
 
-/// Whether a class is a collection of the standard library, of whatever.
+/// Whether a class is a collection of the standard library, or one of ROOT's that is stored as one, of whatever.
 pub(crate) fn is_collection(class: &str) -> bool {
     matches!(TypeName::parse(class), TypeName::List(_) | TypeName::Map(..))
 }
@@ -60,7 +60,8 @@ fn parse(name: &str, depth: usize) -> TypeName {
     let inner = |number: usize| Box::new(parse(arguments[number], depth + 1));
     match (outer.trim(), arguments.len()) {
         (
-            "vector" | "list" | "deque" | "set" | "multiset" | "unordered_set" | "unordered_multiset" | "forward_list",
+            "vector" | "list" | "deque" | "set" | "multiset" | "unordered_set" | "unordered_multiset" | "forward_list"
+            | "ROOT::VecOps::RVec" | "ROOT::RVec" | "VecOps::RVec" | "RVec",
             1..,
         ) => TypeName::List(inner(0)),
         ("map" | "multimap" | "unordered_map" | "unordered_multimap", 2..) => TypeName::Map(inner(0), inner(1)),
@@ -123,6 +124,9 @@ mod tests {
                     number(Number::Int64),
                 ))))),
             ),
+            ("ROOT::VecOps::RVec<float>", TypeName::List(number(Number::Float32))),
+            ("ROOT::RVec<vector<bool> >", TypeName::List(Box::new(TypeName::List(number(Number::Bool))))),
+            ("MyRVec<float>", TypeName::Class("MyRVec<float>".to_owned())),
             ("Track", TypeName::Class("Track".to_owned())),
             ("vector<Track*>", TypeName::List(Box::new(TypeName::Class("Track*".to_owned())))),
             ("bitset<16>", TypeName::Class("bitset<16>".to_owned())),
