@@ -71,6 +71,8 @@ class Element:
         if self.kind == "BasicPointer":
             name, of_class, version = self.counter
             return counted(2, element + struct.pack(">i", version) + text(name) + text(of_class))
+        if self.kind == "STLstring":
+            return counted(2, counted(3, element + struct.pack(">ii", 365, 365)))
         if self.kind == "STL":
             return counted(3, element + struct.pack(">ii", 1, 0))
         return counted(2, element)

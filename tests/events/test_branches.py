@@ -214,3 +214,109 @@ def test_rvec(tmp_path, dump):
             assert dumped[ours].to_list() == expected.to_list(), ours
     # uproot takes no notice of the fronts of these.
     assert dumped["objects"].to_list() == [[{"id": entry, "x": x} for x in range(count)] for entry, count in enumerate(COUNTS)]
+
+
+def headed(parts):
+    """Values with a front around all of them."""
+    return r.counted(10, b"".join(parts))
+
+
+# ROOT describes it without members.
+TSTRING_CLASS = r.Class("TString", 2, [])
+
+
+def test_tstrings(tmp_path, dump):
+    """Whole branches, members, elements of collections, keys and values of maps, arrays of a fixed length."""
+    texts = [f"text {entry}" * (60 if entry == 5 else 1) for entry in range(ENTRIES)]
+    words = lists([f"word {number}" for number in range(sum(COUNTS))])
+    named = r.Class("Named", 1, [r.Element("String", "name", r.TSTRING, "TString"), r.basic("n", r.INT, "int")])
+    vectors = [collection([r.text(word) for word in entry]) for entry in words]
+    maps = [collection([r.text(word) + r.text(word * 2) for word in entry]) for entry in words]
+    # Stored member by member: all keys, then all values.
+    by_member = []
+    for entry in words:
+        keys, values = (b"".join(r.text(word * times) for word in entry) for times in (1, 2))
+        by_member.append(r.counted(0x4009, struct.pack(">HII", 0, 0x1234_5678, len(entry)) + keys + values))
+    whole = [r.text(text) + struct.pack(">i", entry) for entry, text in enumerate(texts)]
+    made = [
+        r.Branch("whole", list(map(r.text, texts)), element=r.Of("TString", -1, -1, version=2)),
+        r.Branch("words", vectors, element=r.Of("vector<TString>", -1)),
+        r.Branch("map", maps, element=r.Of("map<TString,TString>", -1)),
+        r.Branch("members", by_member, element=r.Of("map<TString,TString>", -1)),
+        r.Branch("named", whole, element=r.Of("Named", -1)),
+        r.Branch("split", [], element=r.Of("Named", -2), branches=[r.Branch("name", list(map(r.text, texts)), element=r.Of("Named", 0, 0, r.TSTRING))]),
+        r.Branch("all.name", [b"".join(map(r.text, entry)) for entry in words], element=r.Of("Named", 0, 41, r.TSTRING)),
+    ]
+    path = r.write(tmp_path / "texts.root", made, [TSTRING_CLASS, named])
+    dumped = dump(path)
+    assert dumped.notes == ""
+    assert dumped["whole"].to_list() == dumped["split.name"].to_list() == texts
+    assert dumped["named"].to_list() == [{"name": text, "n": entry} for entry, text in enumerate(texts)]
+    assert dumped["words"].to_list() == dumped["all.name"].to_list() == words
+    pairs = [[{"first": word, "second": word * 2} for word in entry] for entry in words]
+    assert dumped["map"].to_list() == dumped["members"].to_list() == pairs
+    with uproot.open(path) as file:
+        tree = file["events"]
+        assert tree["whole"].array().to_list() == tree["split/name"].array().to_list() == texts
+        assert tree["words"].array().to_list() == words
+        assert tree["named"].array().to_list() == dumped["named"].to_list()
+
+
+def test_arrays_of_a_fixed_length(tmp_path, dump):
+    """Of strings of both kinds, of lists, and of objects. Strings and lists have one front for all of an array's, even where they
+    have none by themselves; objects have theirs each. As ROOT 6.40 writes them; uproot reads few of them."""
+    small = r.Class("Small", 1, [r.basic("id", r.INT, "int"), r.basic("x", r.FLOAT, "float")])
+    described = r.Class(
+        "Arrays",
+        1,
+        [
+            r.Element("ObjectAny", "fixed", r.ANY + r.ARRAY, "Small", extents=(2,)),
+            r.Element("String", "names", r.TSTRING + r.ARRAY, "TString", extents=(2,)),
+            r.Element("STLstring", "words", 365 + r.ARRAY, "string", extents=(2, 2)),
+            r.Element("STL", "lists", r.STL, "vector<int>", extents=(2,)),
+            r.Element("STL", "smalls", r.STL, "vector<Small>", extents=(2,)),
+        ],
+    )
+
+    def parts_and_values(seed):
+        fixed = [{"id": 10 * seed + k, "x": seed + k / 2} for k in range(2)]
+        names = ["n" * (k + seed % 3) for k in range(2)]
+        words = [[f"w{seed}{k}{j}" for j in range(2)] for k in range(2)]
+        numbers = [[seed] * (k + seed % 3) for k in range(2)]
+        smalls = [[{"id": seed, "x": float(j)} for j in range((seed + k) % 3)] for k in range(2)]
+        parts = {
+            "fixed": b"".join(r.counted(1, struct.pack(">if", part["id"], part["x"])) for part in fixed),
+            "names": b"".join(map(r.text, names)),
+            "words": b"".join(map(r.text, sum(words, []))),
+            "lists": b"".join(struct.pack(f">I{len(part)}i", len(part), *part) for part in numbers),
+            # Member by member.
+            "smalls": b"".join(
+                struct.pack(f">I{len(part)}i{len(part)}f", len(part), *[one["id"] for one in part], *[one["x"] for one in part])
+                for part in smalls
+            ),
+        }
+        return parts, {"fixed": fixed, "names": names, "words": words, "lists": numbers, "smalls": smalls}
+
+    def front(name, parts):
+        if name == "fixed":
+            return b"".join(parts)
+        if name == "smalls":
+            return r.counted(0x4009, struct.pack(">H", 1) + b"".join(parts))
+        return headed(parts)
+
+    made = [parts_and_values(entry) for entry in range(ENTRIES)]
+    names = [element.name for element in described.elements]
+    whole = [b"".join(front(name, [parts[name]]) for name in names) for parts, _ in made]
+    branches = [r.Branch("whole", whole, element=r.Of("Arrays", -1))]
+    of_all = lists([parts_and_values(20 + number) for number in range(sum(COUNTS))])
+    for number, name in enumerate(names):
+        split = [front(name, [parts[name]]) for parts, _ in made]
+        branches.append(r.Branch(f"one.{name}", split, element=r.Of("Arrays", number)))
+        split = [front(name, [parts[name] for parts, _ in entry]) if entry else b"" for entry in of_all]
+        branches.append(r.Branch(f"all.{name}", split, element=r.Of("Arrays", number, 41)))
+    dumped = dump(r.write(tmp_path / "arrays.root", branches, [small, described, TSTRING_CLASS]))
+    assert dumped.notes == ""
+    assert dumped["whole"].to_list() == [values for _, values in made]
+    for name in names:
+        assert dumped[f"one.{name}"].to_list() == [values[name] for _, values in made], name
+        assert dumped[f"all.{name}"].to_list() == [[values[name] for _, values in entry] for entry in of_all], name

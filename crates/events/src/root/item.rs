@@ -29,7 +29,8 @@ pub(super) enum Item {
         buffer: usize,
         content: Box<Item>,
     },
-    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects.
+    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects; or arrays of
+    /// these.
     Collection {
         list: Box<Item>,
     },

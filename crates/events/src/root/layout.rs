@@ -241,7 +241,7 @@ impl Compiler<'_> {
     /// An entry that is one whole object.
     fn whole(&mut self, class: &str) -> Result<(Item, Form), Unknown> {
         match TypeName::parse(class) {
-            TypeName::String => Ok(self.text()),
+            TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Number(_) | TypeName::Double32 | TypeName::Float16 | TypeName::Pair(..) => {
                 Err(Unknown::Class(class.to_owned()))
             }
@@ -269,7 +269,7 @@ impl Compiler<'_> {
             TypeName::Number(number) => Ok(self.number(*number)),
             TypeName::Double32 => self.without_range(Number::Float64, Range::double32),
             TypeName::Float16 => self.without_range(Number::Float32, Range::float16),
-            TypeName::String => Ok(self.text()),
+            TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Class(name) => self.class(name),
             TypeName::List(content) => self.list(|compiler| compiler.value(content)),
             TypeName::Map(key, value) => self.list(|compiler| compiler.pair(true, key, value)),
@@ -358,18 +358,34 @@ impl Compiler<'_> {
             }
             ElementKind::Bits => Ok(self.number(Number::Uint32)),
             ElementKind::TString if element.array_len == 0 => Ok(self.text()),
-            ElementKind::Collection if element.array_len == 0 => match TypeName::parse(&element.type_name) {
+            ElementKind::TString => {
+                let (item, form) = self.text();
+                Ok(headed(regular(item, form, &array_extents(element))))
+            }
+            ElementKind::Collection => match TypeName::parse(&element.type_name) {
                 TypeName::String => {
-                    let (content, form) = self.text();
-                    Ok((Item::Headed { content: Box::new(content) }, form))
+                    let (item, form) = self.text();
+                    Ok(headed(regular(item, form, &array_extents(element))))
                 }
-                collection @ (TypeName::List(_) | TypeName::Map(..)) => self.collection(&collection),
+                collection @ (TypeName::List(_) | TypeName::Map(..)) => {
+                    let (list, form) = self.value(&collection)?;
+                    let (list, form) = regular(list, form, &array_extents(element));
+                    Ok((Item::Collection { list: Box::new(list) }, form))
+                }
                 _ => Err(unknown()),
             },
-            ElementKind::Object if element.array_len == 0 => self.class(&element.type_name),
+            ElementKind::Object => {
+                let (item, form) = self.class(&element.type_name)?;
+                Ok(regular(item, form, &array_extents(element)))
+            }
             _ => Err(unknown()),
         }
     }
+}
+
+/// Values with a front around all of them, which an array of a fixed length has even where one value has none.
+fn headed((content, form): (Item, Form)) -> (Item, Form) {
+    (Item::Headed { content: Box::new(content) }, form)
 }
 
 /// An array of fixed extents, the first outermost.

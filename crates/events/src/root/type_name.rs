@@ -14,6 +14,8 @@ pub(super) enum TypeName {
     Float16,
     /// `std::string`.
     String,
+    /// ROOT's own string, which has no front as a member of an object.
+    TString,
     /// A sequence or set.
     List(Box<TypeName>),
     /// A map or multimap.
@@ -46,6 +48,7 @@ fn parse(name: &str, depth: usize) -> TypeName {
     }
     match plain {
         "string" => return TypeName::String,
+        "TString" => return TypeName::TString,
         "Double32_t" => return TypeName::Double32,
         "Float16_t" => return TypeName::Float16,
         _ => {}

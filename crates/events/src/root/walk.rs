@@ -73,20 +73,9 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
             push_packed(*number, *packing, stored, &mut buffers[*buffer]);
             Ok(count)
         }
-        Item::Regular { length, content } => match count {
-            Count::Exactly(count) => {
-                let inner = count.checked_mul(*length).ok_or_else(|| bytes.damaged("too many values"))?;
-                read(content, Count::Exactly(inner), bytes, buffers)?;
-                Ok(count)
-            }
-            Count::UntilEnd => {
-                let inner = read(content, Count::UntilEnd, bytes, buffers)?;
-                match inner.checked_rem(*length) {
-                    Some(0) => Ok(inner / length),
-                    _ => Err(bytes.damaged(format!("{inner} values in arrays of {length}"))),
-                }
-            }
-        },
+        Item::Regular { length, content } => {
+            read_regular(*length, count, bytes, |count, bytes| read(content, count, bytes, buffers))
+        }
         Item::Text { buffer } => repeat(count, bytes, |bytes| {
             let text = text_bytes(bytes)?;
             if let Buffer::Values(values) = &mut buffers[*buffer + 1] {
@@ -154,6 +143,29 @@ fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
     fields.iter().try_for_each(|field| read(field, Count::Exactly(1), bytes, buffers).map(|_| ()))
 }
 
+/// Reads arrays of `length` values by a function that reads values.
+fn read_regular<'b>(
+    length: u64,
+    count: Count,
+    bytes: &mut Bytes<'b>,
+    read: impl FnOnce(Count, &mut Bytes<'b>) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
+    match count {
+        Count::Exactly(count) => {
+            let inner = count.checked_mul(length).ok_or_else(|| bytes.damaged("too many values"))?;
+            read(Count::Exactly(inner), bytes)?;
+            Ok(count)
+        }
+        Count::UntilEnd => {
+            let inner = read(Count::UntilEnd, bytes)?;
+            match inner.checked_rem(length) {
+                Some(0) => Ok(inner / length),
+                _ => Err(bytes.damaged(format!("{inner} values in arrays of {length}"))),
+            }
+        }
+    }
+}
+
 /// Lists of objects of which each member of all of a list's objects comes together.
 fn read_memberwise(
     list: &Item,
@@ -162,11 +174,16 @@ fn read_memberwise(
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
 ) -> Result<u64, Fault> {
+    if let Item::Regular { length, content } = list {
+        return read_regular(*length, count, bytes, |count, bytes| {
+            read_memberwise(content, version, count, bytes, buffers)
+        });
+    }
     let Item::List { buffer, content } = list else {
         return Err(bytes.unsupported("something stored member by member that is no list"));
     };
     let (Item::Object { fields, .. } | Item::Pair { members: fields, .. }) = content.as_ref() else {
-        return Err(bytes.damaged("values without members are stored member by member"));
+        return Err(bytes.unsupported("values without members that are stored member by member"));
     };
     if version >= STATES_CLASS_VERSION {
         let version = bytes.be_u16()?;
@@ -185,10 +202,12 @@ fn read_memberwise(
     })
 }
 
-/// Each member of so many objects by itself.
+/// Each member of so many objects by itself. Some bases stay whole: ROOT has streamer types of their own for them.
 fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     fields.iter().try_for_each(|field| match field {
-        Item::Base { fields, .. } => read_members(fields, objects, bytes, buffers),
+        Item::Base { class, fields } if !matches!(class.name.as_str(), "TObject" | "TNamed") => {
+            read_members(fields, objects, bytes, buffers)
+        }
         field => read(field, Count::Exactly(objects), bytes, buffers).map(|_| ()),
     })
 }
