@@ -137,7 +137,7 @@ METADATA = [
 ]
 
 # What leaves of a class have behind the members of ``TLeaf``.
-LEAF_TAILS = {"TLeafElement": None, "TLeafD32": bytes(8), "TLeafF16": bytes(6), "TLeafD": bytes(16)}
+LEAF_TAILS = {"TLeafD32": bytes(8), "TLeafF16": bytes(6), "TLeafD": bytes(16), "TLeafL": bytes(16), "TLeafS": bytes(4), "TLeafB": bytes(2)}
 
 
 @dataclass
@@ -322,7 +322,9 @@ def _basket(branch, entries, store):
     data, starts = b"".join(entries), []
     for entry in entries:
         starts.append(key_len + sum(map(len, entries[: len(starts)])))
-    behind = struct.pack(f">i{len(starts) + 1}i", len(starts) + 1, *starts, 0) if branch.has_offsets else b""
+    # With the bit of generated offsets, lengths are stored in their place.
+    stored = [*starts, 0] if branch.io_bits is None else [0, *map(len, entries)]
+    behind = struct.pack(f">i{len(stored)}i", len(stored), *stored) if branch.has_offsets else b""
     size = len(starts) + 1 if branch.has_offsets else len(data) // max(1, len(entries))
 
     def at(location):
@@ -330,7 +332,7 @@ def _basket(branch, entries, store):
         bits = struct.pack(">i", size) if branch.io_bits is None else struct.pack(">iB", -max(size, 1), branch.io_bits)
         last = struct.pack(">ii", len(entries), key_len + len(data))
         # The flag of offsets that are to be generated.
-        flag = b"\0" if branch.io_bits is None else b"\x50"
+        flag = b"\0" if branch.io_bits is None or branch.has_offsets else b"\x50"
         return key + front + struct.pack(">hi", 3, 32000) + bits + last + flag + data + behind
 
     return store(at), key_len + len(data + behind)

@@ -320,3 +320,57 @@ def test_arrays_of_a_fixed_length(tmp_path, dump):
     for name in names:
         assert dumped[f"one.{name}"].to_list() == [values[name] for _, values in made], name
         assert dumped[f"all.{name}"].to_list() == [[values[name] for _, values in entry] for entry in of_all], name
+
+
+GENERATED = {"has_offsets": False, "io_bits": 1}
+
+
+def test_baskets_without_offsets(tmp_path, dump):
+    """Counts are in another branch. ROOT states it by a bit (NanoAOD has it so), older files do not."""
+    # Every basket has a multiple of its entries' number of values: as if all had one length.
+    counts = [0, 1, 2, 3, 4] * 2 + [1, 0]
+    entries = range(len(counts))
+    values = [[entry + value / 8 for value in range(count)] for entry, count in enumerate(counts)]
+    numbers = [b"".join(struct.pack(">f", value) for value in entry) for entry in values]
+    pairs = [b"".join(struct.pack(">dd", value, -value) for value in entry) for entry in values]
+    words = [f"word {entry}" * (60 if entry == 5 else 1) for entry in entries]
+    made = [
+        r.Branch("n", [struct.pack(">i", count) for count in counts], "TLeafI", has_offsets=False),
+        r.Branch("small", [struct.pack(">h", count) for count in counts], "TLeafS", has_offsets=False),
+        r.Branch("plain", numbers, "TLeafF", "plain[n]", counter="n", has_offsets=False),
+        r.Branch("generated", numbers, "TLeafF", "generated[n]", counter="n", **GENERATED),
+        r.Branch("short", numbers, "TLeafF", "short[small]", counter="small", **GENERATED),
+        r.Branch("pairs", pairs, "TLeafD", "pairs[n][2]", length=2, counter="n", **GENERATED),
+        r.Branch("packed", numbers, "TLeafD32", "packed[n]", counter="n", **GENERATED),
+        # Baskets that end elsewhere than those of the counts.
+        r.Branch("other", numbers, "TLeafF", "other[n]", counter="n", per_basket=7, **GENERATED),
+        r.Branch("words", list(map(r.text, words)), "TLeafC", io_bits=1),
+    ]
+    path = r.write(tmp_path / "counted.root", made)
+    dumped, raw = dump(path), dump(path, raw=True)
+    assert dumped.notes == ""
+    for name in ["plain", "generated", "short", "packed", "other"]:
+        assert dumped[name].to_list() == values, name
+        assert raw.raw(name) == numbers, name
+    assert dumped["pairs"].to_list() == [[[value, -value] for value in entry] for entry in values]
+    assert raw.raw("pairs") == pairs
+    # uproot takes lengths for offsets.
+    assert dumped["words"].to_list() == words
+    with uproot.open(path) as file:
+        for name in ["plain", "generated", "short"]:
+            assert dumped[name].to_list() == file["events"][name].array().to_list(), name
+
+
+def test_baskets_without_offsets_that_cannot_be_read(tmp_path, dump):
+    counts, numbers = [struct.pack(">i", 1)] * ENTRIES, [struct.pack(">ff", 1, 2)] * ENTRIES
+    n = r.Branch("n", counts, "TLeafI", has_offsets=False)
+    path = r.write(tmp_path / "more.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
+    dump(path, expect="branch x, entries 0..5: damaged (at byte 0): basket: 20 bytes of entries by their counts, 40 are stored")
+    n = r.Branch("n", [struct.pack(">i", -1)] * ENTRIES, "TLeafI", has_offsets=False)
+    path = r.write(tmp_path / "negative.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
+    dump(path, expect="a count that no basket could hold")
+    n = r.Branch("n", counts, "TLeafF", has_offsets=False)
+    path = r.write(tmp_path / "float.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
+    dump(path, expect="branch x, entries 0..5: not supported (at byte 0): basket: offsets that are not stored")
+    path = r.write(tmp_path / "bits.root", [r.Branch("x", numbers, "TLeafF", length=2, title="x[2]", has_offsets=False, io_bits=6)])
+    dump(path, expect="not supported (at byte")

@@ -40,7 +40,18 @@ enum Ends {
     },
     /// Where each begins, and where the last ends.
     Offsets(Vec<u32>),
+    /// Another branch says how long they are, which so many bytes are all of.
+    Elsewhere {
+        data_len_bytes: usize,
+    },
 }
+
+/// Set in the IO bits of a basket whose offsets are not stored: they follow from the counts of another branch or, where there are
+/// none, from the lengths of entries, which are shorter when compressed (TBasket::WriteBuffer).
+const GENERATED_OFFSETS: u8 = 1;
+
+/// What the flag of a basket has more where that is so.
+const GENERATED_FLAG: u8 = 80;
 
 /// What follows a basket's key.
 struct Front {
@@ -49,17 +60,24 @@ struct Front {
     /// End of the entries, counted from the start of the key.
     last: usize,
     flag: u8,
+    /// Whether offsets that do not follow from counts are stored as the lengths of entries.
+    has_lengths: bool,
 }
 
 impl Front {
     fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
         let key = Key::read(bytes)?;
         let _version = bytes.be_u16()?;
-        let (_size, _entry_len_bytes) = (bytes.be_i32()?, bytes.be_i32()?);
+        let (_size, entry_len_bytes) = (bytes.be_i32()?, bytes.be_i32()?);
+        // A negative one says that bits follow (TBasket::Streamer).
+        let bits = if entry_len_bytes < 0 { bytes.be_u8()? } else { 0 };
+        if bits & !GENERATED_OFFSETS != 0 {
+            return Err(bytes.unsupported(format!("IO bits {bits:#x}")));
+        }
         let (entries, last) = (bytes.be_i32()?, bytes.be_i32()?);
         let flag = bytes.be_u8()?;
         match (usize::try_from(entries), usize::try_from(last)) {
-            (Ok(entries), Ok(last)) => Ok(Self { key, entries, last, flag }),
+            (Ok(entries), Ok(last)) => Ok(Self { key, entries, last, flag, has_lengths: bits != 0 }),
             _ => Err(bytes.damaged("a negative number of entries")),
         }
     }
@@ -79,11 +97,13 @@ pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
 
 impl BasketOpener {
     /// Reads and decodes a basket: its entries, and what ROOT put behind them, overwrite what is in `out` from `from` on, which
-    /// grows where it is too short. Returns the length of the entries.
+    /// grows where it is too short. Returns the length of the entries. Where they differ in length (`varies`) and the basket
+    /// does not say how, [`BasketOpener::lacks_lengths`] is true afterwards, and [`BasketOpener::set_lengths`] must be called.
     pub(super) fn open(
         &mut self,
         file: &InputFile,
         place: &BasketPlace,
+        varies: bool,
         state: &mut DecodeState,
         out: &mut Vec<u8>,
         from: usize,
@@ -94,9 +114,9 @@ impl BasketOpener {
         let (front, data_len_bytes) = match &place.stored {
             StoredBasket::Alone { address, len_bytes } => {
                 file.read_into(*address, *len_bytes, STRUCTURE, &mut self.stored)?;
-                self.open_alone(*address, state, out, from)?
+                self.open_alone(*address, varies, state, out, from)?
             }
-            StoredBasket::Embedded(bytes) => self.open_embedded(bytes, out, from)?,
+            StoredBasket::Embedded(bytes) => self.open_embedded(bytes, varies, out, from)?,
         };
         let expected = place.end - place.start;
         if front.entries as u64 != expected {
@@ -115,10 +135,35 @@ impl BasketOpener {
         }
     }
 
+    /// Whether the basket that was read last does not say how long its entries are.
+    pub(super) fn lacks_lengths(&self) -> bool {
+        matches!(self.ends, Ends::Elsewhere { .. })
+    }
+
+    /// Sets how long the entries are.
+    pub(super) fn set_lengths(&mut self, lengths: impl IntoIterator<Item = u64>) -> Result<(), Fault> {
+        let Ends::Elsewhere { data_len_bytes } = self.ends else { return Ok(()) };
+        let mut offsets = std::mem::take(&mut self.spare);
+        offsets.clear();
+        offsets.push(0);
+        let mut end = 0u64;
+        for length in lengths {
+            end = end.saturating_add(length);
+            offsets.push(end.min(data_len_bytes as u64) as u32);
+        }
+        if end != data_len_bytes as u64 {
+            let what = format!("{end} bytes of entries by their counts, {data_len_bytes} are stored");
+            return Err(Fault::Damaged { address: 0, structure: STRUCTURE, what });
+        }
+        self.ends = Ends::Offsets(offsets);
+        Ok(())
+    }
+
     /// A basket by itself, whose stored bytes were read.
     fn open_alone(
         &mut self,
         address: u64,
+        varies: bool,
         state: &mut DecodeState,
         out: &mut Vec<u8>,
         from: usize,
@@ -131,7 +176,7 @@ impl BasketOpener {
             return Err(bytes.damaged("the entries end behind the payload"));
         };
         self.ends = match behind.is_empty() {
-            true => fixed(&bytes, data_len_bytes, front.entries)?,
+            true => without_offsets(&bytes, varies, data_len_bytes, front.entries)?,
             false => {
                 let mut behind = Bytes::new(behind, address, STRUCTURE);
                 let count = behind.be_u32()? as usize;
@@ -139,31 +184,43 @@ impl BasketOpener {
                 if count < front.entries {
                     return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
                 }
-                offsets(&mut behind, &front, data_len_bytes, std::mem::take(&mut self.spare))?
+                let spare = std::mem::take(&mut self.spare);
+                match front.has_lengths {
+                    true => offsets_of_lengths(&mut behind, &front, data_len_bytes, spare)?,
+                    false => offsets(&mut behind, &front, data_len_bytes, spare)?,
+                }
             }
         };
         Ok((front, data_len_bytes))
     }
 
     /// A basket in the tree's metadata: offsets, then as many bytes as a basket by itself would have uncompressed.
-    fn open_embedded(&mut self, stored: &[u8], out: &mut Vec<u8>, from: usize) -> Result<(Front, usize), Fault> {
+    fn open_embedded(
+        &mut self,
+        stored: &[u8],
+        varies: bool,
+        out: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<(Front, usize), Fault> {
         let mut bytes = Bytes::new(stored, 0, "embedded basket");
         let front = Front::read(&mut bytes)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         // TBasket::Streamer: 40 more for displacements, 80 for offsets that are not stored; 10 more for data.
-        let (kind, has_data) = (front.flag % 10, front.flag >= 10);
-        if front.flag >= 40 || !has_data {
+        let is_generated = front.flag >= GENERATED_FLAG;
+        let flag = if is_generated { front.flag - GENERATED_FLAG } else { front.flag };
+        let (kind, has_data) = (flag % 10, flag >= 10);
+        if flag >= 40 || !has_data {
             return Err(bytes.unsupported(format!("an embedded basket of kind {}", front.flag)));
         }
         self.ends = match kind {
-            1 => {
+            1 if !is_generated => {
                 let count = bytes.be_u32()? as usize;
                 if count != front.entries {
                     return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
                 }
                 offsets(&mut bytes, &front, data_len_bytes, std::mem::take(&mut self.spare))?
             }
-            _ => fixed(&bytes, data_len_bytes, front.entries)?,
+            _ => without_offsets(&bytes, varies, data_len_bytes, front.entries)?,
         };
         bytes.take(usize::from(front.key.key_len_bytes))?;
         room(out, from, data_len_bytes).copy_from_slice(bytes.take(data_len_bytes)?);
@@ -172,9 +229,20 @@ impl BasketOpener {
 }
 
 impl Basket {
-    /// Reads and decodes a basket.
-    pub(super) fn open(&mut self, file: &InputFile, place: &BasketPlace, state: &mut DecodeState) -> Result<(), Fault> {
-        self.opener.open(file, place, state, &mut self.payload, 0).map(|_| ())
+    /// Reads and decodes a basket; `varies` as in [`BasketOpener::open`].
+    pub(super) fn open(
+        &mut self,
+        file: &InputFile,
+        place: &BasketPlace,
+        varies: bool,
+        state: &mut DecodeState,
+    ) -> Result<(), Fault> {
+        self.opener.open(file, place, varies, state, &mut self.payload, 0).map(|_| ())
+    }
+
+    /// What knows where its entries are.
+    pub(super) fn opener(&mut self) -> &mut BasketOpener {
+        &mut self.opener
     }
 
     /// Length of every entry, if it is one.
@@ -205,7 +273,7 @@ impl Basket {
                 let each = (len_bytes >> shift) as u64;
                 offsets.extend((1..=range.len() as u64).map(|entry| last + entry * each));
             }
-            Ends::None => {}
+            Ends::None | Ends::Elsewhere { .. } => {}
         }
     }
 
@@ -217,7 +285,7 @@ impl Basket {
     /// Where an entry begins; of the one behind the last, where that ends.
     pub(super) fn start_of(&self, number: usize) -> usize {
         match &self.opener.ends {
-            Ends::None => 0,
+            Ends::None | Ends::Elsewhere { .. } => 0,
             Ends::Fixed { len_bytes } => number * len_bytes,
             Ends::Offsets(offsets) => offsets[number] as usize,
         }
@@ -226,6 +294,13 @@ impl Basket {
     /// Length of an entry.
     pub(super) fn len_of(&self, number: usize) -> usize {
         self.start_of(number + 1) - self.start_of(number)
+    }
+}
+
+fn without_offsets(bytes: &Bytes<'_>, varies: bool, data_len_bytes: usize, entries: usize) -> Result<Ends, Fault> {
+    match varies && data_len_bytes > 0 {
+        true => Ok(Ends::Elsewhere { data_len_bytes }),
+        false => fixed(bytes, data_len_bytes, entries),
     }
 }
 
@@ -252,4 +327,26 @@ fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offs
         true => Ok(Ends::Offsets(offsets)),
         false => Err(bytes.damaged("the entries' offsets fall")),
     }
+}
+
+/// Offsets that are stored as 0 and the length of each entry but the last.
+fn offsets_of_lengths(
+    bytes: &mut Bytes<'_>,
+    front: &Front,
+    data_len_bytes: usize,
+    mut offsets: Vec<u32>,
+) -> Result<Ends, Fault> {
+    let stored = bytes.take(front.entries.saturating_mul(4))?;
+    offsets.clear();
+    offsets.reserve(front.entries + 1);
+    let mut start = 0u64;
+    for &length in stored.as_chunks().0 {
+        start += u64::from(u32::from_be_bytes(length));
+        if start > data_len_bytes as u64 {
+            return Err(bytes.damaged(format!("entries of {start} bytes, {data_len_bytes} are stored")));
+        }
+        offsets.push(start as u32);
+    }
+    offsets.push(data_len_bytes as u32);
+    Ok(Ends::Offsets(offsets))
 }

@@ -12,6 +12,7 @@
 mod basket;
 mod blob;
 mod compression;
+mod counted;
 mod double32;
 mod file;
 mod ids;

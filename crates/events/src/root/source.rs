@@ -1,6 +1,7 @@
 //! A tree as a source: a product for each branch that has baskets.
 
 use super::basket::{self, BasketOpener};
+use super::counted::Lengths;
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::item::Item;
@@ -11,7 +12,7 @@ use super::walk;
 use crate::baskets::{Basket, Baskets};
 use crate::block::{Block, Buffer, Column};
 use crate::bytes::Bytes;
-use crate::error::{Fault, Place, Result};
+use crate::error::{EventsError, Fault, Place, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_codec::DecodeState;
@@ -70,6 +71,7 @@ struct Plan {
     item: Option<Item>,
     /// Why as bytes, unless that was asked for.
     unknown: Option<Unknown>,
+    lengths: Lengths,
 }
 
 impl TreeSource {
@@ -92,18 +94,20 @@ impl TreeSource {
                 }
                 continue;
             }
-            let layout = if options.raw { None } else { Some(layout::of_branch(branch, file.infos())) };
+            let layout = layout::of_branch(branch, file.infos());
+            let lengths =
+                Lengths::of_branch(&tree, branch, layout.as_ref().ok().map(|layout| &layout.item), file.infos());
             let (item, form, unknown) = match layout {
-                None => (None, Form::Blob(Serialization::Basket), None),
-                Some(Ok(layout)) => (Some(layout.item), layout.form, None),
-                Some(Err(unknown)) => (None, Form::Blob(Serialization::Basket), Some(unknown)),
+                Ok(layout) if !options.raw => (Some(layout.item), layout.form, None),
+                Err(unknown) if !options.raw => (None, Form::Blob(Serialization::Basket), Some(unknown)),
+                _ => (None, Form::Blob(Serialization::Basket), None),
             };
             let name = branch.product_name();
             let is_unique = uses.get(&name) == Some(&1);
             let name = if is_unique { name } else { branch.path.clone() };
             let name = distinct(name, &mut taken);
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
-            plans.push(Plan { branch: number, item, unknown });
+            plans.push(Plan { branch: number, item, unknown, lengths });
         }
         let unsupported = tree.unsupported.iter().cloned();
         unread.extend(unsupported.map(|(path, why)| Unread { path, why: WhyUnread::Metadata(why) }));
@@ -150,6 +154,29 @@ impl TreeSource {
         // A hint: what it is too short for grows later.
         let offsets = (factor * read.offsets.len() as f64).min(most_len_bytes / size_of::<u32>() as f64);
         let _ = read.offsets.try_reserve_exact(offsets as usize);
+    }
+
+    /// Sets the lengths of the entries of a basket that does not say them. `at` adds the place of the basket.
+    fn set_lengths(
+        &self,
+        opener: &mut BasketOpener,
+        lengths: &Lengths,
+        entries: Range<u64>,
+        state: &mut DecodeState,
+        at: &dyn Fn(Fault) -> EventsError,
+    ) -> Result<()> {
+        if !opener.lacks_lengths() {
+            return Ok(());
+        }
+        let Lengths::Counted(counter) = lengths else {
+            let what = "offsets that are not stored, and counts that no branch of whole numbers has".to_owned();
+            return Err(at(Fault::Unsupported { address: 0, structure: "basket", what }));
+        };
+        let mut counts = Column::new(&counter.form);
+        let mut reader = BranchReader::new(&self.tree.branches[counter.branch], Some(&counter.item));
+        reader.read(self, &self.place(), entries.clone(), state, &mut counts)?;
+        let lengths = counter.lengths(&counts.buffers[0], entries.end - entries.start).map_err(at)?;
+        opener.set_lengths(lengths).map_err(at)
     }
 
     /// Decoded length of an entry of all products, in the mean.
@@ -226,7 +253,10 @@ impl Source for TreeSource {
             cancel.check()?;
             let (entries, start) = (place.start..place.end, end);
             let at = |fault: Fault| fault.at(&self.place().branch(&branch.path).entries(entries.clone()));
-            end += opener.open(self.file.input(), place, &mut state, &mut read.bytes, start).map_err(at)?;
+            let lengths = &self.plans[product].lengths;
+            let vary = lengths.vary();
+            end += opener.open(self.file.input(), place, vary, &mut state, &mut read.bytes, start).map_err(at)?;
+            self.set_lengths(&mut opener, lengths, entries.clone(), &mut state, &at)?;
             let offsets = opener.offsets().map(|more| {
                 let start = read.offsets.len();
                 read.offsets.extend_from_slice(more);
@@ -243,18 +273,12 @@ impl Source for TreeSource {
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
-        let branches = products.iter().map(|&product| BranchReader {
-            branch: self.branch_of(product),
-            item: self.plans[product].item.as_ref(),
-            basket: basket::Basket::default(),
-            open: None,
+        let branches = products.iter().map(|&product| {
+            let Plan { branch, item, lengths, .. } = &self.plans[product];
+            BranchReader { lengths, ..BranchReader::new(&self.tree.branches[*branch], item.as_ref()) }
         });
-        let of_ids = self.ids.iter().flat_map(IdBranches::parts).map(|(branch, item)| BranchReader {
-            branch: &self.tree.branches[branch],
-            item: Some(item),
-            basket: basket::Basket::default(),
-            open: None,
-        });
+        let of_ids = self.ids.iter().flat_map(IdBranches::parts);
+        let of_ids = of_ids.map(|(branch, item)| BranchReader::new(&self.tree.branches[branch], Some(item)));
         let schema = self.schema.select(products);
         let (branches, ids) = (branches.collect(), of_ids.collect());
         Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default(), with_ids: true }))
@@ -303,12 +327,12 @@ impl Reader for TreeReader<'_> {
         check_entries(&place, &entries, self.source.len_entries())?;
         block.entries.end = entries.end;
         for (branch, column) in self.branches.iter_mut().zip(&mut block.columns) {
-            branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
+            branch.read(self.source, &place, entries.clone(), &mut self.state, column)?;
         }
         if let Some(ids) = self.source.ids.as_ref().filter(|_| self.with_ids) {
             let mut columns = ids.columns();
             for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
-                branch.read(&self.source.file, &place, entries.clone(), &mut self.state, column)?;
+                branch.read(self.source, &place, entries.clone(), &mut self.state, column)?;
             }
             block.ids.extend(ids.collect(&columns, entries.end - entries.start));
         }
@@ -321,14 +345,20 @@ struct BranchReader<'source> {
     branch: &'source Branch,
     /// None for bytes.
     item: Option<&'source Item>,
+    lengths: &'source Lengths,
     basket: basket::Basket,
     open: Option<usize>,
 }
 
-impl BranchReader<'_> {
+impl<'source> BranchReader<'source> {
+    /// A reader of entries that say how long they are.
+    fn new(branch: &'source Branch, item: Option<&'source Item>) -> Self {
+        Self { branch, item, lengths: &Lengths::Stored, basket: basket::Basket::default(), open: None }
+    }
+
     fn read(
         &mut self,
-        file: &RootFile,
+        source: &TreeSource,
         place: &Place,
         entries: Range<u64>,
         state: &mut DecodeState,
@@ -345,7 +375,10 @@ impl BranchReader<'_> {
             let at = |fault: Fault, entries: Range<u64>| fault.at(&place.branch(&self.branch.path).entries(entries));
             if self.open != Some(number) {
                 self.open = None;
-                self.basket.open(file.input(), basket, state).map_err(|fault| at(fault, basket.start..basket.end))?;
+                let of_basket = basket.start..basket.end;
+                let at = |fault: Fault| at(fault, of_basket.clone());
+                self.basket.open(source.file.input(), basket, self.lengths.vary(), state).map_err(at)?;
+                source.set_lengths(self.basket.opener(), self.lengths, of_basket.clone(), state, &at)?;
                 self.open = Some(number);
             }
             let range = (from - basket.start) as usize..(to - basket.start) as usize;

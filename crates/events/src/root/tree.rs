@@ -62,6 +62,9 @@ pub(super) struct Leaf {
     pub(super) is_unsigned: bool,
     /// Whether another leaf says how many values there are.
     pub(super) is_counted: bool,
+    /// That leaf, and this one.
+    counter: Option<ObjectId>,
+    id: ObjectId,
     /// Why the rest is not known, if it is not.
     pub(super) unsupported: Option<String>,
 }
@@ -114,6 +117,12 @@ impl Tree {
             add_branches(&objects, *branch, "", 0, &mut seen, &mut read, &place)?;
         }
         Ok(read)
+    }
+
+    /// The branch whose only leaf says how many values the only leaf of `branch` has in each entry.
+    pub(super) fn counter_of(&self, branch: &Branch) -> Option<usize> {
+        let [Leaf { counter: Some(counter), .. }] = branch.leaves.as_slice() else { return None };
+        self.branches.iter().position(|branch| matches!(branch.leaves.as_slice(), [leaf] if leaf.id == *counter))
     }
 }
 
@@ -188,6 +197,11 @@ fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
         len: u64::try_from(object.integer("fLen")?).ok()?,
         is_unsigned: object.integer("fIsUnsigned").is_some_and(|unsigned| unsigned != 0),
         is_counted: matches!(object.get("fLeafCount"), Some(Value::Object(_) | Value::Skipped)),
+        counter: match object.get("fLeafCount") {
+            Some(Value::Object(counter)) => Some(*counter),
+            _ => None,
+        },
+        id,
         unsupported: None,
     })
 }
