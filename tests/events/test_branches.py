@@ -374,3 +374,162 @@ def test_baskets_without_offsets_that_cannot_be_read(tmp_path, dump):
     dump(path, expect="branch x, entries 0..5: not supported (at byte 0): basket: offsets that are not stored")
     path = r.write(tmp_path / "bits.root", [r.Branch("x", numbers, "TLeafF", length=2, title="x[2]", has_offsets=False, io_bits=6)])
     dump(path, expect="not supported (at byte")
+
+
+def test_arrays_behind_pointers(tmp_path, dump):
+    """``float *pt; //[n]`` in whole objects, in objects member by member, and by itself; arrays of pointers; packed numbers."""
+    described = r.Class(
+        "Pointers",
+        1,
+        [
+            r.basic("n", r.COUNTER, "int"),
+            r.pointer("pt", r.FLOAT, "float", "n", "Pointers"),
+            r.basic("other", r.INT, "int"),
+            r.pointer("pairs", r.INT, "int", "n", "Pointers", extents=(2,)),
+            r.pointer("packed", r.DOUBLE32, "Double32_t", "n", "Pointers", "[-1,1,10]"),
+        ],
+    )
+
+    def parts_and_values(seed):
+        n = seed % 3
+        pt = [seed + k / 2 for k in range(n)]
+        pairs = [[100 * seed + 10 * j + k for k in range(n)] for j in range(2)]
+        packed, values = stored(RANGES["[-1,1,10]"], seed, n)
+        # A byte says whether there are any; pointers that are null have none, whatever the count says.
+        flag, is_null = bytes([n > 0]), seed == 5
+        parts = {
+            "n": struct.pack(">i", n),
+            "pt": b"\0" if is_null else flag + struct.pack(f">{n}f", *pt),
+            "other": struct.pack(">i", 7),
+            "pairs": flag + struct.pack(f">{2 * n}i", *sum(pairs, [])),
+            "packed": flag + b"".join(packed),
+        }
+        return parts, {"n": n, "pt": [] if is_null else pt, "other": 7, "pairs": pairs, "packed": values}
+
+    names = [element.name for element in described.elements]
+    made = [parts_and_values(entry) for entry in range(ENTRIES)]
+    of_all = lists([parts_and_values(number) for number in range(sum(COUNTS))])
+    by_member = []
+    for entry in of_all:
+        content = b"".join(parts[name] for name in names for parts, _ in entry)
+        by_member.append(r.counted(0x4009, struct.pack(">HI", 1, len(entry)) + content))
+    branches = [
+        r.Branch("whole", [b"".join(parts.values()) for parts, _ in made], element=r.Of("Pointers", -1)),
+        r.Branch("objects", [collection([r.counted(1, b"".join(parts.values())) for parts, _ in entry]) for entry in of_all], element=r.Of("vector<Pointers>", -1)),
+        r.Branch("members", by_member, element=r.Of("vector<Pointers>", -1)),
+    ]
+    split = []
+    for number, (name, element) in enumerate(zip(names, described.elements)):
+        title = f"{name}[n]" if element.kind == "BasicPointer" else name
+        counter = "n" if element.kind == "BasicPointer" else None
+        split.append(r.Branch(name, [parts[name] for parts, _ in made], title=title, element=r.Of("Pointers", number, 0, element.type), counter=counter))
+    branches.append(r.Branch("split", [], element=r.Of("Pointers", -2), branches=split))
+    branches.append(r.Branch("all.pt", [b"".join(parts["pt"] for parts, _ in entry) for entry in of_all], element=r.Of("Pointers", 1, 41, 45)))
+    path = r.write(tmp_path / "pointers.root", branches, [described])
+    dumped = dump(path)
+    # The counts of objects of a split collection are in another branch.
+    assert dumped.notes == "all.pt: read as bytes: member pt of class Pointers (float*) is not supported\n"
+    expected = [values for _, values in made]
+    assert dumped["whole"].to_list() == expected
+    for name in names:
+        assert dumped[f"split.{name}"].to_list() == [values[name] for values in expected], name
+    assert dumped["objects"].to_list() == dumped["members"].to_list() == [[values for _, values in entry] for entry in of_all]
+    with uproot.open(path) as file:
+        assert file["events"]["split/pt"].array().to_list() == dumped["split.pt"].to_list()
+
+
+def test_an_array_behind_a_pointer_that_is_damaged(tmp_path, dump):
+    described = r.Class("Pointers", 1, [r.basic("n", r.COUNTER, "int"), r.pointer("pt", r.FLOAT, "float", "n", "Pointers")])
+    for count, stored_count in [(3, 2), (1, 2), (-1, 1)]:
+        entry = struct.pack(">i", count) + b"\1" + bytes(4 * stored_count)
+        path = r.write(tmp_path / f"damaged{count}.root", [r.Branch("whole", [entry] * ENTRIES, element=r.Of("Pointers", -1))], [described])
+        dump(path, expect="branch whole, entries 0..1: damaged")
+
+
+def test_objects_that_are_referred_to(tmp_path, dump):
+    """The number of a process is behind their bits."""
+    thing = r.Class("Thing", 2, [r.base("TObject"), r.basic("id", r.INT, "int")])
+    bits = [0x0300_0010 if entry % 3 == 1 else 0x0300_0000 for entry in range(ENTRIES)]
+    of_all = lists(bits * 2)
+
+    def bits_of(value):
+        return struct.pack(">I", value) + (struct.pack(">H", 9) if value & 0x10 else b"")
+
+    def whole(value):
+        return struct.pack(">HI", 1, 5) + bits_of(value)
+
+    by_member = []
+    for entry in of_all:
+        # Bases of this class stay whole.
+        content = b"".join(map(whole, entry)) + struct.pack(f">{len(entry)}i", *range(len(entry)))
+        by_member.append(r.counted(0x4009, struct.pack(">HI", 2, len(entry)) + content))
+    made = [
+        r.Branch("whole", [whole(value) + struct.pack(">i", entry) for entry, value in enumerate(bits)], element=r.Of("Thing", -1, version=2)),
+        r.Branch("fBits", list(map(bits_of, bits)), element=r.Of("TObject", 1, 0, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
+        r.Branch("all.fBits", [b"".join(map(bits_of, entry)) for entry in of_all], element=r.Of("TObject", 1, 31, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
+        r.Branch("members", by_member, element=r.Of("vector<Thing>", -1)),
+    ]
+    dumped = dump(r.write(tmp_path / "bits.root", made, [r.TOBJECT_CLASS, thing]))
+    assert dumped.notes == ""
+    assert dumped["whole"].to_list() == [{"fUniqueID": 5, "fBits": value, "id": entry} for entry, value in enumerate(bits)]
+    assert dumped["fBits"].to_list() == bits
+    assert dumped["all.fBits"].to_list() == of_all
+    assert dumped["members"].to_list() == [[{"fUniqueID": 5, "fBits": value, "id": number} for number, value in enumerate(entry)] for entry in of_all]
+
+
+# ROOT describes what they are in memory.
+TREF_CLASS = r.Class("TRef", 1, [r.base("TObject")])
+TREFARRAY_CLASS = r.Class("TRefArray", 1, [r.base("TSeqCollection"), r.basic("fLast", r.INT, "int")])
+
+
+def test_references(tmp_path, dump):
+    """``TRef`` and ``TRefArray``, whole, as members, and as members of objects of a split collection."""
+
+    def reference(number):
+        return r.tobject(number, 0) + struct.pack(">H", 1)
+
+    def references(name, numbers):
+        return r.counted(1, r.tobject(0, 0) + r.text(name) + struct.pack(">iiH", len(numbers), 0, 1) + struct.pack(f">{len(numbers)}I", *numbers))
+
+    holder = r.Class("Holder", 1, [r.Element("Object", "ref", r.OBJECT, "TRef"), r.Element("Object", "refs", r.OBJECT, "TRefArray")])
+    one = [reference(entry) for entry in range(ENTRIES)]
+    many = [references("r" * (entry % 2), list(range(entry % 4))) for entry in range(ENTRIES)]
+    some = [b"".join(reference(number) for number in range(count)) for count in COUNTS]
+    made = [
+        r.Branch("ref", one, element=r.Of("TRef", -1, -1)),
+        r.Branch("refs", many, element=r.Of("TRefArray", -1, -1)),
+        r.Branch("whole", [left + right for left, right in zip(one, many)], element=r.Of("Holder", -1)),
+        r.Branch("holder", [], element=r.Of("Holder", -2), branches=[
+            r.Branch("ref", one, element=r.Of("Holder", 0, 0, r.OBJECT)),
+            r.Branch("refs", many, element=r.Of("Holder", 1, 0, r.OBJECT)),
+        ]),
+        r.Branch("all.ref", some, element=r.Of("Holder", 0, 41, r.OBJECT)),
+    ]
+    path = r.write(tmp_path / "references.root", made, [r.TOBJECT_CLASS, TREF_CLASS, TREFARRAY_CLASS, holder])
+    dumped = dump(path)
+    assert dumped.notes == ""
+    with uproot.open(path) as file:
+        for ours, theirs in [("ref", "ref"), ("refs", "refs"), ("holder.ref", "holder/ref"), ("holder.refs", "holder/refs")]:
+            expected = file["events"][theirs].array()
+            assert dumped[ours].to_list() == expected.to_list(), ours
+            assert str(dumped[ours].type).replace("{", "[").replace("}", "]").replace('"', "") == str(expected.type).replace("TRefArray", "").replace("TRef", "")
+    assert dumped["whole"].to_list() == [{"ref": left, "refs": right} for left, right in zip(dumped["ref"].to_list(), dumped["refs"].to_list())]
+    assert dumped["all.ref"].to_list() == [[{"ref": number} for number in range(count)] for count in COUNTS]
+    assert dumped["refs"].to_list()[3] == {"fName": "r", "fSize": 3, "refs": [0, 1, 2]}
+
+
+def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
+    """They have a front, unlike other whole objects."""
+    vector = r.Class("TVector2", 3, [r.base("TObject"), r.basic("fX", r.DOUBLE, "double"), r.basic("fY", r.DOUBLE, "double")])
+    members = [r.tobject(0, 0) + struct.pack(">dd", entry, -entry) for entry in range(ENTRIES)]
+    made = [
+        r.Branch("own", [r.counted(3, part) for part in members], element=r.Of("TVector2", -1, -1, version=3)),
+        r.Branch("plain", members, element=r.Of("TVector2", -1, 0, version=3)),
+    ]
+    path = r.write(tmp_path / "vectors.root", made, [r.TOBJECT_CLASS, vector])
+    dumped = dump(path)
+    assert dumped.notes == ""
+    expected = [{"fUniqueID": 0, "fBits": 0, "fX": float(entry), "fY": -float(entry)} for entry in range(ENTRIES)]
+    assert dumped["own"].to_list() == dumped["plain"].to_list() == expected
+    with uproot.open(path) as file:
+        assert file["events"]["own"].array().to_list() == [{"fX": value["fX"], "fY": value["fY"]} for value in expected]

@@ -32,6 +32,8 @@ pub(super) struct Counter {
     pub(super) item: Item,
     pub(super) form: Form,
     number: Number,
+    /// Length of what is before the values.
+    front_len_bytes: u64,
     /// Length of each counted value.
     each_len_bytes: u64,
 }
@@ -46,7 +48,12 @@ impl Lengths {
     }
 
     fn counted(tree: &Tree, branch: &Branch, item: Option<&Item>, infos: &StreamerInfos) -> Option<Counter> {
-        let Some(Item::Rest { content, .. }) = item else { return None };
+        let (content, front_len_bytes) = match item? {
+            Item::Rest { content, .. } => (content, 0),
+            // The byte that says whether there are values.
+            Item::PointedRest { arrays: 1, content, .. } => (content, 1),
+            _ => return None,
+        };
         let each_len_bytes = content.fixed_len_bytes()? as u64;
         let number = tree.counter_of(branch)?;
         let layout = layout::of_branch(&tree.branches[number], infos).ok()?;
@@ -54,7 +61,7 @@ impl Lengths {
             Form::Number(Number::Bool | Number::Float32 | Number::Float64) => None,
             Form::Number(kind) => {
                 let (item, form) = (layout.item, layout.form);
-                Some(Counter { branch: number, item, form, number: kind, each_len_bytes })
+                Some(Counter { branch: number, item, form, number: kind, front_len_bytes, each_len_bytes })
             }
             _ => None,
         }
@@ -80,7 +87,8 @@ impl Counter {
             let is_negative = is_signed && count.last().is_some_and(|byte| byte & 0x80 != 0);
             let mut padded = [0; 8];
             padded[..count.len()].copy_from_slice(count);
-            u64::from_le_bytes(padded).checked_mul(self.each_len_bytes).filter(|_| !is_negative)
+            let len_bytes = u64::from_le_bytes(padded).checked_mul(self.each_len_bytes).filter(|_| !is_negative)?;
+            len_bytes.checked_add(self.front_len_bytes)
         });
         lengths.collect::<Option<_>>().ok_or_else(|| damaged("a count that no basket could hold".to_owned()))
     }

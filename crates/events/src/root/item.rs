@@ -16,6 +16,32 @@ pub(super) enum Item {
         packing: Packing,
         buffer: usize,
     },
+    /// The bits of a `TObject`, behind which two more bytes are where the object is referred to.
+    Bits {
+        buffer: usize,
+    },
+    /// Arrays behind pointers: a byte that says whether there are any, then the values of each. As many as the number that was read
+    /// last into another buffer says.
+    Pointed {
+        counter: usize,
+        arrays: u64,
+        buffer: usize,
+        content: Box<Item>,
+    },
+    /// The same where that number is not part of the entry: as many as fill it.
+    PointedRest {
+        arrays: u64,
+        buffer: usize,
+        content: Box<Item>,
+    },
+    /// A `TRef`.
+    Reference {
+        buffer: usize,
+    },
+    /// A `TRefArray`.
+    References {
+        buffer: usize,
+    },
     Regular {
         length: u64,
         content: Box<Item>,

@@ -5,6 +5,7 @@
 
 use super::double32::{Packing, Range};
 use super::item::{Class, Item};
+use super::references;
 use super::streamer::{Basic, Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch, Leaf};
 use super::type_name::TypeName;
@@ -57,6 +58,9 @@ const DEEPEST: usize = 24;
 
 /// Most classes in one branch, each counted as often as it is used: those of a few descriptions can be used without end.
 const MOST_CLASSES: usize = 4096;
+
+/// Most pointers in a member: each costs memory for every object, and stored bytes for none.
+const MOST_POINTERS: u64 = 256;
 
 /// Item, form and type of a branch.
 pub(super) struct Layout {
@@ -223,33 +227,38 @@ impl Compiler<'_> {
         match element.kind {
             3 | 4 => return Ok(self.number(Number::Int32)),
             // Strings have a kind of their own.
-            0 | -1 if element.id < 0 => return self.whole(&element.class),
+            0 | -1 if element.id < 0 => return self.whole(&element.class, element.kind == -1),
             0 | 31 | 41 => {}
             kind => return Err(Unknown::Kind(kind)),
         }
         let info = info_of(element, self.infos).ok_or_else(|| Unknown::Class(element.class.clone()))?;
         let member = usize::try_from(element.id).ok().and_then(|id| info.elements.get(id));
         let member = member.ok_or_else(|| Unknown::Class(element.class.clone()))?;
-        if element.kind == 0 {
-            return self.member(&element.class, member);
+        match &member.kind {
+            ElementKind::CountedNumbers { number, .. } if element.kind == 0 => {
+                return self.pointed(&element.class, member, *number, None);
+            }
+            ElementKind::CountedNumbers { .. } => return Err(unknown(&element.class, member)),
+            _ if element.kind == 0 => return self.member(&element.class, member),
+            _ => {}
         }
         let buffer = self.next_buffers(1);
         let (item, form) = self.member(&element.class, member)?;
         Ok((Item::Rest { buffer, content: Box::new(item) }, Form::list(form)))
     }
 
-    /// An entry that is one whole object.
-    fn whole(&mut self, class: &str) -> Result<(Item, Form), Unknown> {
+    /// An entry that is one whole object, with a front if its class has a streamer of its own.
+    fn whole(&mut self, class: &str, has_front: bool) -> Result<(Item, Form), Unknown> {
         match TypeName::parse(class) {
             TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Number(_) | TypeName::Double32 | TypeName::Float16 | TypeName::Pair(..) => {
                 Err(Unknown::Class(class.to_owned()))
             }
             TypeName::Class(name) => {
-                // Unlike an object in an object it has no front.
+                // Otherwise, unlike an object in an object it has none.
                 let (item, form) = self.class(&name)?;
                 match item {
-                    Item::Object { fields, .. } => Ok((Item::Record { fields }, form)),
+                    Item::Object { fields, .. } if !has_front => Ok((Item::Record { fields }, form)),
                     other => Ok((other, form)),
                 }
             }
@@ -308,15 +317,24 @@ impl Compiler<'_> {
         })
     }
 
-    /// An object with its front.
+    /// An object with its front, or one of the classes of ROOT's own that are stored in another way than they are described.
     fn class(&mut self, name: &str) -> Result<(Item, Form), Unknown> {
+        match name {
+            "TString" => return Ok(self.text()),
+            "TRef" => return Ok((Item::Reference { buffer: self.next_buffers(1) }, references::form_of_one())),
+            "TRefArray" => {
+                let form = references::form_of_array();
+                return Ok((Item::References { buffer: self.next_buffers(form.buffers().len()) }, form));
+            }
+            _ => {}
+        }
         self.depth += 1;
         self.classes += 1;
         if self.depth > DEEPEST || self.classes > MOST_CLASSES {
             return Err(Unknown::Depth);
         }
         let [info] = self.infos.versions(name) else { return Err(Unknown::Class(name.to_owned())) };
-        let (mut items, mut fields) = (Vec::new(), Vec::<Field>::new());
+        let (mut items, mut fields, start) = (Vec::new(), Vec::<Field>::new(), self.buffers);
         for element in &info.elements {
             let of_element = match &element.kind {
                 ElementKind::Base { .. } => {
@@ -326,6 +344,12 @@ impl Compiler<'_> {
                     };
                     items.push(Item::Base { class, fields: inner });
                     inherited
+                }
+                ElementKind::CountedNumbers { number, counter } => {
+                    let counter = buffer_of(counter, start, &fields).ok_or_else(|| unknown(name, element))?;
+                    let (item, form) = self.pointed(name, element, *number, Some(counter))?;
+                    items.push(item);
+                    vec![Field { name: element.name.clone(), form }]
                 }
                 _ => {
                     let (item, form) = self.member(name, element)?;
@@ -344,19 +368,36 @@ impl Compiler<'_> {
         Ok((Item::Object { class, fields: items }, Form::Record(fields)))
     }
 
+    /// Arrays behind pointers, whose length is in the buffer `counter` or follows from that of the entry.
+    fn pointed(
+        &mut self,
+        class: &str,
+        element: &Element,
+        number: Basic,
+        counter: Option<usize>,
+    ) -> Result<(Item, Form), Unknown> {
+        let extents = array_extents(element);
+        let arrays = extents.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
+        let arrays = arrays.filter(|arrays| (1..=MOST_POINTERS).contains(arrays));
+        let arrays = arrays.ok_or_else(|| unknown(class, element))?;
+        let buffer = self.next_buffers(1);
+        let (content, form) = self.basic(number);
+        let content = Box::new(content);
+        let item = match counter {
+            Some(counter) => Item::Pointed { counter, arrays, buffer, content },
+            None => Item::PointedRest { arrays, buffer, content },
+        };
+        Ok((item, extents.iter().rev().fold(Form::list(form), regular_form)))
+    }
+
     /// A member of an object.
     fn member(&mut self, class: &str, element: &Element) -> Result<(Item, Form), Unknown> {
-        let unknown = || Unknown::Member {
-            class: class.to_owned(),
-            member: element.name.clone(),
-            type_name: element.type_name.clone(),
-        };
         match &element.kind {
             ElementKind::Number(basic) => {
                 let (item, form) = self.basic(*basic);
                 Ok(regular(item, form, &array_extents(element)))
             }
-            ElementKind::Bits => Ok(self.number(Number::Uint32)),
+            ElementKind::Bits => Ok((Item::Bits { buffer: self.next_buffers(1) }, Form::Number(Number::Uint32))),
             ElementKind::TString if element.array_len == 0 => Ok(self.text()),
             ElementKind::TString => {
                 let (item, form) = self.text();
@@ -372,13 +413,13 @@ impl Compiler<'_> {
                     let (list, form) = regular(list, form, &array_extents(element));
                     Ok((Item::Collection { list: Box::new(list) }, form))
                 }
-                _ => Err(unknown()),
+                _ => Err(unknown(class, element)),
             },
             ElementKind::Object => {
                 let (item, form) = self.class(&element.type_name)?;
                 Ok(regular(item, form, &array_extents(element)))
             }
-            _ => Err(unknown()),
+            _ => Err(unknown(class, element)),
         }
     }
 }
@@ -390,9 +431,24 @@ fn headed((content, form): (Item, Form)) -> (Item, Form) {
 
 /// An array of fixed extents, the first outermost.
 fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
-    extents.iter().rev().fold((item, form), |(item, form), &length| {
-        (Item::Regular { length, content: Box::new(item) }, Form::Regular { length, content: Box::new(form) })
+    extents.iter().rev().fold((item, form), |(item, form), length| {
+        (Item::Regular { length: *length, content: Box::new(item) }, regular_form(form, length))
     })
+}
+
+fn regular_form(content: Form, &length: &u64) -> Form {
+    Form::Regular { length, content: Box::new(content) }
+}
+
+fn unknown(class: &str, element: &Element) -> Unknown {
+    Unknown::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
+}
+
+/// The buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts by `Int_t` alone.
+fn buffer_of(counter: &str, start: usize, members: &[Field]) -> Option<usize> {
+    let number =
+        members.iter().position(|member| member.name == counter && member.form == Form::Number(Number::Int32))?;
+    Some(start + members[..number].iter().map(|member| member.form.buffers().len()).sum::<usize>())
 }
 
 /// The fixed extents of a leaf, from its title: `x[3][2]`, or `x[n][2]` with a count. Where the title does not say what the

@@ -23,6 +23,7 @@ mod ntuple;
 mod object;
 mod packed;
 mod plain;
+mod references;
 mod source;
 mod streamer;
 mod tree;

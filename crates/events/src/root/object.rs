@@ -4,6 +4,7 @@
 //! refer to each other in circles. Invariants: nothing is read beyond an object's byte count; depth is bounded.
 
 use super::key::{Key, text};
+use super::references::IS_REFERENCED;
 use super::streamer::{Element, ElementKind, StreamerInfos};
 use crate::bytes::Bytes;
 use crate::error::Fault;
@@ -317,8 +318,6 @@ impl ObjectReader<'_> {
     }
 
     fn skip_tobject(&mut self) -> Result<(), Fault> {
-        /// Set where an object is referred to: two bytes follow.
-        const IS_REFERENCED: u32 = 1 << 4;
         let header = Header::read(&mut self.bytes)?;
         let (_id, bits) = (self.bytes.be_u32()?, self.bytes.be_u32()?);
         if bits & IS_REFERENCED != 0 {

@@ -7,6 +7,7 @@ use super::double32::Packing;
 use super::item::{Class, Item};
 use super::key::text_bytes;
 use super::object::Header;
+use super::references;
 use crate::block::Buffer;
 use crate::bytes::Bytes;
 use crate::error::Fault;
@@ -73,6 +74,26 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
             push_packed(*number, *packing, stored, &mut buffers[*buffer]);
             Ok(count)
         }
+        Item::Bits { buffer } => repeat(count, bytes, |bytes| references::read_bits(bytes, &mut buffers[*buffer])),
+        Item::Reference { buffer } => repeat(count, bytes, |bytes| references::read_one(bytes, &mut buffers[*buffer])),
+        Item::References { buffer } => {
+            repeat(count, bytes, |bytes| references::read_array(bytes, &mut buffers[*buffer..]))
+        }
+        Item::Pointed { counter, arrays, buffer, content } => match count {
+            Count::Exactly(objects) => {
+                for object in 0..objects {
+                    let inner = pointed_count(&buffers[*counter], objects - object, bytes)?;
+                    read_arrays(*arrays, inner, *buffer, content, bytes, buffers)?;
+                }
+                Ok(objects)
+            }
+            Count::UntilEnd => Err(bytes.unsupported("arrays behind pointers without their counts")),
+        },
+        Item::PointedRest { arrays, buffer, content } => repeat(count, bytes, |bytes| {
+            let len_bytes = arrays.saturating_mul(content.fixed_len_bytes().unwrap_or(1) as u64);
+            let inner = bytes.remaining().saturating_sub(1) as u64 / len_bytes;
+            read_arrays(*arrays, inner, *buffer, content, bytes, buffers)
+        }),
         Item::Regular { length, content } => {
             read_regular(*length, count, bytes, |count, bytes| read(content, count, bytes, buffers))
         }
@@ -141,6 +162,31 @@ fn take_numbers<'b>(
 
 fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     fields.iter().try_for_each(|field| read(field, Count::Exactly(1), bytes, buffers).map(|_| ()))
+}
+
+/// Reads arrays behind pointers, each of `count` values.
+fn read_arrays(
+    arrays: u64,
+    count: u64,
+    buffer: usize,
+    content: &Item,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), Fault> {
+    let count = if bytes.be_u8()? == 0 { 0 } else { count };
+    for _ in 0..arrays {
+        read(content, Count::Exactly(count), bytes, buffers)?;
+        push_offset(&mut buffers[buffer], count);
+    }
+    Ok(())
+}
+
+/// The number that is `from_end` numbers before the end of a buffer.
+fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, Fault> {
+    let Buffer::Values(counts) = counts else { return Ok(0) };
+    let number = counts.as_chunks().0.iter().rev().nth((from_end as usize).saturating_sub(1));
+    let count = number.map_or(0, |number| i32::from_le_bytes(*number));
+    u64::try_from(count).map_err(|_| bytes.damaged(format!("an array of {count} values")))
 }
 
 /// Reads arrays of `length` values by a function that reads values.
