@@ -424,15 +424,25 @@ def test_arrays_behind_pointers(tmp_path, dump):
         counter = "n" if element.kind == "BasicPointer" else None
         split.append(r.Branch(name, [parts[name] for parts, _ in made], title=title, element=r.Of("Pointers", number, 0, element.type), counter=counter))
     branches.append(r.Branch("split", [], element=r.Of("Pointers", -2), branches=split))
-    branches.append(r.Branch("all.pt", [b"".join(parts["pt"] for parts, _ in entry) for entry in of_all], element=r.Of("Pointers", 1, 41, 45)))
+    counts = [struct.pack(">i", count) for count in COUNTS]
+    of_members = {name: [b"".join(parts[name] for parts, _ in entry) for entry in of_all] for name in names}
+    split = [
+        # Other baskets than those of the counts.
+        r.Branch(f"all.{name}", of_members[name], element=r.Of("Pointers", number, 41, element.type), per_basket=5 if name == "n" else 4)
+        for number, (name, element) in enumerate(zip(names, described.elements))
+    ]
+    branches.append(r.Branch("all", counts, title="all_", element=r.Of("vector<Pointers>", -1, 4), branches=split))
+    branches.append(r.Branch("lone.pt", of_members["pt"], element=r.Of("Pointers", 1, 41, 45)))
     path = r.write(tmp_path / "pointers.root", branches, [described])
     dumped = dump(path)
-    # The counts of objects of a split collection are in another branch.
-    assert dumped.notes == "all.pt: read as bytes: member pt of class Pointers (float*) is not supported\n"
+    # The counts of objects of a split collection are in another branch, which this one has not.
+    assert dumped.notes.startswith("lone.pt: read as bytes: arrays of type float*[] whose lengths are in no branch")
+    assert dumped.notes.count("\n") == 1
     expected = [values for _, values in made]
     assert dumped["whole"].to_list() == expected
     for name in names:
         assert dumped[f"split.{name}"].to_list() == [values[name] for values in expected], name
+        assert dumped[f"all.{name}"].to_list() == [[values[name] for _, values in entry] for entry in of_all], name
     assert dumped["objects"].to_list() == dumped["members"].to_list() == [[values for _, values in entry] for entry in of_all]
     with uproot.open(path) as file:
         assert file["events"]["split/pt"].array().to_list() == dumped["split.pt"].to_list()
@@ -444,6 +454,10 @@ def test_an_array_behind_a_pointer_that_is_damaged(tmp_path, dump):
         entry = struct.pack(">i", count) + b"\1" + bytes(4 * stored_count)
         path = r.write(tmp_path / f"damaged{count}.root", [r.Branch("whole", [entry] * ENTRIES, element=r.Of("Pointers", -1))], [described])
         dump(path, expect="branch whole, entries 0..1: damaged")
+        counts, arrays = ([part] * ENTRIES for part in (entry[:4], entry[4:]))
+        split = [r.Branch("n", counts, element=r.Of("Pointers", 0, 41, 6)), r.Branch("pt", arrays, element=r.Of("Pointers", 1, 41, 45))]
+        of_all = r.Branch("all", counts, element=r.Of("vector<Pointers>", -1, 4), branches=split)
+        dump(r.write(tmp_path / f"split{count}.root", [of_all], [described]), expect="branch all/pt, entries 0..1: damaged")
 
 
 def test_objects_that_are_referred_to(tmp_path, dump):

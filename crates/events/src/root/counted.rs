@@ -1,13 +1,15 @@
-//! Branches whose baskets do not say how long their entries are: another branch has the counts.
+//! Branches that cannot be read without another, which has counts.
 //!
-//! ROOT leaves offsets out where a leaf counts the values of another (`TIOFeatures`), as it does in NanoAOD. Invariant: lengths are
-//! those of whole values.
+//! Baskets may not say how long their entries are ([`Lengths`]): ROOT leaves offsets out where a leaf counts the values of another (`TIOFeatures`), as it does in NanoAOD. Objects of
+//! a split collection may have arrays behind pointers ([`Counts`]). Invariant: lengths are those of whole values.
 
 use super::item::Item;
 use super::layout;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
-use crate::block::Buffer;
+use super::walk;
+use crate::block::{Buffer, Column};
+use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Form, Number};
 
@@ -92,4 +94,50 @@ impl Counter {
         });
         lengths.collect::<Option<_>>().ok_or_else(|| damaged("a count that no basket could hold".to_owned()))
     }
+}
+
+/// The branch that says how long the arrays are that the objects of a split collection have behind a pointer.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
+    /// Number of that branch.
+    pub(super) branch: usize,
+    /// What its entries are.
+    pub(super) item: Item,
+    pub(super) form: Form,
+    pub(super) lengths: Lengths,
+}
+
+impl Counts {
+    /// Those of a branch whose counts are in member `id` of the same objects.
+    pub(super) fn of_branch(tree: &Tree, branch: &Branch, id: i64, infos: &StreamerInfos) -> Option<Self> {
+        let number = tree.sibling(branch, id)?;
+        let sibling = &tree.branches[number];
+        let layout = layout::of_branch(sibling, infos).ok()?;
+        let is_list = layout.form == Form::list(Form::Number(Number::Int32));
+        let lengths = Lengths::of_branch(tree, sibling, Some(&layout.item), infos);
+        is_list.then_some(Self { branch: number, item: layout.item, form: layout.form, lengths })
+    }
+}
+
+/// Reads entries whose objects have as many values as `counts`, a column of as many entries, says. An error comes with the number
+/// of the entry among them.
+pub(super) fn read_entries<'b>(
+    item: &Item,
+    entries: impl Iterator<Item = Bytes<'b>>,
+    counts: &Column,
+    buffers: &mut Vec<Buffer>,
+) -> Result<(), (usize, Fault)> {
+    let [Buffer::Offsets(offsets), Buffer::Values(values)] = counts.buffers.as_slice() else { return Ok(()) };
+    let Item::Rest { buffer, content } = item else { return Ok(()) };
+    let mut ends = offsets.windows(2);
+    for (number, mut entry) in entries.enumerate() {
+        let pair = ends.next().ok_or_else(|| (number, entry.damaged("the branch of its counts has fewer entries")))?;
+        let (first, last) = (pair[0] as usize * size_of::<i32>(), pair[1] as usize * size_of::<i32>());
+        buffers.push(Buffer::Values(values[first..last].to_vec()));
+        let read = walk::read_exactly(content, pair[1] - pair[0], &mut entry, buffers);
+        buffers.pop();
+        read.map_err(|fault| (number, fault))?;
+        walk::push_offset(&mut buffers[*buffer], pair[1] - pair[0]);
+    }
+    Ok(())
 }

@@ -42,6 +42,9 @@ pub enum Unknown {
         /// Its type.
         type_name: String,
     },
+    /// An array of each object of a split collection, whose lengths are in no branch that can be read.
+    #[error("arrays of type {0} whose lengths are in no branch of the same collection are not supported")]
+    CountElsewhere(String),
     /// Two members of one name.
     #[error("class {0} has two members of one name")]
     TwoMembers(String),
@@ -66,28 +69,31 @@ const MOST_POINTERS: u64 = 256;
 pub(super) struct Layout {
     pub(super) item: Item,
     pub(super) form: Form,
+    /// The member of the same objects that counts the values of this one, if they are in a split collection. Its values are expected
+    /// behind the buffers of the form.
+    pub(super) counter: Option<i64>,
 }
 
 /// Understands a branch.
 pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unknown> {
-    let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0 };
+    let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0, counter: None };
     let (item, form) = match &branch.element {
         None => compiler.leaves(&branch.leaves)?,
         Some(element) => compiler.element_branch(element)?,
     };
     debug_assert_eq!(compiler.buffers, form.buffers().len());
-    Ok(Layout { item, form })
+    Ok(Layout { item, form, counter: compiler.counter })
 }
 
 /// Understands entries of a collection that are stored without a tree; no class is described there.
 pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
     let infos = StreamerInfos::default();
-    let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0 };
+    let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0, counter: None };
     let (item, form) = match TypeName::parse(class) {
         collection @ (TypeName::List(_) | TypeName::Map(..)) => compiler.collection(&collection)?,
         _ => return Err(Unknown::Class(class.to_owned())),
     };
-    Ok(Layout { item, form })
+    Ok(Layout { item, form, counter: None })
 }
 
 /// The C++ type of a branch's entries, as far as the tree states it; `float[]` where an entry is a member of each object of a
@@ -126,6 +132,7 @@ struct Compiler<'i> {
     depth: usize,
     /// Classes used so far.
     classes: usize,
+    counter: Option<i64>,
 }
 
 impl Compiler<'_> {
@@ -238,7 +245,16 @@ impl Compiler<'_> {
             ElementKind::CountedNumbers { number, .. } if element.kind == 0 => {
                 return self.pointed(&element.class, member, *number, None);
             }
-            ElementKind::CountedNumbers { .. } => return Err(unknown(&element.class, member)),
+            ElementKind::CountedNumbers { number, counter } => {
+                let counter = info.elements.iter().position(|element| element.name == *counter && is_count(element));
+                self.counter = Some(counter.ok_or_else(|| unknown(&element.class, member))? as i64);
+                // The outer offsets, the inner ones and the values are before it.
+                const COUNTS: usize = 3;
+                let buffer = self.next_buffers(1);
+                let (item, form) = self.pointed(&element.class, member, *number, Some(COUNTS))?;
+                debug_assert_eq!(self.buffers, COUNTS);
+                return Ok((Item::Rest { buffer, content: Box::new(item) }, Form::list(form)));
+            }
             _ if element.kind == 0 => return self.member(&element.class, member),
             _ => {}
         }
@@ -438,6 +454,12 @@ fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
 
 fn regular_form(content: Form, &length: &u64) -> Form {
     Form::Regular { length, content: Box::new(content) }
+}
+
+/// Whether a member is a number that ROOT counts by.
+fn is_count(element: &Element) -> bool {
+    let is_int = matches!(element.kind, ElementKind::Number(Basic { number: Number::Int32, packing: None }));
+    is_int && element.array_len == 0
 }
 
 fn unknown(class: &str, element: &Element) -> Unknown {

@@ -1,7 +1,7 @@
 //! A tree as a source: a product for each branch that has baskets.
 
 use super::basket::{self, BasketOpener};
-use super::counted::Lengths;
+use super::counted::{self, Counts, Lengths};
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::item::Item;
@@ -72,6 +72,7 @@ struct Plan {
     /// Why as bytes, unless that was asked for.
     unknown: Option<Unknown>,
     lengths: Lengths,
+    counts: Option<Counts>,
 }
 
 impl TreeSource {
@@ -97,6 +98,14 @@ impl TreeSource {
             let layout = layout::of_branch(branch, file.infos());
             let lengths =
                 Lengths::of_branch(&tree, branch, layout.as_ref().ok().map(|layout| &layout.item), file.infos());
+            let counter = layout.as_ref().ok().and_then(|layout| layout.counter);
+            let counts = counter.and_then(|id| Counts::of_branch(&tree, branch, id, file.infos()));
+            let layout = match layout {
+                Ok(layout) if layout.counter.is_some() && counts.is_none() => {
+                    Err(Unknown::CountElsewhere(layout::class_of(branch, file.infos())))
+                }
+                layout => layout,
+            };
             let (item, form, unknown) = match layout {
                 Ok(layout) if !options.raw => (Some(layout.item), layout.form, None),
                 Err(unknown) if !options.raw => (None, Form::Blob(Serialization::Basket), Some(unknown)),
@@ -107,7 +116,7 @@ impl TreeSource {
             let name = if is_unique { name } else { branch.path.clone() };
             let name = distinct(name, &mut taken);
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
-            plans.push(Plan { branch: number, item, unknown, lengths });
+            plans.push(Plan { branch: number, item, unknown, lengths, counts });
         }
         let unsupported = tree.unsupported.iter().cloned();
         unread.extend(unsupported.map(|(path, why)| Unread { path, why: WhyUnread::Metadata(why) }));
@@ -274,8 +283,13 @@ impl Source for TreeSource {
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| {
-            let Plan { branch, item, lengths, .. } = &self.plans[product];
-            BranchReader { lengths, ..BranchReader::new(&self.tree.branches[*branch], item.as_ref()) }
+            let Plan { branch, item, lengths, counts, .. } = &self.plans[product];
+            let reader = BranchReader::new(&self.tree.branches[*branch], item.as_ref());
+            let counts = item.as_ref().and(counts.as_ref()).map(|counts| {
+                let reader = BranchReader::new(&self.tree.branches[counts.branch], Some(&counts.item));
+                (counts, Box::new(BranchReader { lengths: &counts.lengths, ..reader }))
+            });
+            BranchReader { lengths, counts, ..reader }
         });
         let of_ids = self.ids.iter().flat_map(IdBranches::parts);
         let of_ids = of_ids.map(|(branch, item)| BranchReader::new(&self.tree.branches[branch], Some(item)));
@@ -346,6 +360,8 @@ struct BranchReader<'source> {
     /// None for bytes.
     item: Option<&'source Item>,
     lengths: &'source Lengths,
+    /// What counts the values of each object, if another branch does, and its reader.
+    counts: Option<(&'source Counts, Box<BranchReader<'source>>)>,
     basket: basket::Basket,
     open: Option<usize>,
 }
@@ -353,7 +369,7 @@ struct BranchReader<'source> {
 impl<'source> BranchReader<'source> {
     /// A reader of entries that say how long they are.
     fn new(branch: &'source Branch, item: Option<&'source Item>) -> Self {
-        Self { branch, item, lengths: &Lengths::Stored, basket: basket::Basket::default(), open: None }
+        Self { branch, item, lengths: &Lengths::Stored, counts: None, basket: basket::Basket::default(), open: None }
     }
 
     fn read(
@@ -382,11 +398,27 @@ impl<'source> BranchReader<'source> {
                 self.open = Some(number);
             }
             let range = (from - basket.start) as usize..(to - basket.start) as usize;
-            push_entries(&self.basket, range, self.item, &mut column.buffers)
-                .map_err(|(entry, fault)| at(fault, basket.start + entry as u64..basket.start + entry as u64 + 1))?;
+            let pushed = match (&mut self.counts, self.item) {
+                (Some((counts, reader)), Some(item)) => {
+                    let mut of_entries = Column::new(&counts.form);
+                    reader.read(source, place, from..to, state, &mut of_entries)?;
+                    let basket = &self.basket;
+                    let entries = range.clone().map(|entry| bytes_of(basket, entry..entry + 1));
+                    counted::read_entries(item, entries, &of_entries, &mut column.buffers)
+                        .map_err(|(entry, fault)| (range.start + entry, fault))
+                }
+                _ => push_entries(&self.basket, range, self.item, &mut column.buffers),
+            };
+            pushed.map_err(|(entry, fault)| at(fault, basket.start + entry as u64..basket.start + entry as u64 + 1))?;
         }
         Ok(())
     }
+}
+
+/// The bytes of entries of an open basket.
+fn bytes_of(basket: &basket::Basket, range: Range<usize>) -> Bytes<'_> {
+    let address = basket.start_of(range.start) as u64;
+    Bytes::new(basket.entries(range), address, "entries")
 }
 
 /// Appends entries of an open basket to a column. An error comes with the number of the entry in the basket.
@@ -396,11 +428,7 @@ fn push_entries(
     item: Option<&Item>,
     buffers: &mut [Buffer],
 ) -> Result<(), (usize, Fault)> {
-    const STRUCTURE: &str = "entries";
-    let bytes_of = |range: Range<usize>| {
-        let address = basket.start_of(range.start) as u64;
-        Bytes::new(basket.entries(range), address, STRUCTURE)
-    };
+    let bytes_of = |range: Range<usize>| bytes_of(basket, range);
     match item {
         None => {
             if let [Buffer::Offsets(offsets), Buffer::Values(values)] = buffers {

@@ -119,6 +119,19 @@ impl Tree {
         Ok(read)
     }
 
+    /// The branch of member `id` of the objects of whose split collection `branch` has another member.
+    pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
+        let parent = |branch: &Branch| branch.path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+        let (of_branch, element) = (parent(branch), branch.element.as_ref()?);
+        self.branches.iter().position(|sibling| {
+            sibling
+                .element
+                .as_ref()
+                .is_some_and(|other| other.id == id && other.kind == element.kind && other.class == element.class)
+                && parent(sibling) == of_branch
+        })
+    }
+
     /// The branch whose only leaf says how many values the only leaf of `branch` has in each entry.
     pub(super) fn counter_of(&self, branch: &Branch) -> Option<usize> {
         let [Leaf { counter: Some(counter), .. }] = branch.leaves.as_slice() else { return None };

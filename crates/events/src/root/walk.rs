@@ -29,7 +29,17 @@ enum Count {
 
 /// Reads one whole entry, which is all that `bytes` have.
 pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
-    read(item, Count::Exactly(1), bytes, buffers)?;
+    read_exactly(item, 1, bytes, buffers)
+}
+
+/// Reads `count` values, which are all that `bytes` have.
+pub(super) fn read_exactly(
+    item: &Item,
+    count: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), Fault> {
+    read(item, Count::Exactly(count), bytes, buffers)?;
     match bytes.remaining() {
         0 => Ok(()),
         left => Err(bytes.damaged(format!("{left} bytes of the entry are left"))),
