@@ -1,8 +1,11 @@
 """Branches that uproot reads and cannot write: raddle's columns are uproot's, or ROOT's where uproot does not follow ROOT."""
 
+import resource
 import struct
+import subprocess
 
 import awkward as ak
+import conftest
 import numpy as np
 import pytest
 import rootfile as r
@@ -547,3 +550,55 @@ def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
     assert dumped["own"].to_list() == dumped["plain"].to_list() == expected
     with uproot.open(path) as file:
         assert file["events"]["own"].array().to_list() == [{"fX": value["fX"], "fY": value["fY"]} for value in expected]
+
+
+def test_changed_bytes_are_read_or_refused(tmp_path, dump):
+    """Trees of most of the above with bytes changed: raddle reads them or refuses them, and needs no more memory than they could
+    fill."""
+    described = r.Class(
+        "Mixed",
+        1,
+        [
+            r.base("TObject"),
+            r.basic("n", r.COUNTER, "int"),
+            r.pointer("pt", r.FLOAT, "float", "n", "Mixed"),
+            r.pointer("pairs", r.DOUBLE32, "Double32_t", "n", "Mixed", "[0,0,8]", extents=(2,)),
+            r.Element("String", "names", r.TSTRING + r.ARRAY, "TString", extents=(2,)),
+            r.Element("Object", "refs", r.OBJECT, "TRefArray"),
+            r.Element("STL", "words", r.STL, "vector<TString>", extents=(2,)),
+        ],
+    )
+    parts = {
+        "n": struct.pack(">i", 2),
+        "pt": b"\1" + struct.pack(">2f", 1, 2),
+        "pairs": b"\1" + bytes(12),
+        "names": headed([r.text("a"), r.text("bc")]),
+        "refs": r.counted(1, r.tobject(0, 0) + r.text("r") + struct.pack(">iiHI", 1, 0, 1, 7)),
+        "words": headed([struct.pack(">I", 1) + r.text("w")] * 2),
+    }
+    whole = r.tobject(1, 0x10, 9) + b"".join(parts.values())
+    counts = [struct.pack(">i", 1)] * ENTRIES
+    split = [r.Branch(f"all.{name}", [part] * ENTRIES, element=r.Of("Mixed", number + 1, 41, 3)) for number, (name, part) in enumerate(parts.items())]
+    made = [
+        r.Branch("whole", [whole] * ENTRIES, element=r.Of("Mixed", -1)),
+        r.Branch("members", [r.counted(0x4009, struct.pack(">HI", 1, 1) + whole)] * ENTRIES, element=r.Of("vector<Mixed>", -1)),
+        r.Branch("all", counts, element=r.Of("vector<Mixed>", -1, 4), branches=split),
+        r.Branch("m", counts, "TLeafI", has_offsets=False),
+        r.Branch("x", [bytes(3)] * ENTRIES, "TLeafD32", "x[m]/d[0,0,8]", counter="m", **GENERATED),
+    ]
+    path = r.write(tmp_path / "whole.root", made, [r.TOBJECT_CLASS, TSTRING_CLASS, TREF_CLASS, described])
+    assert dump(path).notes == ""
+    stored = path.read_bytes()
+    random = np.random.default_rng(1)
+    changed, outcomes = tmp_path / "changed.root", {0: 0, 1: 0}
+    for _ in range(100):
+        content = bytearray(stored)
+        for _ in range(random.integers(1, 4)):
+            at = random.integers(100, len(content))
+            content[at] = random.choice([0, 1, 0x40, 0x7F, 0xFF, random.integers(256)])
+        changed.write_bytes(content)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        finished = subprocess.run([conftest.DUMP, changed, tmp_path / "out"], capture_output=True, preexec_fn=limit, timeout=60, check=False)
+        assert finished.returncode in outcomes, finished.stderr
+        outcomes[finished.returncode] += 1
+    assert min(outcomes.values()) > 10, outcomes
