@@ -156,7 +156,8 @@ class Of:
 
 @dataclass
 class Branch:
-    """A branch with one leaf; ``entries`` are the bytes of each. ``counter`` is the branch whose leaf counts its values."""
+    """A branch with one leaf, or several (class, name and whether it is unsigned); ``entries`` are the bytes of each. ``counter``
+    is the branch whose leaf counts its values."""
 
     name: str
     entries: list
@@ -170,6 +171,7 @@ class Branch:
     io_bits: int = None
     per_basket: int = 5
     branches: list = field(default_factory=list)
+    leaves: list = field(default_factory=list)
 
 
 def _pointer_to(of_class, content):
@@ -289,8 +291,11 @@ def _add_plain(out, branch, entries, store):
         with out.array(len(branch.branches)):
             for inner in branch.branches:
                 _add_branch(out, inner, entries, store)
-        with out.array(1):
-            _add_leaf(out, branch)
+        stated = branch.leaves or [(branch.leaf, branch.name, False)]
+        with out.array(len(stated)):
+            for of_class, name, is_unsigned in stated:
+                title = (branch.title or name) if not branch.leaves else name
+                _add_leaf(out, branch, of_class, name, title, is_unsigned)
         with out.array(0):
             pass
         count = max(10, len(baskets))
@@ -301,18 +306,18 @@ def _add_plain(out, branch, entries, store):
         out.add(text(""))
 
 
-def _add_leaf(out, branch):
-    with out.pointer(branch.leaf) as tag:
-        out.leaves[branch.name] = tag
+def _add_leaf(out, branch, of_class, name, title, is_unsigned):
+    with out.pointer(of_class) as tag:
+        out.leaves[name] = tag
         with out.object(1):
             with out.object(2):
-                out.add(tnamed(branch.name, branch.title or branch.name))
-                out.add(struct.pack(">iii??", branch.length, 8, 0, False, False))
+                out.add(tnamed(name, title))
+                out.add(struct.pack(">iii??", branch.length, 8, 0, False, is_unsigned))
                 out.add(struct.pack(">I", out.leaves[branch.counter] if branch.counter else 0))
             if branch.element:
                 out.add(struct.pack(">ii", branch.element.id, branch.element.streamer_type))
             else:
-                out.add(LEAF_TAILS.get(branch.leaf, bytes(8)))
+                out.add(LEAF_TAILS.get(of_class, bytes(8)))
 
 
 def _basket(branch, entries, store):

@@ -1,8 +1,10 @@
 """Branches that uproot reads and cannot write: raddle's columns are uproot's, or ROOT's where uproot does not follow ROOT."""
 
+import os
 import resource
 import struct
 import subprocess
+from pathlib import Path
 
 import awkward as ak
 import conftest
@@ -11,6 +13,7 @@ import pytest
 import rootfile as r
 import uproot
 
+RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
 ENTRIES = 12
 COUNTS = [entry % 4 for entry in range(ENTRIES)]
 ALL = float(2**32 - 1)
@@ -550,6 +553,34 @@ def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
     assert dumped["own"].to_list() == dumped["plain"].to_list() == expected
     with uproot.open(path) as file:
         assert file["events"]["own"].array().to_list() == [{"fX": value["fX"], "fY": value["fY"]} for value in expected]
+
+
+@pytest.mark.parametrize("options", [["--layout", "pds"], ["--layout", "event", "--compat", "cce"], ["--layout", "product", "--compat", "cce"]])
+def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
+    """The framework's branch ``EventID`` has the ids of its trees, and it refused such a tree as a product that has no bytes."""
+    leaves = [("TLeafI", "run", True), ("TLeafI", "lumi", True), ("TLeafL", "event", True)]
+    ids = [struct.pack(">IIQ", 1, entry % 2, 7 + entry) for entry in range(ENTRIES)]
+    numbers = [collection([struct.pack(">i", entry)] * count) for entry, count in enumerate(COUNTS)]
+    made = [
+        r.Branch("ints", numbers, element=r.Of("vector<int>", -1)),
+        r.Branch("EventID", ids, title="run/i:lumi/i:event/l", leaves=leaves, has_offsets=False),
+    ]
+    path = r.write(tmp_path / "events.root", made)
+    assert list(dump(path).products) == ["ints", "EventID"]
+    with uproot.open(path) as file:
+        assert file["events/EventID"].array().to_list() == dump(path)["EventID"].to_list()
+    out = tmp_path / ("out.pds" if "pds" in options else "out.h5")
+
+    def convert(*more):
+        command = [RADDLE, "events", "convert", str(path), "-o", str(out), *options, *more]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (finished := convert()).returncode == 0, finished.stderr
+    written = dump(out)
+    assert list(written.products) == ["ints"]
+    assert [id["event"] for id in written.ids] == list(range(7, 7 + ENTRIES))
+    asked = convert("--products", "EventID", "--force")
+    assert asked.returncode != 0 and "product EventID (bytes[basket]) cannot be written" in asked.stderr
 
 
 def test_changed_bytes_are_read_or_refused(tmp_path, dump):

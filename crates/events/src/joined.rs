@@ -198,6 +198,12 @@ impl Source for Joined {
         self.has_ids
     }
 
+    fn id_product(&self) -> Option<usize> {
+        let first = &self.parts.first()?.source;
+        let product = &first.schema().products[first.id_product()?];
+        self.schema.position(&product.name)
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         match self.part_of(start) {
             Some((number, first)) => first + self.parts[number].source.unit_end(start - first, target_len_bytes),

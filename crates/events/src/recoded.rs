@@ -65,6 +65,10 @@ impl<R: Recode> Source for Recoded<R> {
         self.inner.has_ids()
     }
 
+    fn id_product(&self) -> Option<usize> {
+        self.inner.id_product()
+    }
+
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         self.inner.unit_end(start, target_len_bytes)
     }

@@ -36,6 +36,12 @@ pub trait Source: Send + Sync {
     /// Whether blocks have ids of their entries.
     fn has_ids(&self) -> bool;
 
+    /// Number of the product that has the ids of entries and nothing else, if there is one. Formats that store ids by themselves
+    /// need it no more.
+    fn id_product(&self) -> Option<usize> {
+        None
+    }
+
     /// End of the range of entries from `start` on that is best read at once: of about `target_len_bytes` in memory if the
     /// source allows it, at least one entry, at most all that are left. Where ranges end depends on the source, the start
     /// and the target alone.

@@ -63,6 +63,14 @@ impl IdBranches {
         Some(Self { parts, places })
     }
 
+    /// The branch that has all three, if one has.
+    pub fn whole_branch(&self) -> Option<usize> {
+        match self.parts.as_slice() {
+            [(branch, ..)] => Some(*branch),
+            _ => None,
+        }
+    }
+
     /// The branches to be read.
     pub fn parts(&self) -> impl Iterator<Item = (usize, &Item)> {
         self.parts.iter().map(|(branch, item, _)| (*branch, item))

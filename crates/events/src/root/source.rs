@@ -215,6 +215,11 @@ impl Source for TreeSource {
         self.ids.is_some()
     }
 
+    fn id_product(&self) -> Option<usize> {
+        let branch = self.ids.as_ref()?.whole_branch()?;
+        self.plans.iter().position(|plan| plan.branch == branch)
+    }
+
     /// Ends where a basket of the longest branch does: the last on the way, or the first behind it if that is not much farther.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes()).max(1);

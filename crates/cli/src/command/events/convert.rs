@@ -131,7 +131,7 @@ impl ConvertArgs {
         let failed = |error| Failure::of_events(&error, Some(output));
         let opened = check_output(&self.output, inputs, *force)
             .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
-            .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products)?, source, lacking)));
+            .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products, layout)?, source, lacking)));
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
         tell(&lacking, watch);
         tell_needs(layout, watch, ranks);

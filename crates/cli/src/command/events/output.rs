@@ -127,10 +127,11 @@ pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     options
 }
 
-/// Numbers of the products that are asked for.
-pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
+/// Numbers of the products that are asked for. What has nothing but ids is no product of the framework's formats, which store ids by
+/// themselves, unless nothing else is asked for.
+pub fn chosen(source: &dyn Source, globs: &[String], layout: &EventLayoutArgs) -> Result<Vec<usize>, Failure> {
     let schema = source.schema();
-    let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
+    let mut chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
     if chosen.is_empty() && !globs.is_empty() {
         let error = EventsError::NoSuch {
             place: source.place().branch(&globs.join(" ")).into(),
@@ -138,6 +139,10 @@ pub fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failu
             there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
         };
         return Err(Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'"));
+    }
+    let is_of_framework = layout.compat.is_some() || layout.layout == EventLayout::Pds;
+    if let Some(ids) = source.id_product().filter(|_| is_of_framework && chosen.len() > 1) {
+        chosen.retain(|product| *product != ids);
     }
     Ok(chosen)
 }
