@@ -488,10 +488,13 @@ def test_objects_that_are_referred_to(tmp_path, dump):
         r.Branch("fBits", list(map(bits_of, bits)), element=r.Of("TObject", 1, 0, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
         r.Branch("all.fBits", [b"".join(map(bits_of, entry)) for entry in of_all], element=r.Of("TObject", 1, 31, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
         r.Branch("members", by_member, element=r.Of("vector<Thing>", -1)),
+        # Split one level deep: the base by itself.
+        r.Branch("base", list(map(whole, bits)), element=r.Of("Thing", 0, 0, r.TOBJECT, version=2)),
     ]
     dumped = dump(r.write(tmp_path / "bits.root", made, [r.TOBJECT_CLASS, thing]))
     assert dumped.notes == ""
     assert dumped["whole"].to_list() == [{"fUniqueID": 5, "fBits": value, "id": entry} for entry, value in enumerate(bits)]
+    assert dumped["base"].to_list() == [{"fUniqueID": 5, "fBits": value} for value in bits]
     assert dumped["fBits"].to_list() == bits
     assert dumped["all.fBits"].to_list() == of_all
     assert dumped["members"].to_list() == [[{"fUniqueID": 5, "fBits": value, "id": number} for number, value in enumerate(entry)] for entry in of_all]

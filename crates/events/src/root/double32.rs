@@ -17,9 +17,6 @@ pub(super) enum Packing {
     Truncated { bits: u32 },
 }
 
-/// Bits of the mantissa of a `Float16_t` for which no number of bits is stated.
-const USUAL_FLOAT16_BITS: u32 = 12;
-
 /// A mantissa and its sign are stored in 16 bits, one of which ROOT leaves out.
 const MOST_BITS: u32 = 14;
 
@@ -61,26 +58,32 @@ impl Range {
 
     /// How a `Double32_t` of this range is stored; `None` if it cannot have been.
     pub(super) fn double32(self) -> Option<Packing> {
-        self.packing(|| Packing::Single)
+        self.packing(Packing::DOUBLE32)
     }
 
     /// How a `Float16_t` of this range is stored; `None` if it cannot have been.
     pub(super) fn float16(self) -> Option<Packing> {
-        self.packing(|| Packing::Truncated { bits: USUAL_FLOAT16_BITS })
+        self.packing(Packing::FLOAT16)
     }
 
-    fn packing(self, usual: impl FnOnce() -> Packing) -> Option<Packing> {
+    fn packing(self, usual: Packing) -> Option<Packing> {
         if self.factor != 0.0 {
             return Some(Packing::Scaled { minimum: self.minimum, factor: self.factor });
         }
         match self.minimum as i64 {
-            0 => Some(usual()),
+            0 => Some(usual),
             bits => u32::try_from(bits).ok().filter(|bits| *bits <= MOST_BITS).map(|bits| Packing::Truncated { bits }),
         }
     }
 }
 
 impl Packing {
+    /// That of a `Double32_t` without a range.
+    pub(super) const DOUBLE32: Self = Self::Single;
+
+    /// That of a `Float16_t` without a range (`WriteFloat16`).
+    pub(super) const FLOAT16: Self = Self::Truncated { bits: 12 };
+
     /// Length of a stored number.
     pub(super) const fn len_bytes(self) -> usize {
         match self {

@@ -3,11 +3,11 @@
 //! Invariants: buffers are numbered in the order of [`Form::buffers`]; what is not known for certain is an error here, and
 //! the branch is then read as bytes.
 
-use super::double32::{Packing, Range};
+use super::double32::Packing;
 use super::item::{Class, Item};
 use super::references;
 use super::streamer::{Basic, Element, ElementKind, StreamerInfo, StreamerInfos};
-use super::tree::{Branch, ElementBranch, Leaf};
+use super::tree::{Branch, ElementBranch};
 use super::type_name::TypeName;
 use crate::schema::{Field, Form, Number};
 
@@ -125,7 +125,7 @@ fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i 
     by_checksum.or_else(|| versions.iter().find(|info| i64::from(info.version) == element.version))
 }
 
-struct Compiler<'i> {
+pub(super) struct Compiler<'i> {
     infos: &'i StreamerInfos,
     /// Buffers numbered so far.
     buffers: usize,
@@ -136,17 +136,17 @@ struct Compiler<'i> {
 }
 
 impl Compiler<'_> {
-    fn next_buffers(&mut self, count: usize) -> usize {
+    pub(super) fn next_buffers(&mut self, count: usize) -> usize {
         self.buffers += count;
         self.buffers - count
     }
 
-    fn number(&mut self, number: Number) -> (Item, Form) {
+    pub(super) fn number(&mut self, number: Number) -> (Item, Form) {
         (Item::Number { number, buffer: self.next_buffers(1) }, Form::Number(number))
     }
 
     /// A number as it is stored.
-    fn basic(&mut self, basic: Basic) -> (Item, Form) {
+    pub(super) fn basic(&mut self, basic: Basic) -> (Item, Form) {
         match basic.packing {
             None => self.number(basic.number),
             Some(packing) => {
@@ -156,78 +156,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A number that has no comment.
-    fn without_range(
-        &mut self,
-        number: Number,
-        packing: impl FnOnce(Range) -> Option<Packing>,
-    ) -> Result<(Item, Form), Unknown> {
-        Ok(self.basic(Basic { number, packing: packing(Range::default()) }))
-    }
-
-    fn text(&mut self) -> (Item, Form) {
+    pub(super) fn text(&mut self) -> (Item, Form) {
         (Item::Text { buffer: self.next_buffers(2) }, Form::String)
-    }
-
-    fn leaves(&mut self, leaves: &[Leaf]) -> Result<(Item, Form), Unknown> {
-        if let [leaf] = leaves {
-            return self.leaf(leaf);
-        }
-        if leaves.is_empty() {
-            return Err(Unknown::NoLeaf);
-        }
-        let (mut items, mut fields) = (Vec::new(), Vec::new());
-        for leaf in leaves {
-            if leaf.is_counted || leaf.class == "TLeafC" {
-                return Err(Unknown::CountedLeaves);
-            }
-            let (item, form) = self.leaf(leaf)?;
-            items.push(item);
-            fields.push(Field { name: leaf.name.clone(), form });
-        }
-        Ok((Item::Record { fields: items }, Form::Record(fields)))
-    }
-
-    fn leaf(&mut self, leaf: &Leaf) -> Result<(Item, Form), Unknown> {
-        if let Some(why) = &leaf.unsupported {
-            return Err(Unknown::Metadata(why.clone()));
-        }
-        let packed = |number, packing: Option<Packing>| {
-            let packing = packing.ok_or_else(|| Unknown::Range(leaf.title.clone()))?;
-            Ok(Basic { number, packing: Some(packing) })
-        };
-        let number = match (leaf.class.as_str(), leaf.is_unsigned) {
-            ("TLeafC", _) => return Ok(self.text()),
-            ("TLeafO", _) => Number::Bool,
-            ("TLeafB", false) => Number::Int8,
-            ("TLeafB", true) => Number::Uint8,
-            ("TLeafS", false) => Number::Int16,
-            ("TLeafS", true) => Number::Uint16,
-            ("TLeafI", false) => Number::Int32,
-            ("TLeafI", true) => Number::Uint32,
-            ("TLeafL" | "TLeafG", false) => Number::Int64,
-            ("TLeafL" | "TLeafG", true) => Number::Uint64,
-            ("TLeafF", _) => Number::Float32,
-            ("TLeafD", _) => Number::Float64,
-            ("TLeafD32", _) => {
-                return self.leaf_of(leaf, packed(Number::Float64, Range::in_title(&leaf.title).double32())?);
-            }
-            ("TLeafF16", _) => {
-                return self.leaf_of(leaf, packed(Number::Float32, Range::in_title(&leaf.title).float16())?);
-            }
-            (class, _) => return Err(Unknown::Leaf(class.to_owned())),
-        };
-        self.leaf_of(leaf, Basic { number, packing: None })
-    }
-
-    fn leaf_of(&mut self, leaf: &Leaf, basic: Basic) -> Result<(Item, Form), Unknown> {
-        let buffer = if leaf.is_counted { self.next_buffers(1) } else { 0 };
-        let (mut item, mut form) = self.basic(basic);
-        (item, form) = regular(item, form, &extents(leaf));
-        if leaf.is_counted {
-            (item, form) = (Item::Rest { buffer, content: Box::new(item) }, Form::list(form));
-        }
-        Ok((item, form))
     }
 
     fn element_branch(&mut self, element: &ElementBranch) -> Result<(Item, Form), Unknown> {
@@ -292,8 +222,8 @@ impl Compiler<'_> {
     fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unknown> {
         match type_name {
             TypeName::Number(number) => Ok(self.number(*number)),
-            TypeName::Double32 => self.without_range(Number::Float64, Range::double32),
-            TypeName::Float16 => self.without_range(Number::Float32, Range::float16),
+            TypeName::Double32 => Ok(self.basic(Basic { number: Number::Float64, packing: Some(Packing::DOUBLE32) })),
+            TypeName::Float16 => Ok(self.basic(Basic { number: Number::Float32, packing: Some(Packing::FLOAT16) })),
             TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Class(name) => self.class(name),
             TypeName::List(content) => self.list(|compiler| compiler.value(content)),
@@ -413,6 +343,7 @@ impl Compiler<'_> {
                 let (item, form) = self.basic(*basic);
                 Ok(regular(item, form, &array_extents(element)))
             }
+            ElementKind::Base { .. } => self.class(&element.name),
             ElementKind::Bits => Ok((Item::Bits { buffer: self.next_buffers(1) }, Form::Number(Number::Uint32))),
             ElementKind::TString if element.array_len == 0 => Ok(self.text()),
             ElementKind::TString => {
@@ -446,7 +377,7 @@ fn headed((content, form): (Item, Form)) -> (Item, Form) {
 }
 
 /// An array of fixed extents, the first outermost.
-fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
+pub(super) fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
     extents.iter().rev().fold((item, form), |(item, form), length| {
         (Item::Regular { length: *length, content: Box::new(item) }, regular_form(form, length))
     })
@@ -471,22 +402,4 @@ fn buffer_of(counter: &str, start: usize, members: &[Field]) -> Option<usize> {
     let number =
         members.iter().position(|member| member.name == counter && member.form == Form::Number(Number::Int32))?;
     Some(start + members[..number].iter().map(|member| member.form.buffers().len()).sum::<usize>())
-}
-
-/// The fixed extents of a leaf, from its title: `x[3][2]`, or `x[n][2]` with a count. Where the title does not say what the
-/// leaf's length is, one extent of that length.
-fn extents(leaf: &Leaf) -> Vec<u64> {
-    let mut extents = Vec::new();
-    let mut rest = leaf.title.as_str();
-    while let Some((_, after)) = rest.split_once('[') {
-        let Some((inside, after)) = after.split_once(']') else { break };
-        extents.extend(inside.trim().parse::<u64>().ok());
-        rest = after;
-    }
-    let product = extents.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
-    match product == Some(leaf.len) {
-        true => extents,
-        false if leaf.len == 1 => Vec::new(),
-        false => vec![leaf.len],
-    }
 }

@@ -19,6 +19,7 @@ mod ids;
 mod item;
 mod key;
 mod layout;
+mod leaf;
 mod ntuple;
 mod object;
 mod packed;
