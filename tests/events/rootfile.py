@@ -169,6 +169,8 @@ class Branch:
     # Whether baskets have the offsets of entries, and their IO bits (None: none).
     has_offsets: bool = True
     io_bits: int = None
+    # Whether the only basket is part of the tree.
+    is_embedded: bool = False
     per_basket: int = 5
     branches: list = field(default_factory=list)
     leaves: list = field(default_factory=list)
@@ -280,7 +282,7 @@ def _add_branch(out, branch, entries, store):
 
 
 def _add_plain(out, branch, entries, store):
-    numbers = range(0, len(branch.entries), branch.per_basket)
+    numbers = range(0, len(branch.entries), branch.per_basket) if not branch.is_embedded else []
     baskets = [_basket(branch, branch.entries[first : first + branch.per_basket], store) for first in numbers]
     with out.object(13):
         out.add(tnamed(branch.name, branch.title or branch.name), counted(2, bytes(4)))
@@ -296,12 +298,14 @@ def _add_plain(out, branch, entries, store):
             for of_class, name, is_unsigned in stated:
                 title = (branch.title or name) if not branch.leaves else name
                 _add_leaf(out, branch, of_class, name, title, is_unsigned)
-        with out.array(0):
-            pass
+        with out.array(int(branch.is_embedded)):
+            if branch.is_embedded:
+                with out.pointer("TBasket"):
+                    out.add(_basket(branch, branch.entries, None))
         count = max(10, len(baskets))
         filled = lambda values, last=0: [*values, last, *[0] * count][:count]
         out.add(b"\1", struct.pack(f">{count}i", *filled([length for _, length in baskets])))
-        out.add(b"\1", struct.pack(f">{count}q", *filled(numbers, len(branch.entries))))
+        out.add(b"\1", struct.pack(f">{count}q", *filled(numbers, 0 if branch.is_embedded else len(branch.entries))))
         out.add(b"\1", struct.pack(f">{count}q", *filled([location for location, _ in baskets])))
         out.add(text(""))
 
@@ -321,7 +325,7 @@ def _add_leaf(out, branch, of_class, name, title, is_unsigned):
 
 
 def _basket(branch, entries, store):
-    """Stores a basket; returns where, and its length."""
+    """Stores a basket; returns where, and its length. Without ``store``, its bytes as part of a tree."""
     front = text("TBasket") + text(branch.name) + text("events")
     key_len = 26 + len(front) + 18 + 1 + 8 + (branch.io_bits is not None)
     data, starts = b"".join(entries), []
@@ -333,11 +337,21 @@ def _basket(branch, entries, store):
     size = len(starts) + 1 if branch.has_offsets else len(data) // max(1, len(entries))
 
     def at(location):
-        key = struct.pack(">ihiIhhqq", key_len + len(data + behind), 1004, len(data + behind), 0, key_len, 1, location, 100)
+        # One that is part of a tree has no length of its own.
+        length = key_len + len(data + behind) if store else 0
+        key = struct.pack(">ihiIhhqq", length, 1004, len(data + behind), 0, key_len, 1, location, 100)
         bits = struct.pack(">i", size) if branch.io_bits is None else struct.pack(">iB", -max(size, 1), branch.io_bits)
         last = struct.pack(">ii", len(entries), key_len + len(data))
         # The flag of offsets that are to be generated.
         flag = b"\0" if branch.io_bits is None or branch.has_offsets else b"\x50"
-        return key + front + struct.pack(">hi", 3, 32000) + bits + last + flag + data + behind
+        fixed = key + front + struct.pack(">hi", 3, 32000) + bits + last
+        if store is None:
+            # TBasket::Streamer: 1 for offsets that follow, 10 for data, 80 for offsets that are to be generated.
+            is_generated = branch.io_bits is not None and not branch.has_offsets
+            offsets = struct.pack(f">i{len(starts)}i", len(starts), *starts) if branch.has_offsets else b""
+            return fixed + bytes([91 if is_generated else 11 if branch.has_offsets else 12]) + offsets + bytes(key_len) + data
+        return fixed + flag + data + behind
 
+    if store is None:
+        return at(0)
     return store(at), key_len + len(data + behind)

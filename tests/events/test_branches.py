@@ -351,19 +351,23 @@ def test_baskets_without_offsets(tmp_path, dump):
         # Baskets that end elsewhere than those of the counts.
         r.Branch("other", numbers, "TLeafF", "other[n]", counter="n", per_basket=7, **GENERATED),
         r.Branch("words", list(map(r.text, words)), "TLeafC", io_bits=1),
+        # Baskets that are part of their tree.
+        r.Branch("inside", numbers, "TLeafF", "inside[n]", counter="n", is_embedded=True, **GENERATED),
+        r.Branch("texts", list(map(r.text, words)), "TLeafC", io_bits=1, is_embedded=True),
+        r.Branch("usual", numbers, "TLeafF", "usual[n]", counter="n", is_embedded=True),
     ]
     path = r.write(tmp_path / "counted.root", made)
     dumped, raw = dump(path), dump(path, raw=True)
     assert dumped.notes == ""
-    for name in ["plain", "generated", "short", "packed", "other"]:
+    for name in ["plain", "generated", "short", "packed", "other", "inside", "usual"]:
         assert dumped[name].to_list() == values, name
         assert raw.raw(name) == numbers, name
     assert dumped["pairs"].to_list() == [[[value, -value] for value in entry] for entry in values]
     assert raw.raw("pairs") == pairs
     # uproot takes lengths for offsets.
-    assert dumped["words"].to_list() == words
+    assert dumped["words"].to_list() == dumped["texts"].to_list() == words
     with uproot.open(path) as file:
-        for name in ["plain", "generated", "short"]:
+        for name in ["plain", "generated", "short", "usual"]:
             assert dumped[name].to_list() == file["events"][name].array().to_list(), name
 
 

@@ -1,7 +1,8 @@
 //! Branches that cannot be read without another, which has counts.
 //!
-//! Baskets may not say how long their entries are ([`Lengths`]): ROOT leaves offsets out where a leaf counts the values of another (`TIOFeatures`), as it does in NanoAOD. Objects of
-//! a split collection may have arrays behind pointers ([`Counts`]). Invariant: lengths are those of whole values.
+//! Baskets may not say how long their entries are ([`Lengths`]): ROOT can leave offsets out where a leaf counts the values of
+//! another (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant: lengths are
+//! those of whole values.
 
 use super::item::Item;
 use super::layout;
