@@ -562,6 +562,50 @@ def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
         assert file["events"]["own"].array().to_list() == [{"fX": value["fX"], "fY": value["fY"]} for value in expected]
 
 
+def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
+    """Arrays and dates of ROOT's own have no fronts; lists of objects are not supported, and do not refuse the rest."""
+    arrays = [struct.pack(f">i{count}f", count, *[entry / 2] * count) for entry, count in enumerate(COUNTS)]
+    dates = [struct.pack(">I", 0x6444_0000 + entry) for entry in range(ENTRIES)]
+    bits = [r.counted(1, r.tobject(0, 0) + struct.pack(">IIBB", 8, 1, 1, entry)) for entry in range(ENTRIES)]
+    described = [
+        r.TOBJECT_CLASS,
+        r.Class("TArray", 1, [r.basic("fN", r.INT, "int")]),
+        r.Class("TArrayF", 1, [r.base("TArray"), r.pointer("fArray", r.FLOAT, "float", "fN", "TArray")]),
+        r.Class("TDatime", 1, [r.basic("fDatime", r.UINT, "unsigned int")]),
+        # The only counts that are not of Int_t.
+        r.Class("TBits", 1, [r.base("TObject"), r.basic("fNbits", r.UINT, "unsigned int"), r.basic("fNbytes", r.UINT, "unsigned int"), r.pointer("fAllBits", 11, "unsigned char", "fNbytes", "TBits")]),
+        r.Class("TCollection", 3, [r.base("TObject"), r.basic("fSize", r.INT, "int")]),
+        r.Class("TList", 5, [r.base("TCollection", 3)]),
+        r.Class("Derived", 1, [r.base("TArrayF")]),
+        r.Class("Holder", 1, [r.Element("ObjectAny", "a", r.ANY, "TArrayF"), r.Element("ObjectAny", "t", r.ANY, "TDatime"), r.Element("Object", "b", r.OBJECT, "TBits")]),
+    ]
+    split = [
+        r.Branch("a", arrays, element=r.Of("Holder", 0, 0, r.ANY)),
+        r.Branch("t", dates, element=r.Of("Holder", 1, 0, r.ANY), has_offsets=False),
+        r.Branch("b", bits, element=r.Of("Holder", 2, 0, r.OBJECT)),
+    ]
+    made = [
+        r.Branch("array", arrays, element=r.Of("TArrayF", -1, -1)),
+        r.Branch("whole", list(map(b"".join, zip(arrays, dates, bits))), element=r.Of("Holder", -1)),
+        r.Branch("split", [], element=r.Of("Holder", -2), branches=split),
+        r.Branch("list", bits, element=r.Of("TList", -1, -1, version=5)),
+        r.Branch("derived", bits, element=r.Of("Derived", -1)),
+    ]
+    path = r.write(tmp_path / "own.root", made, described)
+    dumped = dump(path)
+    of_own = "read as bytes: class {} has a streamer of its own, which is not supported"
+    assert dumped.notes.splitlines() == ["list: " + of_own.format("TList"), "derived: " + of_own.format("TArrayF")]
+    assert dumped.raw("list") == bits
+    values = {"a": [[entry / 2] * count for entry, count in enumerate(COUNTS)], "t": [{"fDatime": 0x6444_0000 + entry} for entry in range(ENTRIES)]}
+    values["b"] = [{"fUniqueID": 0, "fBits": 0, "fNbits": 8, "fNbytes": 1, "fAllBits": [entry]} for entry in range(ENTRIES)]
+    assert dumped["array"].to_list() == values["a"]
+    for name, expected in values.items():
+        assert dumped[f"split.{name}"].to_list() == dumped["whole"][name].to_list() == expected, name
+    with uproot.open(path) as file:
+        for name in ["array", "split/a", "split/t"]:
+            assert file["events"][name].array().to_list() == dumped[name.replace("/", ".")].to_list(), name
+
+
 @pytest.mark.parametrize("options", [["--layout", "pds"], ["--layout", "event", "--compat", "cce"], ["--layout", "product", "--compat", "cce"]])
 def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
     """The framework's branch ``EventID`` has the ids of its trees, and it refused such a tree as a product that has no bytes."""

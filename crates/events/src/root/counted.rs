@@ -114,7 +114,8 @@ impl Counts {
         let number = tree.sibling(branch, id)?;
         let sibling = &tree.branches[number];
         let layout = layout::of_branch(sibling, infos).ok()?;
-        let is_list = layout.form == Form::list(Form::Number(Number::Int32));
+        let lists = [Number::Int32, Number::Uint32].map(|number| Form::list(Form::Number(number)));
+        let is_list = lists.contains(&layout.form);
         let lengths = Lengths::of_branch(tree, sibling, Some(&layout.item), infos);
         is_list.then_some(Self { branch: number, item: layout.item, form: layout.form, lengths })
     }

@@ -32,6 +32,9 @@ pub enum Unknown {
     /// A class that the file does not describe, or in several versions of which none is named.
     #[error("the file does not describe class {0}, or in several versions")]
     Class(String),
+    /// A class that is stored otherwise than it is described.
+    #[error("class {0} has a streamer of its own, which is not supported")]
+    Streamer(String),
     /// A member that is not known.
     #[error("member {member} of class {class} ({type_name}) is not supported")]
     Member {
@@ -61,6 +64,36 @@ const DEEPEST: usize = 24;
 
 /// Most classes in one branch, each counted as often as it is used: those of a few descriptions can be used without end.
 const MOST_CLASSES: usize = 4096;
+
+/// Classes of ROOT's own that have streamers of their own, and are stored otherwise than they are described.
+const HAS_OTHER_STREAMER: [&str; 13] = [
+    "TArray",
+    "TBtree",
+    "TClonesArray",
+    "TCollection",
+    "THashList",
+    "THashTable",
+    "TList",
+    "TMap",
+    "TObjArray",
+    "TOrdCollection",
+    "TRefTable",
+    "TSeqCollection",
+    "TSortedList",
+];
+
+/// The numbers of ROOT's own arrays, which are stored as a count and as many of these.
+fn array_class(name: &str) -> Option<Number> {
+    Some(match name {
+        "TArrayC" => Number::Int8,
+        "TArrayS" => Number::Int16,
+        "TArrayI" => Number::Int32,
+        "TArrayL" | "TArrayL64" => Number::Int64,
+        "TArrayF" => Number::Float32,
+        "TArrayD" => Number::Float64,
+        _ => return None,
+    })
+}
 
 /// Most pointers in a member: each costs memory for every object, and stored bytes for none.
 const MOST_POINTERS: u64 = 256;
@@ -253,6 +286,12 @@ impl Compiler<'_> {
         Ok((Item::Pair { in_map, values: vec![first_value, second_value], members }, form))
     }
 
+    /// An object of one number that has no front.
+    fn bare_record(&mut self, name: &str, number: Number) -> (Item, Form) {
+        let (item, form) = self.number(number);
+        (Item::Record { fields: vec![item] }, Form::Record(vec![Field { name: name.to_owned(), form }]))
+    }
+
     /// A member of a pair, as a member of any class.
     fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unknown> {
         let (item, _form) = self.value(type_name)?;
@@ -272,7 +311,12 @@ impl Compiler<'_> {
                 let form = references::form_of_array();
                 return Ok((Item::References { buffer: self.next_buffers(form.buffers().len()) }, form));
             }
+            "TDatime" => return Ok(self.bare_record("fDatime", Number::Uint32)),
+            _ if HAS_OTHER_STREAMER.contains(&name) => return Err(Unknown::Streamer(name.to_owned())),
             _ => {}
+        }
+        if let Some(number) = array_class(name) {
+            return self.list(|compiler| Ok(compiler.number(number)));
         }
         self.depth += 1;
         self.classes += 1;
@@ -286,7 +330,7 @@ impl Compiler<'_> {
                 ElementKind::Base { .. } => {
                     let (base, form) = self.class(&element.name)?;
                     let (Item::Object { class, fields: inner }, Form::Record(inherited)) = (base, form) else {
-                        return Err(Unknown::Class(element.name.clone()));
+                        return Err(Unknown::Streamer(element.name.clone()));
                     };
                     items.push(Item::Base { class, fields: inner });
                     inherited
@@ -389,17 +433,21 @@ fn regular_form(content: Form, &length: &u64) -> Form {
 
 /// Whether a member is a number that ROOT counts by.
 fn is_count(element: &Element) -> bool {
-    let is_int = matches!(element.kind, ElementKind::Number(Basic { number: Number::Int32, packing: None }));
-    is_int && element.array_len == 0
+    let number = match element.kind {
+        ElementKind::Number(basic) if basic.packing.is_none() => Some(basic.number),
+        _ => None,
+    };
+    matches!(number, Some(Number::Int32 | Number::Uint32)) && element.array_len == 0
 }
 
 fn unknown(class: &str, element: &Element) -> Unknown {
     Unknown::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
 }
 
-/// The buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts by `Int_t` alone.
+/// The buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts by `Int_t`, and in classes of
+/// its own by `UInt_t`.
 fn buffer_of(counter: &str, start: usize, members: &[Field]) -> Option<usize> {
-    let number =
-        members.iter().position(|member| member.name == counter && member.form == Form::Number(Number::Int32))?;
+    let is_count = |form: &Form| matches!(form, Form::Number(Number::Int32 | Number::Uint32));
+    let number = members.iter().position(|member| member.name == counter && is_count(&member.form))?;
     Some(start + members[..number].iter().map(|member| member.form.buffers().len()).sum::<usize>())
 }
