@@ -498,6 +498,7 @@ def test_objects_that_are_referred_to(tmp_path, dump):
     dumped = dump(r.write(tmp_path / "bits.root", made, [r.TOBJECT_CLASS, thing]))
     assert dumped.notes == ""
     assert dumped["whole"].to_list() == [{"fUniqueID": 5, "fBits": value, "id": entry} for entry, value in enumerate(bits)]
+    assert dumped.products["base"]["class"] == "TObject"
     assert dumped["base"].to_list() == [{"fUniqueID": 5, "fBits": value} for value in bits]
     assert dumped["fBits"].to_list() == bits
     assert dumped["all.fBits"].to_list() == of_all

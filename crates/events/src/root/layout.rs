@@ -138,6 +138,9 @@ pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
     }
     let member = usize::try_from(element.id).ok().and_then(|id| info_of(element, infos)?.elements.get(id));
     let Some(member) = member else { return element.class.clone() };
+    if let ElementKind::Base { .. } = member.kind {
+        return member.name.clone();
+    }
     let objects = if matches!(element.kind, 31 | 41) { "[]" } else { "" };
     let extents: String = array_extents(member).iter().map(|extent| format!("[{extent}]")).collect();
     format!("{}{objects}{extents}", member.type_name)
