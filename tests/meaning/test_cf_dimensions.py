@@ -43,8 +43,10 @@ def test_lengths_of_texts_that_xarray_names(tmp_path, raddle, texts, join, engin
     output = tmp_path / "merged.nc"
     raddle("merge", *paths, "-o", output, "--join", join)
     raddle("verify", output, "--against", *paths, "--join", join)
-    with xr.open_dataset(output) as merged:
-        xr.testing.assert_identical(merged, xr.concat([xr.open_dataset(path) for path in paths], "time"))
+    for reader in ["netcdf4", "h5netcdf"]:
+        with xr.open_dataset(output, engine=reader) as merged:
+            wanted = xr.concat([xr.open_dataset(path, engine=reader) for path in paths], "time")
+            xr.testing.assert_identical(merged, wanted)
     with netCDF4.Dataset(output) as merged:
         used = {dim for variable in merged.variables.values() for dim in variable.dimensions}
         assert set(merged.dimensions) == used

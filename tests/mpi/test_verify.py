@@ -79,3 +79,15 @@ def test_files_that_cannot_be_verified(ranks, alone, merged, tmp_path):
         for size in SIZES[1:3]:
             _, err = ranks(size, "verify", file, expect=code)
             assert words in err and err.count("error: ") == 1, err
+
+
+def test_files_are_inspected_by_ranks(ranks, alone, tmp_path):
+    for seed in range(5):
+        write_tables(tmp_path / f"in{seed}.h5", seed, rows=300, tables=2)
+    (tmp_path / "in3.h5").write_bytes(b"no HDF5")
+    names = [f"in{seed}.h5" for seed in range(5)]
+    for options in ([], ["--total"], ["--json"], ["--total", "--json"]):
+        wanted = alone("inspect", *names, *options, expect=3)
+        for size in SIZES:
+            out, err = ranks(size, "inspect", *names, *options, expect=3)
+            assert out == wanted[0] and wanted[1] in err, (size, options)

@@ -339,7 +339,7 @@ fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     let path = plan.schema.column_path(column);
     let grown = plan.growth.as_ref().and_then(|growth| growth.stored.as_ref());
     let Some(stored) = plan.carried.as_ref().or(grown) else { return Ok(starts_of(plan, column)) };
-    let known = stored.datasets.get(path).map(|known| known.row_starts.clone());
+    let known = stored.datasets.get(path).map(|known| known.row_starts.clone()).filter(|starts| !starts.is_empty());
     let mut starts = known.ok_or_else(|| MergeError::Object {
         object: display_path(path),
         reason: "is not what was written; run raddle verify".to_owned(),
