@@ -66,8 +66,14 @@ pub struct MergeWorker<'p> {
 impl<'p> MergeWork<'p> {
     /// The tiles of `plan`, whose inputs `pool` opens.
     pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
+        Self::of_rank(plan, pool, true)
+    }
+
+    /// The tiles that one of several ranks makes; `is_first`: it is the first.
+    pub(crate) fn of_rank(plan: &'p MergePlan, pool: &'p InputPool, is_first: bool) -> Self {
         let fills = plan.schema.columns.iter().map(|column| FillPattern::of(column.model())).collect();
-        let digests: Vec<_> = (0..plan.columns.len() as u32).map(|column| Gathering::of(plan, column)).collect();
+        let digests: Vec<_> =
+            (0..plan.columns.len() as u32).map(|column| Gathering::of(plan, column, is_first)).collect();
         let decoded =
             plan.columns.iter().zip(&digests).filter_map(|(planned, digests)| match (&planned.route, digests) {
                 (Route::Verbatim { array }, Some(Gathering::Values { .. })) => {

@@ -66,9 +66,9 @@ impl Growth {
         self.columns[column as usize].old_rows / block_rows * block_rows
     }
 
-    /// What is to be gathered from the new tiles of a column: the blocks from the one on in which the old rows end, whose
-    /// digest is already in it.
-    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex) -> Option<Gathering> {
+    /// What is to be gathered from the new tiles of a column: the blocks from the one on in which the old rows end. Of several
+    /// ranks `is_first` has the digest of these rows in it already.
+    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<Gathering> {
         self.stored.as_ref()?;
         let grown = self.columns[column as usize];
         let planned = &plan.columns[column as usize];
@@ -79,7 +79,7 @@ impl Growth {
         let first_row = self.first_digested_row(plan, column);
         let (old, all) = (grown.old_rows - first_row, planned.dims[0] - first_row);
         let digests = RowBlockDigests::new(block_rows * row_len_bytes, all * row_len_bytes);
-        if old > 0 {
+        if old > 0 && is_first {
             let known = self.known(plan, column)?.digests.as_ref()?;
             let crc = *known.blocks.get((first_row / block_rows) as usize)?;
             let part = Digest::of_crc64_nvme(crc, old * row_len_bytes).part(0);

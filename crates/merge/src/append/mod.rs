@@ -375,7 +375,7 @@ fn place(
     ranks: &dyn Communicator,
 ) -> Result<(EngineReport, Option<EditedFile>)> {
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool);
+    let work = MergeWork::of_rank(plan, &pool, ranks.rank() == 0);
     let start_address = old_end.next_multiple_of(ALIGNMENT_BYTES);
     let options = EngineOptions {
         jobs: plan.options.jobs,

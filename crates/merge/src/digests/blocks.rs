@@ -96,13 +96,14 @@ pub enum Gathering {
 }
 
 impl Gathering {
-    /// What is to be gathered from the tiles of `column`; `None` where its values do not come in tiles.
-    pub fn of(plan: &MergePlan, column: u32) -> Option<Self> {
+    /// What is to be gathered from the tiles of `column`; `None` where its values do not come in tiles. `is_first`: by the first of
+    /// the ranks, which has what is known before.
+    pub fn of(plan: &MergePlan, column: u32, is_first: bool) -> Option<Self> {
         if carried(plan, column).is_some() {
             return None;
         }
         if let Some(growth) = &plan.growth {
-            return growth.gathering(plan, column);
+            return growth.gathering(plan, column, is_first);
         }
         let planned = &plan.columns[column as usize];
         if let Some(array) = planned.undecoded_array(&plan.options) {

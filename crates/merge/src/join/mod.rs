@@ -109,6 +109,8 @@ pub struct Joiner {
 struct JoinedEntry {
     entry: Entry,
     column: Option<Column>,
+    /// Whether an input so far has rows of it. Summed up for each input, these sums would take most of the join's time.
+    has_rows: bool,
     /// Digest of a dataset that is kept once.
     kept: Option<u64>,
     /// Runs of inputs that have it, ascending; nearly always one.
@@ -301,9 +303,11 @@ impl Joiner {
             comment: scanned.comment,
         };
         self.by_path.insert(path.to_vec(), self.entries.len());
+        let has_rows = column.as_ref().is_some_and(|column| column.rows() > 0);
         self.entries.push(JoinedEntry {
             entry,
             column,
+            has_rows,
             kept,
             present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
@@ -338,11 +342,11 @@ impl Joiner {
             self.found.entry(found).or_default().push(input);
         };
         let has_no_rows = matches!(&scanned.role, ScannedRole::Column { fact, .. } if fact.rows == 0);
-        let guard = match (&joined.entry.role, &joined.column) {
+        let guard = match &joined.entry.role {
             // Of no values it does not matter what they stand for.
             _ if !self.guards_meaning || has_no_rows => Guard::Nothing,
-            (Role::Column(_), Some(column)) if column.rows() == 0 => Guard::OtherMeaning,
-            (Role::Column(_) | Role::Constant { .. }, _) => Guard::Meaning,
+            Role::Column(_) if !joined.has_rows => Guard::OtherMeaning,
+            Role::Column(_) | Role::Constant { .. } => Guard::Meaning,
             _ => Guard::Nothing,
         };
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
@@ -413,6 +417,7 @@ impl Joiner {
                         column.templates.len() as u32 - 1
                     }
                 };
+                joined.has_rows |= fact.rows > 0;
                 column.facts.fill_to(input as usize, ColumnFact::absent(0));
                 column.facts.push(fact);
             }

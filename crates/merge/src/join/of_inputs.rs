@@ -354,6 +354,7 @@ impl Joiner {
         self.entries.push(JoinedEntry {
             entry,
             column: Some(column),
+            has_rows: true,
             kept: None,
             present: std::iter::once(0..self.inputs).collect(),
             dropped_attributes: HashSet::new(),
