@@ -83,6 +83,7 @@ pub struct BareEncoder {
 }
 
 enum Kind {
+    Zlib(Deflater),
     Gzip(Deflater),
     Zstd(ZstdEncoder),
     Lz4Block,
@@ -105,6 +106,14 @@ impl BareEncoder {
         Ok(Self { kind: Kind::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
     }
 
+    /// A writer of zlib streams, `level` as libdeflate counts them: 0 (stored) to 12.
+    ///
+    /// # Errors
+    /// No memory for the state.
+    pub fn zlib(level: u8) -> Result<Self> {
+        Ok(Self { kind: Kind::Zlib(Deflater::new(level.min(MAX_LEVEL))?) })
+    }
+
     /// A writer of LZ4 blocks.
     pub fn lz4_block() -> Self {
         Self { kind: Kind::Lz4Block }
@@ -113,7 +122,8 @@ impl BareEncoder {
     /// Most bytes that [`BareEncoder::encode`] appends for `data_len_bytes`; it takes room for so many while it works.
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
-            Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
+            // A zlib stream has the same blocks and a shorter header and trailer.
+            Kind::Zlib(_) | Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
             Kind::Zstd(_) => ZstdEncoder::bound_len_bytes(data_len_bytes),
             Kind::Lz4Block => block_bound_len_bytes(data_len_bytes),
         }
@@ -126,6 +136,10 @@ impl BareEncoder {
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let bound_len_bytes = self.bound_len_bytes(data.len());
         match &mut self.kind {
+            Kind::Zlib(deflater) => {
+                let fits = deflater.deflate(data, out, bound_len_bytes);
+                assert!(fits, "libdeflate needs more bytes than its bound says");
+            }
             Kind::Gzip(deflater) => deflater.gzip(data, out),
             Kind::Zstd(encoder) => {
                 let fits = encoder.append(data, out, bound_len_bytes)?;
@@ -140,6 +154,7 @@ impl BareEncoder {
 impl std::fmt::Debug for BareEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.kind {
+            Kind::Zlib(_) => "zlib",
             Kind::Gzip(_) => "gzip",
             Kind::Zstd(_) => "zstd",
             Kind::Lz4Block => "lz4",
@@ -162,7 +177,7 @@ mod tests {
     fn encode(codec: BareCodec, data: &[u8]) -> Vec<u8> {
         let mut stored = b"before".to_vec();
         match codec {
-            BareCodec::Zlib => stored.extend(miniz_oxide::deflate::compress_to_vec_zlib(data, 6)),
+            BareCodec::Zlib => encode_with(BareEncoder::zlib(6).unwrap(), data, &mut stored),
             BareCodec::Gzip => encode_with(BareEncoder::gzip(6).unwrap(), data, &mut stored),
             BareCodec::Zstd => encode_with(BareEncoder::zstd(3).unwrap(), data, &mut stored),
             BareCodec::Lz4Block => encode_with(BareEncoder::lz4_block(), data, &mut stored),
