@@ -5,7 +5,7 @@
 //! of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), both ways.
-//! - [`root`]: trees of ROOT files, by a reader of our own.
+//! - [`root`]: trees and RNTuples of ROOT files, by a reader of our own; RNTuples, written.
 //! - [`hdf5`]: columns, and the framework's layouts in its form and in one that can be read, both ways.
 //! - [`generated`]: events made here, and events of another source repeated from memory. [`held`]: columns in memory.
 //! - [`decoded`], [`serialized`] and [`joined`]: another source's blobs as columns, or serialised otherwise; several

@@ -1,9 +1,11 @@
-//! ROOT files: trees and RNTuples as sources, read without ROOT and without dictionaries.
+//! ROOT files: trees and RNTuples as sources, RNTuples as sinks, without ROOT and without dictionaries.
 //!
 //! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes. All numbers are big-endian.
 //! From bytes to columns: [`file`] finds keys, [`compression`] undoes their blocks, [`streamer`] reads the descriptions of
 //! classes that every file carries, [`object`] reads metadata by them, [`tree`] says where baskets are, [`basket`] cuts
 //! them into entries, [`layout`] says what an entry's bytes mean, [`walk`] turns them into columns.
+//!
+//! RNTuples are written too: [`container`] makes the file around them, [`compress`] its blocks.
 //!
 //! [`packed`] reads trees whose entries are the framework's whole events.
 //!
@@ -11,7 +13,9 @@
 
 mod basket;
 mod blob;
+mod compress;
 mod compression;
+mod container;
 mod counted;
 mod double32;
 mod file;
@@ -30,11 +34,16 @@ mod streamer;
 mod tree;
 mod type_name;
 mod walk;
+mod written_infos;
 mod xz;
 
 pub use blob::BlobDecoder;
+pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};
-pub use ntuple::NtupleSource;
+pub use ntuple::{
+    CLUSTER_LEN_BYTES, EncodedCluster, NTUPLE_NAME, NtupleOptions, NtuplePreparer, NtupleSink, NtupleSource,
+    NtupleSummary, renamed,
+};
 pub use packed::PackedTree;
 pub use source::{RootOptions, TreeSource, Unread, WhyUnread};
 pub(crate) use type_name::is_collection;

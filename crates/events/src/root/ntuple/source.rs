@@ -32,7 +32,7 @@ pub struct NtupleSource {
 
 /// Where run, subrun and event are: number of the product, and of the buffer in it.
 #[derive(Debug, Clone, Copy)]
-struct IdFields([(usize, usize); 3]);
+pub(super) struct IdFields([(usize, usize); 3]);
 
 impl NtupleSource {
     /// Opens the RNTuple `path` of a file.
@@ -101,7 +101,7 @@ fn read(file: &RootFile, key: &super::super::key::Key) -> Result<(Description, V
 }
 
 /// Run, subrun and event, under the names of experiments or of the framework.
-fn find_ids(schema: &Schema) -> Option<IdFields> {
+pub(super) fn find_ids(schema: &Schema) -> Option<IdFields> {
     let is_whole = |form: &Form| matches!(form, Form::Number(number) if number.len_bytes() >= 4 && !number.name().starts_with("float"));
     if let Some(product) = schema.position("EventID")
         && let Form::Record(fields) = &schema.products[product].form
