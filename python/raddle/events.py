@@ -28,7 +28,7 @@ from raddle.errors import ObjectNotFoundError, UsageError
 
 __all__ = ["Basket", "Events", "EventsInspection", "EventsReport", "Product", "convert", "inspect", "merge", "open", "write"]
 
-Layout = Literal["columns", "product", "event", "batch", "pds"]
+Layout = Literal["columns", "product", "event", "batch", "pds", "rntuple"]
 
 Differing = Literal["refuse", "leave-out", "fill"]
 """What becomes of products that not all files have in one form."""
@@ -482,7 +482,7 @@ def write(
     classes
         Names of products' C++ classes, for byte strings. These are taken to be objects as ROOT serialises them.
     layout, compress, jobs, memory, progress, options
-        As in `convert`. Layouts other than columns take byte strings only.
+        As in `convert`. Layouts other than columns and RNTuples take byte strings only.
     force
         Replace the output if it exists.
 
@@ -557,7 +557,8 @@ def convert(
     output
         The file to write. It appears under this name when it is complete.
     layout
-        ``"columns"`` (a flat array for each leaf), ``"product"``, ``"event"``, ``"batch"`` or ``"pds"``.
+        ``"columns"`` (a flat array for each leaf), ``"product"``, ``"event"``, ``"batch"``, ``"pds"`` or ``"rntuple"`` (a ROOT
+        file).
     products
         Globs of names of products. Default: all.
     tree

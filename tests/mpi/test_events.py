@@ -41,6 +41,7 @@ def tree(tmp_path_factory):
         ["--layout", "product", "-c", "fast"],
         ["--layout", "event", "-c", "none"],
         ["--layout", "batch", "--batch", 999, "-c", "fast"],
+        ["--layout", "rntuple", "--codec", "zstd:3"],
     ],
     ids=lambda options: "-".join(str(option).strip("-") for option in options),
 )

@@ -393,6 +393,43 @@ def test_any_columns_come_back(tmp_path_factory, forms, entries, seed, cut):
         assert ak.to_list(events[name]) == ak.to_list(array), name
 
 
+def as_ntuple_values(value):
+    """Bytes are lists of numbers there, and names have no spaces."""
+    if isinstance(value, bytes):
+        return list(value)
+    if isinstance(value, dict):
+        return {name.replace(" ", "_"): as_ntuple_values(inner) for name, inner in value.items()}
+    return [as_ntuple_values(inner) for inner in value] if isinstance(value, list) else value
+
+
+@pytest.mark.filterwarnings("ignore:.*stands for what RNTuples do not permit")
+@settings(deadline=None)
+@given(
+    forms=st.lists(ELEMENTS, min_size=1, max_size=4),
+    entries=st.integers(1, 40),
+    seed=st.integers(0, 99),
+    codec=st.sampled_from(["none", "zlib", "lz4", "zstd:3"]),
+)
+def test_uproot_reads_any_columns_from_an_ntuple(tmp_path_factory, forms, entries, seed, codec):
+    random = np.random.default_rng(seed)
+    arrays = {f"p{number}": ak.Array(layout_of(form, entries, random)) for number, form in enumerate(forms)}
+    ids = np.zeros(entries, raddle.events.ID)
+    ids["event"] = random.integers(0, 2**60, entries)
+    path = tmp_path_factory.mktemp("ntuple") / "any.root"
+    report = raddle.events.write(path, arrays, ids=ids, layout="rntuple", codec=codec, progress=False)
+    assert (report.layout, report.events) == ("rntuple", entries)
+    expected = {name: as_ntuple_values(ak.to_list(array)) for name, array in arrays.items()}
+    expected |= {"run": ids["run"].tolist(), "lumi": ids["lumi"].tolist(), "event": ids["event"].tolist()}
+    with uproot.open(path) as file:
+        got = file["Events"].arrays()
+    own = raddle.events.open(path)
+    assert got.fields == list(expected)
+    for name, values in expected.items():
+        assert ak.to_list(got[name]) == values, name
+        assert ak.to_list(own[name]) == values, name
+    assert np.array_equal(own.ids(), ids)
+
+
 def test_what_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "refused.h5"
     for arrays, words in [

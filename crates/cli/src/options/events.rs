@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use raddle_events::Differing;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
+use raddle_events::root::{NtupleOptions, RootCodec};
 use raddle_merge::options::Compress;
 use raddle_tune::knob::{Knob, Value};
 use std::fmt;
@@ -69,6 +70,8 @@ pub enum EventLayout {
     Batch,
     /// A packed data stream, as the framework of HEP-CCE writes it
     Pds,
+    /// A ROOT file with an RNTuple named Events: a field for each product
+    Rntuple,
 }
 
 /// Whose form the layouts of bytes have.
@@ -124,9 +127,10 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "WHOSE", value_enum)]
     pub compat: Option<EventForm>,
 
-    /// Compression of packed data streams and of --compat cce: none, lz4, zstd or zstd:1-22
-    #[arg(long, value_name = "CODEC", default_value_t = EventCodec(PdsCodec::Zstd(18)))]
-    pub codec: EventCodec,
+    /// Compression of packed data streams, --compat cce and RNTuples: none, lz4, zstd, zstd:1-22, and of RNTuples zlib, zlib:1-9
+    /// [default: zstd:18, of RNTuples zstd:10]
+    #[arg(long, value_name = "CODEC")]
+    pub codec: Option<EventCodec>,
 
     /// What --compat cce compresses in the batch layout
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Choice::Events)]
@@ -168,26 +172,58 @@ impl EventLayoutArgs {
         Ok(options)
     }
 
-    /// The layout in HDF5, with batches of so many events; `None` for a stream.
+    /// The layout in HDF5, with batches of so many events; `None` for a stream and for an RNTuple.
     pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
         match self.layout {
             EventLayout::Columns => Some(Layout::Columns),
             EventLayout::Product => Some(Layout::Product),
             EventLayout::Event => Some(Layout::Event),
             EventLayout::Batch => Some(Layout::Batch(batch)),
-            EventLayout::Pds => None,
+            EventLayout::Pds | EventLayout::Rntuple => None,
         }
     }
 
+    /// Whether products are written as columns, not as bytes.
+    pub fn takes_columns(&self) -> bool {
+        matches!(self.layout, EventLayout::Columns | EventLayout::Rntuple)
+    }
+
+    /// What compresses the framework's formats.
+    ///
+    /// # Errors
+    /// A codec that they do not have.
+    pub fn framework_codec(&self) -> Result<PdsCodec, Failure> {
+        match self.codec.map(|codec| codec.0) {
+            None => Ok(PdsCodec::Zstd(USUAL_LEVEL)),
+            Some(RootCodec::None) => Ok(PdsCodec::None),
+            Some(RootCodec::Lz4) => Ok(PdsCodec::Lz4),
+            Some(RootCodec::Zstd(level)) => Ok(PdsCodec::Zstd(level)),
+            Some(RootCodec::Zlib(_)) => {
+                Err(Failure::usage("--codec: zlib is for --layout rntuple").hint("give none, lz4 or zstd:1 to zstd:22"))
+            }
+        }
+    }
+
+    /// What compresses an RNTuple.
+    pub fn ntuple_codec(&self) -> RootCodec {
+        self.codec.map_or(NtupleOptions::default().codec, |codec| codec.0)
+    }
+
     /// What the framework is told, if its form is asked for.
-    pub fn cce(&self) -> Option<CceOptions> {
+    ///
+    /// # Errors
+    /// A codec that it does not have.
+    pub fn cce(&self) -> Result<Option<CceOptions>, Failure> {
         let choice = match self.choice {
             Choice::None => CompressionChoice::None,
             Choice::Events => CompressionChoice::Events,
             Choice::Batch => CompressionChoice::Batch,
             Choice::Both => CompressionChoice::Both,
         };
-        self.compat.map(|EventForm::Cce| CceOptions { codec: self.codec.0, choice })
+        match self.compat {
+            Some(EventForm::Cce) => Ok(Some(CceOptions { codec: self.framework_codec()?, choice })),
+            None => Ok(None),
+        }
     }
 
     /// What compresses the datasets of HDF5; `None` where nothing does.
@@ -240,7 +276,17 @@ impl fmt::Display for Batch {
 
 /// A codec of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventCodec(pub PdsCodec);
+pub struct EventCodec(pub RootCodec);
+
+impl From<PdsCodec> for EventCodec {
+    fn from(codec: PdsCodec) -> Self {
+        Self(match codec {
+            PdsCodec::None => RootCodec::None,
+            PdsCodec::Lz4 => RootCodec::Lz4,
+            PdsCodec::Zstd(level) => RootCodec::Zstd(level),
+        })
+    }
+}
 
 /// Why a text is no codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,7 +294,11 @@ pub struct CodecNameError(String);
 
 impl fmt::Display for CodecNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no codec of events: use none, lz4, zstd, or zstd:1 to zstd:22", self.0)
+        write!(
+            f,
+            "{:?} is no codec of events: use none, lz4, zstd, zstd:1 to zstd:22, zlib, or zlib:1 to zlib:9",
+            self.0
+        )
     }
 }
 
@@ -257,16 +307,21 @@ impl std::error::Error for CodecNameError {}
 /// The level of Zstandard that the framework takes if not told another.
 const USUAL_LEVEL: i32 = 18;
 
+/// The level of zlib that libraries take if not told another.
+const USUAL_ZLIB_LEVEL: u8 = 6;
+
 impl FromStr for EventCodec {
     type Err = CodecNameError;
 
     fn from_str(text: &str) -> Result<Self, CodecNameError> {
         Ok(Self(match text {
-            "none" => PdsCodec::None,
-            "lz4" => PdsCodec::Lz4,
-            "zstd" => PdsCodec::Zstd(USUAL_LEVEL),
-            _ => match text.strip_prefix("zstd:").map(str::parse) {
-                Some(Ok(level @ 1..=22)) => PdsCodec::Zstd(level),
+            "none" => RootCodec::None,
+            "lz4" => RootCodec::Lz4,
+            "zstd" => RootCodec::Zstd(USUAL_LEVEL),
+            "zlib" => RootCodec::Zlib(USUAL_ZLIB_LEVEL),
+            _ => match text.split_once(':').map(|(name, level)| (name, level.parse())) {
+                Some(("zstd", Ok(level @ 1..=22))) => RootCodec::Zstd(level),
+                Some(("zlib", Ok(level @ 1..=9))) => RootCodec::Zlib(level as u8),
                 _ => return Err(CodecNameError(text.to_owned())),
             },
         }))
@@ -276,11 +331,12 @@ impl FromStr for EventCodec {
 impl fmt::Display for EventCodec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            PdsCodec::None => f.write_str("none"),
-            PdsCodec::Lz4 => f.write_str("lz4"),
+            RootCodec::None => f.write_str("none"),
+            RootCodec::Lz4 => f.write_str("lz4"),
+            RootCodec::Zlib(level) => write!(f, "zlib:{level}"),
             // What is read of a file does not say the level.
-            PdsCodec::Zstd(0) => f.write_str("zstd"),
-            PdsCodec::Zstd(level) => write!(f, "zstd:{level}"),
+            RootCodec::Zstd(0) => f.write_str("zstd"),
+            RootCodec::Zstd(level) => write!(f, "zstd:{level}"),
         }
     }
 }
@@ -314,10 +370,10 @@ mod tests {
 
     #[test]
     fn codecs_and_batches_read_back_as_they_are_shown() {
-        for text in ["none", "lz4", "zstd:1", "zstd:22"] {
+        for text in ["none", "lz4", "zstd:1", "zstd:22", "zlib:1", "zlib:9"] {
             assert_eq!(text.parse::<EventCodec>().unwrap().to_string(), text);
         }
-        for text in ["zstd:0", "zstd:23", "gzip", ""] {
+        for text in ["zstd:0", "zstd:23", "zlib:0", "zlib:10", "lz4:1", "gzip", ""] {
             assert!(text.parse::<EventCodec>().is_err(), "{text:?}");
         }
         assert_eq!("100".parse::<Batch>().unwrap().events(7).get(), 100);

@@ -46,7 +46,7 @@ pub fn format_of(opened: &Opened) -> String {
         }
         Opened::Packed(tree) => {
             let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
-            let (codec, kind) = (EventCodec(tree.codec()), tree.serialization());
+            let (codec, kind) = (EventCodec::from(tree.codec()), tree.serialization());
             let of = tree.batches().map_or("events".to_owned(), batches);
             format!("ROOT file, tree {name} of packed {of}, compression {codec}, serialisation {kind}")
         }
@@ -55,7 +55,7 @@ pub fn format_of(opened: &Opened) -> String {
             format!("ROOT file, RNTuple {name}")
         }
         Opened::Pds(stream) => {
-            let (codec, kind) = (EventCodec(stream.codec()), stream.serialization());
+            let (codec, kind) = (EventCodec::from(stream.codec()), stream.serialization());
             format!("packed data stream, compression {codec}, serialisation {kind}")
         }
         Opened::Hdf5(file) => match file.layout() {
@@ -65,7 +65,7 @@ pub fn format_of(opened: &Opened) -> String {
             FileLayout::Batch(count) => format!("HDF5, batch layout, {}", batches(count)),
             FileLayout::FrameworkProduct => "HDF5, product layout of HEP-CCE".to_owned(),
             FileLayout::FrameworkEvent(cce) => {
-                format!("HDF5, event layout of HEP-CCE, compression {}", EventCodec(cce.codec))
+                format!("HDF5, event layout of HEP-CCE, compression {}", EventCodec::from(cce.codec))
             }
             FileLayout::FrameworkBatch(cce) => {
                 format!("HDF5, batch layout of HEP-CCE, compression {}", compression(cce))
@@ -79,7 +79,7 @@ fn batches(count: u64) -> String {
 }
 
 fn compression(CceOptions { codec, choice }: CceOptions) -> String {
-    let codec = EventCodec(codec);
+    let codec = EventCodec::from(codec);
     match choice {
         CompressionChoice::None => "none".to_owned(),
         CompressionChoice::Events => format!("{codec} of events"),

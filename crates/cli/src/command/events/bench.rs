@@ -48,7 +48,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 200)]
     repeat: u64,
 
-    /// Layouts to write: null, columns, product, event, batch, pds, and cce-product, cce-event, cce-batch
+    /// Layouts to write: null, columns, rntuple, product, event, batch, pds, and cce-product, cce-event, cce-batch
     #[arg(long, value_name = "LAYOUT", value_delimiter = ',', default_value = "null,columns,product,event,batch,pds")]
     sinks: Vec<String>,
 
@@ -76,8 +76,8 @@ pub struct BenchArgs {
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
 
-    /// Compression of packed data streams and of the framework's layouts: none, lz4, zstd or zstd:1-22
-    #[arg(long, value_name = "CODEC", default_value_t = EventCodec(PdsCodec::Zstd(3)))]
+    /// Compression of packed data streams, RNTuples and the framework's layouts: none, lz4, zstd, zstd:1-22, of RNTuples zlib, zlib:1-9
+    #[arg(long, value_name = "CODEC", default_value_t = PdsCodec::Zstd(3).into())]
     codec: EventCodec,
 
     /// Folder for the files, which are removed [default: that of temporary files]
@@ -162,12 +162,14 @@ fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
         "null" if compat.is_none() => None,
         "columns" if compat.is_none() => Some(EventLayout::Columns),
         "pds" if compat.is_none() => Some(EventLayout::Pds),
+        "rntuple" if compat.is_none() => Some(EventLayout::Rntuple),
         "product" => Some(EventLayout::Product),
         "event" => Some(EventLayout::Event),
         "batch" => Some(EventLayout::Batch),
         _ => {
-            return Err(Failure::usage(&format!("--sinks: {name:?} is not known"))
-                .hint("there are null, columns, product, event, batch, pds, cce-product, cce-event and cce-batch"));
+            return Err(Failure::usage(&format!("--sinks: {name:?} is not known")).hint(
+                "there are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
+            ));
         }
     };
     let layout = layout.map(|layout| EventLayoutArgs {
@@ -176,7 +178,7 @@ fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
         compress: Some(arguments.compress),
         chunk: None,
         compat,
-        codec: arguments.codec,
+        codec: Some(arguments.codec),
         choice: Choice::Events,
         serialize: None,
         profile: None,

@@ -5,7 +5,7 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::compression::Compression;
-use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
+use crate::options::events::{Batch, Choice, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::output::check_output;
 use crate::options::running::RunningArgs;
@@ -16,7 +16,7 @@ use crate::watching::Watching;
 use raddle_core::communicator::Communicator;
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::open::{OpenOptions, Opened, open};
-use raddle_events::pds::{PdsCodec, PdsSource};
+use raddle_events::pds::PdsSource;
 use raddle_events::{ConvertOptions, Converted, EventsError, Joined, Source, convert_among};
 use raddle_merge::options::Watch;
 use raddle_merge::published_path;
@@ -225,7 +225,7 @@ fn layout_of(layout: FileLayout, entries: u64, arguments: &MergeArgs) -> EventLa
         compress: Some(arguments.compress),
         chunk: arguments.chunk,
         compat: None,
-        codec: EventCodec(PdsCodec::None),
+        codec: None,
         choice: Choice::Events,
         serialize: None,
         profile: None,
@@ -249,7 +249,7 @@ fn layout_of(layout: FileLayout, entries: u64, arguments: &MergeArgs) -> EventLa
             let is_batch = matches!(layout, FileLayout::FrameworkBatch(_));
             options.layout = if is_batch { EventLayout::Batch } else { EventLayout::Event };
             options.compat = Some(EventForm::Cce);
-            options.codec = EventCodec(cce.codec);
+            options.codec = Some(cce.codec.into());
             options.batch = Batch::Events(NonZeroU64::MIN.saturating_add(99));
             options.choice = match cce.choice {
                 CompressionChoice::None => Choice::None,

@@ -11,6 +11,7 @@ use raddle_core::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
+use raddle_events::root::{CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, renamed};
 use raddle_events::{
     ConvertOptions, Converted, Decoded, EventsError, Joined, ProductGlobs, Schema, Serialization, Serialized, Source,
     convert_among,
@@ -60,7 +61,7 @@ pub fn open_all(
     selection: &SelectionArgs,
     layout: &EventLayoutArgs,
 ) -> Result<(Box<dyn Source>, Vec<LeftOut>), EventsError> {
-    let is_columns = layout.layout == EventLayout::Columns;
+    let is_columns = layout.takes_columns();
     let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
     let sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
@@ -87,7 +88,7 @@ fn as_taken(
     selection: &SelectionArgs,
     layout: &EventLayoutArgs,
 ) -> Vec<Box<dyn Source>> {
-    if layout.layout == EventLayout::Columns {
+    if layout.takes_columns() {
         return match selection.raw {
             true => sources,
             false => sources.into_iter().map(|source| Decoded::new(source).into_source()).collect(),
@@ -155,10 +156,29 @@ pub fn mean_len_bytes(source: &dyn Source) -> u64 {
 
 /// Warns of what readers of the output need that they may not have.
 pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Communicator) {
-    let is_filtered = layout.layout != EventLayout::Pds && layout.cce().is_none() && ranks.rank() == 0;
+    let is_hdf5 = !matches!(layout.layout, EventLayout::Pds | EventLayout::Rntuple);
+    let is_filtered = is_hdf5 && layout.compat.is_none() && ranks.rank() == 0;
     if let (true, Ok(compression)) = (is_filtered, layout.compression())
         && let Some(text) = readers_need(compression)
     {
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
+/// Warns of products that an RNTuple has under other names.
+fn tell_renamed(schema: &Schema, watch: &Watch<'_>, ranks: &dyn Communicator) {
+    if ranks.rank() > 0 {
+        return;
+    }
+    for (product, stored) in renamed(schema) {
+        let text = match product == stored {
+            true => format!("{}: '_' stands for what RNTuples do not permit in names of fields", shown(&product)),
+            false => format!(
+                "{} is written as {}: RNTuples do not permit all characters in names",
+                shown(&product),
+                shown(&stored)
+            ),
+        };
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
 }
@@ -179,22 +199,36 @@ pub fn write(
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
     let batch: NonZeroU64 = layout.batch.events(mean_len_bytes(source));
+    let without_datasets = |events, len_bytes| Hdf5Summary {
+        events,
+        datasets: 0,
+        chunks: 0,
+        raw_len_bytes: 0,
+        stored_len_bytes: len_bytes,
+        len_bytes,
+        metadata_s: 0.0,
+    };
     let (mut converted, summary) = match layout.hdf5_layout(batch) {
+        None if layout.layout == EventLayout::Rntuple => {
+            let ntuple = NtupleOptions {
+                codec: layout.ntuple_codec(),
+                with_ids: source.has_ids(),
+                replace: force,
+                ..NtupleOptions::default()
+            };
+            options.unit_len_bytes = CLUSTER_LEN_BYTES;
+            tell_renamed(&schema, watch, ranks);
+            let sink = NtupleSink::begin_among(path, &schema, ntuple, ranks).map_err(failed)?;
+            let (converted, summary) =
+                convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
+            (converted, without_datasets(summary.events, summary.len_bytes))
+        }
         None => {
-            let pds = PdsOptions { codec: layout.codec.0, replace: force };
+            let pds = PdsOptions { codec: layout.framework_codec()?, replace: force };
             let sink = PdsSink::begin_among(path, &schema, pds, ranks).map_err(failed)?;
             let (converted, summary) =
                 convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
-            let of_stream = Hdf5Summary {
-                events: summary.events,
-                datasets: 0,
-                chunks: 0,
-                raw_len_bytes: 0,
-                stored_len_bytes: summary.len_bytes,
-                len_bytes: summary.len_bytes,
-                metadata_s: 0.0,
-            };
-            (converted, of_stream)
+            (converted, without_datasets(summary.events, summary.len_bytes))
         }
         Some(hdf5_layout) => {
             let entries = options.entries.clone().unwrap_or(0..source.len_entries());
@@ -202,7 +236,7 @@ pub fn write(
                 compress: layout.compression()?,
                 chunk_len_bytes: layout.chunk.and_then(|size| NonZeroU64::new(size.0)),
                 expected_len_bytes: source.unit_len_bytes(entries),
-                cce: layout.cce(),
+                cce: layout.cce()?,
                 replace: force,
             };
             options.unit_multiple = hdf5_layout.unit_multiple();
@@ -211,15 +245,19 @@ pub fn write(
         }
     };
     converted.metadata_s = summary.metadata_s;
-    let is_stream = layout.layout == EventLayout::Pds;
+    let (name, is_hdf5) = match (layout.layout, layout.hdf5_layout(batch)) {
+        (_, Some(layout)) => (layout.name(), true),
+        (EventLayout::Rntuple, None) => ("rntuple", false),
+        (_, None) => ("pds", false),
+    };
     Ok(Written {
         output: path.to_path_buf(),
-        layout: layout.hdf5_layout(batch).map_or("pds", raddle_events::hdf5::Layout::name),
+        layout: name,
         events: summary.events,
         products: schema.products.len() as u64,
         len_bytes: summary.len_bytes,
-        datasets: (!is_stream).then_some(summary.datasets),
-        chunks: (!is_stream).then_some(summary.chunks),
+        datasets: is_hdf5.then_some(summary.datasets),
+        chunks: is_hdf5.then_some(summary.chunks),
         left_out: Vec::new(),
         converted,
     })
