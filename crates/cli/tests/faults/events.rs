@@ -11,13 +11,14 @@ use rustix::process::Signal;
 use std::path::Path;
 
 /// What reads and writes in different ways: HDF5 from trees and from records, in chunks of its own and of the framework's,
-/// records, and records as they are.
-const RUNS: [&[&str]; 5] = [
+/// records, records as they are, and an RNTuple.
+const RUNS: [&[&str]; 6] = [
     &["convert", "--layout", "columns"],
     &["convert", "--layout", "batch", "-c", "fast", "--chunk", "16KiB"],
     &["convert", "--layout", "event", "--compat", "cce"],
     &["convert", "--layout", "pds"],
     &["merge"],
+    &["convert", "--layout", "rntuple"],
 ];
 
 fn each(check: impl Fn(&Workload)) {
@@ -74,7 +75,9 @@ fn a_full_disk_is_told_and_leaves_the_output_alone() {
 
 #[test]
 fn an_input_that_changes_is_noticed() {
-    for (arguments, victim) in [(RUNS[0], "in/1.root"), (RUNS[1], "in/1.pds"), (RUNS[4], "in/1.pds")] {
+    for (arguments, victim) in
+        [(RUNS[0], "in/1.root"), (RUNS[1], "in/1.pds"), (RUNS[4], "in/1.pds"), (RUNS[5], "in/1.root")]
+    {
         let workload = Workload::of_events(arguments);
         for change in [Action::Grow, Action::Cut] {
             // A byte behind a tree is nothing.

@@ -100,12 +100,12 @@ impl Workload {
     }
 
     /// Two inputs with events that become one file, with one thread: streams, or where the arguments are those of columns
-    /// ROOT files. `arguments` say of which layout.
+    /// or of RNTuples ROOT files. `arguments` say of which layout.
     pub fn of_events(arguments: &[&'static str]) -> Self {
         let inputs = ["in/*", "-o", "out/out.h5", "-f", "--progress", "never", "-j", "1"];
         Self::of(&[&["events"], arguments, &inputs].concat(), |inputs| {
             for seed in 0..2 {
-                if arguments.contains(&"columns") {
+                if ["columns", "rntuple"].iter().any(|layout| arguments.contains(layout)) {
                     std::fs::write(inputs.join(format!("{seed}.root")), TREE).unwrap();
                 } else {
                     make_stream(&inputs.join(format!("{seed}.pds")), seed);

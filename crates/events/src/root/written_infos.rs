@@ -93,7 +93,7 @@ pub(super) fn of_anchor(key_len_bytes: usize) -> Vec<u8> {
     let list = make(0);
     let place = list.windows(first.len()).position(|window| window == first).unwrap_or(0);
     // Behind the length of the first stands the mark of a class that is named.
-    make(CLASS_FLAG | (key_len_bytes + place + 4) as u32 + CLASS_OFFSET)
+    make(CLASS_FLAG | ((key_len_bytes + place + 4) as u32 + CLASS_OFFSET))
 }
 
 #[cfg(test)]
