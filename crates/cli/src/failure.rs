@@ -521,7 +521,7 @@ fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
         EventsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
             Exit::Output
         }
-        EventsError::OutputExists { .. } => Exit::Output,
+        EventsError::OutputExists { .. } | EventsError::Text { .. } => Exit::Output,
         EventsError::Locked { .. } => Exit::Locked,
         EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. })
             if output.is_some_and(|output| path == output) =>

@@ -81,6 +81,12 @@ pub enum EventsError {
         /// Cause.
         source: std::io::Error,
     },
+    /// Where text goes does not take it.
+    #[error("the text cannot be written: {source}")]
+    Text {
+        /// Cause.
+        source: std::io::Error,
+    },
     /// The file is of another kind.
     #[error("{}: not {expected}: it begins with {found}", path.display())]
     OtherFormat {

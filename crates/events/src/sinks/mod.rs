@@ -1,13 +1,16 @@
-//! Sinks that write no event format: nothing, lengths, columns in memory, a text, a comparison.
+//! Sinks that write no event format: nothing, lengths, columns in memory, texts, a comparison.
 
 mod check;
 mod collect;
+mod json;
 mod null;
 mod sizes;
 mod text;
+mod values;
 
 pub use check::{CheckSink, Checked};
 pub use collect::{CollectPreparer, CollectSink};
 pub use null::NullSink;
 pub use sizes::SizesSink;
 pub use text::{TextOptions, TextSink};
+pub use values::{ValuesFormat, ValuesPreparer, ValuesSink};

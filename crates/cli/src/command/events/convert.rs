@@ -72,7 +72,7 @@ dictionaries are needed. The output's bytes do not depend on the number of threa
 
 /// Events that are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct EntryRange {
+pub(super) struct EntryRange {
     start: u64,
     /// None: that of all.
     end: Option<u64>,
@@ -80,12 +80,12 @@ struct EntryRange {
 
 impl EntryRange {
     /// The range of so many events. A beginning behind their end stays where it is: reading refuses it.
-    fn of(self, len_entries: u64) -> Range<u64> {
+    pub(super) fn of(self, len_entries: u64) -> Range<u64> {
         self.start..self.end.unwrap_or(len_entries.max(self.start))
     }
 }
 
-fn parse_range(text: &str) -> Result<EntryRange, String> {
+pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
     let wrong = || {
         format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000, or one of them")
     };

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod convert;
+pub mod dump;
 pub mod inspect;
 pub mod merge;
 pub mod output;
@@ -17,6 +18,8 @@ pub enum EventsCommand {
     Convert(convert::ConvertArgs),
     /// Tell what a file of events holds: format, layout, products, sizes
     Inspect(inspect::InspectArgs),
+    /// Print the values of events, as text or JSON
+    Dump(dump::DumpArgs),
     /// Put the events of several files of one layout into one file
     Merge(merge::MergeArgs),
     /// Measure how fast events are written in each layout
@@ -35,6 +38,7 @@ pub fn run(command: &EventsCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
         EventsCommand::Convert(arguments) => convert::run(arguments, team),
         EventsCommand::Inspect(arguments) => inspect::run(arguments),
+        EventsCommand::Dump(arguments) => dump::run(arguments),
         EventsCommand::Merge(arguments) => merge::run(arguments, team),
         EventsCommand::Bench(arguments) => bench::run(arguments),
     }

@@ -134,18 +134,23 @@ pub fn chosen(source: &dyn Source, globs: &[String], layout: &EventLayoutArgs) -
     let schema = source.schema();
     let mut chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
     if chosen.is_empty() && !globs.is_empty() {
-        let error = EventsError::NoSuch {
-            place: source.place().branch(&globs.join(" ")).into(),
-            kind: "product",
-            there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
-        };
-        return Err(Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'"));
+        return Err(no_such_product(source, globs));
     }
     let is_of_framework = layout.compat.is_some() || layout.layout == EventLayout::Pds;
     if let Some(ids) = source.id_product().filter(|_| is_of_framework && chosen.len() > 1) {
         chosen.retain(|product| *product != ids);
     }
     Ok(chosen)
+}
+
+/// The failure of patterns that match no product.
+pub fn no_such_product(source: &dyn Source, globs: &[String]) -> Failure {
+    let error = EventsError::NoSuch {
+        place: source.place().branch(&globs.join(" ")).into(),
+        kind: "product",
+        there_is: source.schema().products.iter().map(|product| product.name.clone()).collect(),
+    };
+    Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'")
 }
 
 /// Length of an event in memory, in the mean.

@@ -1,0 +1,121 @@
+//! `raddle events dump`: the values of events, for people and for programs.
+
+use super::convert::{EntryRange, parse_range};
+use super::output::convert_options;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::RunningArgs;
+use crate::watching::Watching;
+use raddle_core::engine::default_jobs;
+use raddle_core::progress::Silent;
+use raddle_events::open::{OpenOptions, open};
+use raddle_events::sinks::{ValuesFormat, ValuesSink};
+use raddle_events::{ConvertOptions, Decoded, EventsError, Source, convert};
+use raddle_merge::options::Watch;
+use serde::Serialize;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+/// Options of `raddle events dump`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DumpArgs {
+    /// File of events
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Events with these numbers, counted from 0, for example 0..10, or 1000.. for all others
+    #[arg(long, value_name = "A..B", value_parser = parse_range, default_value = "..", hide_default_value = true)]
+    entries: EntryRange,
+
+    /// Products whose names match, for example 'Muon_*'; may be given several times [default: all]
+    #[arg(long, alias = "branches", value_name = "GLOB")]
+    products: Vec<String>,
+
+    /// Tree or RNTuple of a ROOT file, for example Events or 'folder/Events;1' [default: Events, or the only one]
+    #[arg(long, value_name = "NAME")]
+    tree: Option<String>,
+
+    /// Products as the bytes that are stored, not as columns
+    #[arg(long)]
+    raw: bool,
+
+    /// Most items of a list, and bytes of an object, that are shown without --json
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    items: usize,
+
+    /// Print a JSON object for each event, a line each, with every value in full
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    running: RunningArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  raddle events dump run1.root --entries 0..3
+  raddle events dump run1.h5 --products 'Muon_*' --items 5
+  raddle events dump run1.root --json | jq '.products.Muon_pt[0]'
+
+With --json a line is {\"entry\": 0, \"id\": {\"run\": …, \"lumi\": …, \"event\": …}, \"products\": {…}}, without id where the file has none. \
+Numbers that JSON has not are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and texts that are not UTF-8, are {\"bytes\": \"00ff\"} in \
+hexadecimal digits.";
+
+/// What was printed, for the report.
+#[derive(Debug, Clone, Serialize)]
+struct DumpedEvents {
+    /// Events.
+    events: u64,
+    /// Products.
+    products: u64,
+}
+
+/// Prints events.
+pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
+    let watching = Watching::start(&arguments.running, "events dump", [&arguments.file])?;
+    watching.conclude(|watch| {
+        let dumped = arguments.dump(watch)?;
+        arguments.running.write_report(&dumped)?;
+        Ok(Exit::Done)
+    })
+}
+
+impl DumpArgs {
+    fn dump(&self, watch: &Watch<'_>) -> Result<DumpedEvents, Failure> {
+        let Self { file, entries, products, tree, raw, items, json, running } = self;
+        let failed = |error: EventsError| match error {
+            EventsError::Text { source } => Failure::standard_output(source),
+            error => Failure::of_events(&error, None),
+        };
+        let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?.into_source();
+        let source = if *raw { opened } else { Decoded::new(opened).into_source() };
+        let chosen = chosen(source.as_ref(), products)?;
+        let schema = source.schema().select(&chosen);
+        let format = match json {
+            true => ValuesFormat::JsonLines,
+            false => ValuesFormat::Text { most_items: *items },
+        };
+        let options = ConvertOptions {
+            entries: Some(entries.of(source.len_entries())),
+            products: Some(chosen),
+            // Text is several times as long as what it says.
+            unit_len_bytes: 256 << 10,
+            ..convert_options(running, default_jobs())
+        };
+        let sink = ValuesSink::new(BufWriter::new(std::io::stdout()), &schema, format);
+        // Bars would lie between the lines.
+        let (_, events) = convert(source.as_ref(), sink, &options, &Silent, watch.cancel).map_err(failed)?;
+        Ok(DumpedEvents { events, products: schema.products.len() as u64 })
+    }
+}
+
+/// Numbers of the products that are asked for.
+fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
+    let schema = source.schema();
+    let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
+    if chosen.is_empty() && !globs.is_empty() {
+        return Err(super::output::no_such_product(source, globs));
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,220 @@
+//! Values of columns in JSON.
+//!
+//! What JSON has not: numbers that are none are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`, bytes of objects and texts that
+//! are not UTF-8 are objects of hexadecimal digits, `{"bytes":"00ff"}`.
+
+use crate::block::Buffer;
+use crate::schema::{Form, Number};
+use std::fmt::Write as _;
+
+/// How values are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    /// Items of a list, and bytes of a text, from which the rest is only counted.
+    most_items: usize,
+    /// Whether commas and colons are followed by spaces, and short numbers are as short as they can be told apart.
+    is_for_people: bool,
+}
+
+impl Style {
+    /// Everything, for programs.
+    pub(super) const WHOLE: Self = Self { most_items: usize::MAX, is_for_people: false };
+
+    /// The first items only, for people. It is no JSON where something is left out.
+    pub(super) fn shortened(most_items: usize) -> Self {
+        Self { most_items, is_for_people: true }
+    }
+
+    fn comma(self) -> &'static str {
+        if self.is_for_people { ", " } else { "," }
+    }
+}
+
+/// Appends value `number` of a column that was checked.
+pub(super) fn push_value(form: &Form, buffers: &[Buffer], number: u64, style: Style, text: &mut String) {
+    match form {
+        Form::Number(kind) => {
+            if let Some(Buffer::Values(bytes)) = buffers.first() {
+                push_number(*kind, &bytes[number as usize * kind.len_bytes()..][..kind.len_bytes()], style, text);
+            }
+        }
+        Form::Regular { length, content } => {
+            push_list(content, buffers, number * length..(number + 1) * length, style, text);
+        }
+        Form::List(content) => {
+            if let Some((Buffer::Offsets(offsets), below)) = buffers.split_first() {
+                let items = offsets[number as usize]..offsets[number as usize + 1];
+                push_list(content, below, items, style, text);
+            }
+        }
+        Form::String | Form::Blob(_) => {
+            if let [Buffer::Offsets(offsets), Buffer::Values(bytes), ..] = buffers {
+                let bytes = &bytes[offsets[number as usize] as usize..offsets[number as usize + 1] as usize];
+                match (form, std::str::from_utf8(bytes)) {
+                    (Form::String, Ok(_)) => push_text(bytes, text),
+                    _ => push_bytes(bytes, style, text),
+                }
+            }
+        }
+        Form::Record(fields) => {
+            let mut at = 0;
+            text.push('{');
+            for (place, field) in fields.iter().enumerate() {
+                if place > 0 {
+                    text.push_str(style.comma());
+                }
+                push_text(field.name.as_bytes(), text);
+                text.push_str(if style.is_for_people { ": " } else { ":" });
+                push_value(&field.form, &buffers[at..], number, style, text);
+                at += field.form.buffers().len();
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn push_list(content: &Form, buffers: &[Buffer], items: std::ops::Range<u64>, style: Style, text: &mut String) {
+    let len = items.end - items.start;
+    text.push('[');
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            text.push_str(style.comma());
+        }
+        if place >= style.most_items {
+            // Writing to a string cannot fail, here and below.
+            let _ = write!(text, "… {} more", len - place as u64);
+            break;
+        }
+        push_value(content, buffers, item, style, text);
+    }
+    text.push(']');
+}
+
+/// Appends a number, which is little-endian.
+fn push_number(kind: Number, bytes: &[u8], style: Style, text: &mut String) {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(word);
+    let unused = 64 - 8 * bytes.len() as u32;
+    let _ = match kind {
+        Number::Bool => write!(text, "{}", bits != 0),
+        Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64 => {
+            write!(text, "{}", (bits << unused) as i64 >> unused)
+        }
+        Number::Uint8 | Number::Uint16 | Number::Uint32 | Number::Uint64 => write!(text, "{bits}"),
+        Number::Float32 if style.is_for_people => return push_float(f32::from_bits(bits as u32), text),
+        Number::Float32 => return push_float(f64::from(f32::from_bits(bits as u32)), text),
+        Number::Float64 => return push_float(f64::from_bits(bits), text),
+    };
+}
+
+/// Appends a floating-point number, as few digits as tell it from all others of its type.
+fn push_float(value: impl std::fmt::Debug + Into<f64> + Copy, text: &mut String) {
+    let wide: f64 = value.into();
+    let _ = match () {
+        () if wide.is_nan() => write!(text, "\"NaN\""),
+        () if wide.is_infinite() => write!(text, "\"{}Infinity\"", if wide < 0.0 { "-" } else { "" }),
+        // Debug has a point or an exponent, so that it stays a floating-point number for its reader.
+        () => write!(text, "{value:?}"),
+    };
+}
+
+/// Appends a text that is UTF-8.
+pub(super) fn push_text(bytes: &[u8], text: &mut String) {
+    text.push('"');
+    for letter in String::from_utf8_lossy(bytes).chars() {
+        match letter {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            // Line separators end lines for some readers, and the controls from U+007F change terminals.
+            '\u{2028}' | '\u{2029}' => {
+                let _ = write!(text, "\\u{:04x}", u32::from(letter));
+            }
+            letter if letter.is_control() => {
+                let _ = write!(text, "\\u{:04x}", u32::from(letter));
+            }
+            letter => text.push(letter),
+        }
+    }
+    text.push('"');
+}
+
+fn push_bytes(bytes: &[u8], style: Style, text: &mut String) {
+    text.push_str(if style.is_for_people { "{\"bytes\": \"" } else { "{\"bytes\":\"" });
+    for byte in bytes.iter().take(style.most_items) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    if bytes.len() > style.most_items {
+        let _ = write!(text, "… {} more", bytes.len() - style.most_items);
+    }
+    text.push_str("\"}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Field, Serialization};
+
+    fn shown(form: &Form, buffers: &[Buffer], number: u64, style: Style) -> String {
+        let mut text = String::new();
+        push_value(form, buffers, number, style, &mut text);
+        text
+    }
+
+    fn number(kind: Number, bytes: &[u8]) -> String {
+        shown(&Form::Number(kind), &[Buffer::Values(bytes.to_vec())], 0, Style::WHOLE)
+    }
+
+    #[test]
+    fn numbers_are_exact() {
+        assert_eq!(number(Number::Bool, &[1]), "true");
+        assert_eq!(number(Number::Int8, &[0x80]), "-128");
+        assert_eq!(number(Number::Uint8, &[0x80]), "128");
+        assert_eq!(number(Number::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
+        assert_eq!(number(Number::Uint64, &u64::MAX.to_le_bytes()), "18446744073709551615");
+        let tenth = 0.1_f32.to_le_bytes();
+        assert_eq!(number(Number::Float32, &tenth), "0.10000000149011612");
+        let people = Style::shortened(9);
+        assert_eq!(shown(&Form::Number(Number::Float32), &[Buffer::Values(tenth.to_vec())], 0, people), "0.1");
+        assert_eq!(number(Number::Float64, &1.0_f64.to_le_bytes()), "1.0");
+        assert_eq!(number(Number::Float64, &(-0.0_f64).to_le_bytes()), "-0.0");
+        assert_eq!(number(Number::Float64, &f64::NAN.to_le_bytes()), "\"NaN\"");
+        assert_eq!(number(Number::Float32, &f32::NEG_INFINITY.to_le_bytes()), "\"-Infinity\"");
+    }
+
+    #[test]
+    fn texts_and_bytes_are_whole_or_counted() {
+        let text = |bytes: &[u8], form: Form, style| {
+            let buffers = [Buffer::Offsets(vec![0, bytes.len() as u64]), Buffer::Values(bytes.to_vec())];
+            shown(&form, &buffers, 0, style)
+        };
+        let quoted = text("ä\"\\\n\u{7f}\u{2028}".as_bytes(), Form::String, Style::WHOLE);
+        assert_eq!(quoted, r#""ä\"\\\u000a\u007f\u2028""#);
+        assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), "ä\"\\\n\u{7f}\u{2028}");
+        assert_eq!(text(b"\xff", Form::String, Style::WHOLE), r#"{"bytes":"ff"}"#);
+        let blob = Form::Blob(Serialization::Root);
+        assert_eq!(text(b"\x00\x0a\xff", blob.clone(), Style::WHOLE), r#"{"bytes":"000aff"}"#);
+        assert_eq!(text(b"\x00\x0a\xff", blob, Style::shortened(1)), r#"{"bytes": "00… 2 more"}"#);
+    }
+
+    #[test]
+    fn fields_have_their_own_buffers() {
+        let number = || Form::Number(Number::Int8);
+        let field = |name: &str, form| Field { name: name.to_owned(), form };
+        let pair = Form::Regular { length: 2, content: Box::new(number()) };
+        let record = Form::Record(vec![field("a", Form::list(pair)), field("b", number())]);
+        let form = Form::list(record);
+        let buffers = [
+            Buffer::Offsets(vec![0, 0, 2]),
+            Buffer::Offsets(vec![0, 3, 3]),
+            Buffer::Values(vec![1, 2, 3, 4, 5, 6]),
+            Buffer::Values(vec![7, 8]),
+        ];
+        assert_eq!(shown(&form, &buffers, 0, Style::WHOLE), "[]");
+        assert_eq!(shown(&form, &buffers, 1, Style::WHOLE), r#"[{"a":[[1,2],[3,4],[5,6]],"b":7},{"a":[],"b":8}]"#);
+        assert_eq!(
+            shown(&form, &buffers, 1, Style::shortened(1)),
+            r#"[{"a": [[1, … 1 more], … 2 more], "b": 7}, … 1 more]"#
+        );
+    }
+}

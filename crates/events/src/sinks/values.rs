@@ -1,0 +1,148 @@
+//! The values of entries as text: a line of JSON for each, or lines for people.
+//!
+//! JSON has every value in full: floating-point numbers of 32 bits as the 64-bit numbers that they are, so that what a program reads
+//! is what is stored. Invariant: every line of JSON is an object of its own; nothing of a value is left out of it.
+
+use super::json::{self, Style};
+use crate::block::Block;
+use crate::error::{EventsError, Place, Result};
+use crate::schema::Schema;
+use crate::sink::{NoTile, Prepare, Sink};
+use std::io::Write;
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValuesFormat {
+    /// A line of JSON for each entry: `{"entry":0,"id":{"run":1,"lumi":1,"event":1},"products":{…}}`, without `id` where the source
+    /// knows none.
+    JsonLines,
+    /// A line for each product, of lists and bytes no more than so many items.
+    Text {
+        /// How many.
+        most_items: usize,
+    },
+}
+
+/// A sink that writes values as text.
+pub struct ValuesSink<W> {
+    out: W,
+    schema: Schema,
+    format: ValuesFormat,
+    entries: u64,
+}
+
+impl<W: Write + Send> ValuesSink<W> {
+    /// Writes to `out` the values of blocks of `schema`.
+    pub fn new(out: W, schema: &Schema, format: ValuesFormat) -> Self {
+        Self { out, schema: schema.clone(), format, entries: 0 }
+    }
+}
+
+/// Makes text.
+#[derive(Debug, Clone)]
+pub struct ValuesPreparer {
+    schema: Schema,
+    format: ValuesFormat,
+    /// Width of names in text.
+    width: usize,
+}
+
+/// Widest name that others are aligned with.
+const WIDEST: usize = 40;
+
+impl<W: Write + Send> Sink for ValuesSink<W> {
+    type Preparer = ValuesPreparer;
+    type Prepared = (u64, String);
+    type Tile = NoTile;
+    type Encoded = NoTile;
+    /// Entries.
+    type Summary = u64;
+
+    fn preparer(&self) -> Result<ValuesPreparer> {
+        let schema = self.schema.clone();
+        let widths = schema.products.iter().map(|product| shown_name(&product.name).chars().count());
+        let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+        Ok(ValuesPreparer { schema, format: self.format, width })
+    }
+
+    fn commit(&mut self, (entries, text): (u64, String)) -> Result<Vec<NoTile>> {
+        self.entries += entries;
+        self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Text { source })?;
+        Ok(Vec::new())
+    }
+
+    fn place(&mut self, encoded: NoTile) -> Result<()> {
+        match encoded {}
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.out.flush().map_err(|source| EventsError::Text { source })?;
+        Ok(self.entries)
+    }
+}
+
+impl Prepare for ValuesPreparer {
+    type Prepared = (u64, String);
+    type Tile = NoTile;
+    type Encoded = NoTile;
+
+    fn prepare(&mut self, block: Block) -> Result<(u64, String)> {
+        let place = Place::default().entries(block.entries.clone());
+        block.check(&self.schema).map_err(|(product, fault)| match product {
+            Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
+            None => fault.at(&place),
+        })?;
+        let mut text = String::new();
+        for (number, entry) in (0..block.len_entries()).zip(block.entries.start..) {
+            match self.format {
+                ValuesFormat::JsonLines => self.push_json(&block, number, entry, &mut text),
+                ValuesFormat::Text { most_items } => self.push_text(&block, number, entry, most_items, &mut text),
+            }
+        }
+        Ok((block.len_entries(), text))
+    }
+
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+        match tile {}
+    }
+}
+
+impl ValuesPreparer {
+    fn push_json(&self, block: &Block, number: u64, entry: u64, text: &mut String) {
+        text.push_str(&format!("{{\"entry\":{entry}"));
+        if let Some(id) = block.ids.get(number as usize) {
+            text.push_str(&format!(",\"id\":{{\"run\":{},\"lumi\":{},\"event\":{}}}", id.run, id.lumi, id.event));
+        }
+        text.push_str(",\"products\":{");
+        for (place, (product, column)) in self.schema.products.iter().zip(&block.columns).enumerate() {
+            if place > 0 {
+                text.push(',');
+            }
+            json::push_text(product.name.as_bytes(), text);
+            text.push(':');
+            json::push_value(&product.form, &column.buffers, number, Style::WHOLE, text);
+        }
+        text.push_str("}}\n");
+    }
+
+    fn push_text(&self, block: &Block, number: u64, entry: u64, most_items: usize, text: &mut String) {
+        text.push_str(&format!("entry {entry}"));
+        if let Some(id) = block.ids.get(number as usize) {
+            text.push_str(&format!(": run {}, lumi {}, event {}", id.run, id.lumi, id.event));
+        }
+        text.push('\n');
+        let width = self.width;
+        for (product, column) in self.schema.products.iter().zip(&block.columns) {
+            text.push_str(&format!("  {:width$}  ", shown_name(&product.name)));
+            json::push_value(&product.form, &column.buffers, number, Style::shortened(most_items), text);
+            text.push('\n');
+        }
+    }
+}
+
+/// A name without characters that would change the terminal.
+fn shown_name(name: &str) -> String {
+    name.chars()
+        .flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] })
+        .collect()
+}
