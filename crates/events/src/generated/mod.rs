@@ -11,7 +11,7 @@ mod waiting;
 pub use products::TestProducts;
 pub use random::{RandomOptions, RandomProducts, SizeLaw};
 pub use repeated::Repeated;
-pub use waiting::Waiting;
+pub use waiting::{EventTimesError, Waiting, parse_event_times};
 
 use crate::block::{Block, Column};
 use crate::error::{Place, Result};

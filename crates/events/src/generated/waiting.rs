@@ -15,12 +15,62 @@ pub struct Waiting {
     per_event: Duration,
     /// The framework's scale, which counts microseconds.
     per_byte: Duration,
+    /// How long each event takes besides, again from the first when all are used up.
+    recorded: Vec<Duration>,
+}
+
+/// Why a text holds no times of events.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventTimesError {
+    /// There is none.
+    #[error("it holds no times: give one for each event, in microseconds, with spaces or line ends between them")]
+    Empty,
+    /// A word is no time.
+    #[error("word {number}, {word:?}, is no time in microseconds, from 0 to 10^12")]
+    NoTime {
+        /// Its number, from 1.
+        number: usize,
+        /// The word.
+        word: String,
+    },
+}
+
+/// Longest time of an event: eleven days.
+const LONGEST_MICROSECONDS: f64 = 1e12;
+
+/// Reads the times of events as the framework's files have them: microseconds with white space between them.
+///
+/// # Errors
+/// A word that is no time, or none at all.
+pub fn parse_event_times(text: &str) -> Result<Vec<Duration>, EventTimesError> {
+    let time = |(number, word): (usize, &str)| match word.parse::<f64>() {
+        Ok(time) if (0.0..=LONGEST_MICROSECONDS).contains(&time) => Ok(Duration::from_secs_f64(time / 1e6)),
+        _ => Err(EventTimesError::NoTime { number: number + 1, word: word.to_owned() }),
+    };
+    let times: Vec<Duration> = text.split_whitespace().enumerate().map(time).collect::<Result<_, _>>()?;
+    if times.is_empty() { Err(EventTimesError::Empty) } else { Ok(times) }
 }
 
 impl Waiting {
     /// Waits for each event that is read of `inner`, and for each byte.
     pub fn new(inner: Box<dyn Source>, per_event: Duration, per_byte: Duration) -> Self {
-        Self { inner, per_event, per_byte }
+        Self { inner, per_event, per_byte, recorded: Vec::new() }
+    }
+
+    /// Waits besides as long as was recorded of each event; of further ones from the first on. Events count from the source's first.
+    #[must_use]
+    pub fn as_recorded(self, recorded: Vec<Duration>) -> Self {
+        Self { recorded, ..self }
+    }
+
+    /// How long reading these events waits, if they have so many bytes.
+    fn wait(&self, entries: Range<u64>, len_bytes: usize) -> Duration {
+        let events = self.per_event.as_secs_f64() * entries.end.saturating_sub(entries.start) as f64;
+        let bytes = self.per_byte.as_secs_f64() * len_bytes as f64;
+        let of_event = |entry: u64| self.recorded[(entry % self.recorded.len() as u64) as usize].as_secs_f64();
+        let recorded: f64 = if self.recorded.is_empty() { 0.0 } else { entries.map(of_event).sum() };
+        Duration::try_from_secs_f64(events + bytes + recorded).unwrap_or(Duration::MAX)
     }
 }
 
@@ -66,11 +116,42 @@ struct WaitingReader<'source> {
 impl Reader for WaitingReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let block = self.inner.read(entries)?;
-        let events = self.source.per_event.as_secs_f64() * block.len_entries() as f64;
-        let bytes = self.source.per_byte.as_secs_f64() * block.len_bytes() as f64;
-        if let Ok(wait) = Duration::try_from_secs_f64(events + bytes) {
-            std::thread::sleep(wait);
-        }
+        std::thread::sleep(self.source.wait(block.entries.clone(), block.len_bytes()));
         Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::Empty;
+
+    #[test]
+    fn recorded_times_are_replayed_in_turn() {
+        let times = parse_event_times("100 200.5\n\t0\n").unwrap();
+        assert_eq!(times, [100_000, 200_500, 0].map(Duration::from_nanos));
+        let source = || Waiting::new(Box::new(Empty::new(100)), Duration::ZERO, Duration::ZERO);
+        let recorded = source().as_recorded(times);
+        for (entries, nanoseconds) in [(0..1, 100_000), (1..3, 200_500), (2..5, 300_500), (0..30, 3_005_000), (7..7, 0)]
+        {
+            let wait = recorded.wait(entries.clone(), 0).as_secs_f64();
+            assert!((wait - nanoseconds as f64 / 1e9).abs() < 1e-9, "{entries:?}: {wait}");
+        }
+        let all = Waiting::new(Box::new(Empty::new(9)), Duration::from_micros(5), Duration::from_nanos(2));
+        let all = all.as_recorded(vec![Duration::from_micros(1)]);
+        assert_eq!(all.wait(4..6, 1000).as_micros(), 2 * 5 + 2 + 2);
+        // Nobody waits who was not told to.
+        assert_eq!(source().wait(0..50, 1 << 20), Duration::ZERO);
+    }
+
+    #[test]
+    fn texts_without_times_are_refused() {
+        assert_eq!(parse_event_times(" \n"), Err(EventTimesError::Empty));
+        for (text, number) in [("1 -2", 2), ("x", 1), ("5 6 nan", 3), ("1e13", 1), ("inf", 1)] {
+            assert!(
+                matches!(parse_event_times(text), Err(EventTimesError::NoTime { number: at, .. }) if at == number),
+                "{text}"
+            );
+        }
     }
 }

@@ -13,7 +13,9 @@ use crate::watching::Watching;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::Silent;
-use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting};
+use raddle_events::generated::{
+    Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting, parse_event_times,
+};
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::PdsCodec;
 use raddle_events::sinks::NullSink;
@@ -63,6 +65,11 @@ pub struct BenchArgs {
     /// Wait for each event, in microseconds, as algorithms would
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     wait_event: u64,
+
+    /// Wait for each event as long as FILE says: a number of microseconds for each, with white space between them, and again
+    /// from the first when all are used up
+    #[arg(long, value_name = "FILE")]
+    wait_file: Option<PathBuf>,
 
     /// Wait for each byte, in nanoseconds
     #[arg(long, value_name = "NANOSECONDS", default_value_t = 0)]
@@ -131,7 +138,9 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
             None => tempfile::tempdir(),
         };
         let folder = folder.map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+        let recorded = arguments.wait_file.as_deref().map(recorded_times).transpose()?.unwrap_or_default();
         let source = source_of(arguments).map_err(|error| Failure::of_events(&error, None))?;
+        let source = waiting(source, arguments, recorded);
         let cases = || arguments.threads.iter().flat_map(|threads| sinks.iter().map(move |sink| (sink, *threads)));
         let mut rounds: Vec<Vec<Measured>> = cases().map(|_| Vec::new()).collect();
         for _ in 0..arguments.rounds.get() {
@@ -200,17 +209,30 @@ fn source_of(arguments: &BenchArgs) -> Result<Box<dyn Source>, EventsError> {
         path => {
             let opened = open(Path::new(path), &OpenOptions { tree: None, raw: true })?;
             let source = Serialized::new(Opened::into_source(opened), Serialization::Root);
-            return Ok(waiting(Box::new(Repeated::new(&source, arguments.repeat, events)?), arguments));
+            return Ok(Box::new(Repeated::new(&source, arguments.repeat, events)?));
         }
     };
     // Held in memory: making events is not what is measured.
     let kept = arguments.repeat.min(events);
-    Ok(waiting(Box::new(Repeated::new(source.as_ref(), kept, events)?), arguments))
+    Ok(Box::new(Repeated::new(source.as_ref(), kept, events)?))
 }
 
-fn waiting(source: Box<dyn Source>, arguments: &BenchArgs) -> Box<dyn Source> {
+/// The source, waiting as was asked for; `recorded` has the times of single events.
+fn waiting(source: Box<dyn Source>, arguments: &BenchArgs, recorded: Vec<Duration>) -> Box<dyn Source> {
     let (event, byte) = (Duration::from_micros(arguments.wait_event), Duration::from_nanos(arguments.wait_byte));
-    if event.is_zero() && byte.is_zero() { source } else { Box::new(Waiting::new(source, event, byte)) }
+    match event.is_zero() && byte.is_zero() && recorded.is_empty() {
+        true => source,
+        false => Box::new(Waiting::new(source, event, byte).as_recorded(recorded)),
+    }
+}
+
+/// The times of events that a file has.
+fn recorded_times(path: &Path) -> Result<Vec<Duration>, Failure> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::new(Exit::InputRefused, &format!("--wait-file {}: {why}", path.display()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|cause| refused(&cause))?;
+    parse_event_times(&text).map_err(|error| refused(&error))
 }
 
 fn measure(

@@ -1,0 +1,34 @@
+"""``raddle events bench``: events that take as long as a file says."""
+
+import json
+import subprocess
+
+import pytest
+from test_layouts import RADDLE
+
+
+def bench(*arguments, code=0):
+    command = [RADDLE, "events", "bench", "--rounds", "1", "--threads", "1", "--sinks", "null", *map(str, arguments)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == code, finished.stderr
+    return json.loads(finished.stdout) if code == 0 else finished.stderr
+
+
+@pytest.mark.parametrize("source", ["empty", "test"])
+def test_events_wait_as_long_as_a_file_says(tmp_path, source):
+    times = tmp_path / "times.txt"
+    times.write_text("1000 3000\n\n 2000.5\n")
+    # 100 times all three, and the first once more.
+    (measured,) = bench("--source", source, "--events", 301, "--wait-file", times, "--json")
+    waited_s = 100 * 6000.5e-6 + 1000e-6
+    assert measured["entries"] == 301
+    assert waited_s <= measured["read_s"] < waited_s + 5
+
+
+@pytest.mark.parametrize(("text", "told"), [("", "no times"), ("1 2 x", 'word 3, "x"'), ("-1", "no time in microseconds")])
+def test_files_that_hold_no_times_are_refused(tmp_path, text, told):
+    times = tmp_path / "times.txt"
+    times.write_text(text)
+    stderr = bench("--wait-file", times, code=3)
+    assert told in stderr and "times.txt" in stderr
+    assert "absent.txt" in bench("--wait-file", tmp_path / "absent.txt", code=3)
