@@ -10,7 +10,7 @@ import pytest
 import test_ntuples
 import test_trees
 import uproot
-from test_layouts import RADDLE
+from test_layouts import RADDLE, raddle
 
 SAMPLES = Path(__file__).parents[2] / "crates/events/tests/samples"
 NUMBERS_JSON_LACKS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
@@ -63,6 +63,19 @@ def test_json_has_the_values_of_uproot(files, jobs):
         got = rows(path, "-j", jobs)
         assert [row["entry"] for row in got] == list(range(len(expected)))
         assert all("id" not in row for row in got)
+        for row, values in zip(got, expected):
+            assert same(row["products"], values)
+
+
+def test_objects_have_the_values_of_uproot(tmp_path):
+    """Records in records, maps and lists of lists, which uproot reads when they are an RNTuple."""
+    source, ntuple = SAMPLES / "unsplit.root", tmp_path / "unsplit.root"
+    raddle("convert", source, "-o", ntuple, "--layout", "rntuple")
+    with uproot.open(ntuple) as file:
+        expected = ak.to_list(file["Events"].arrays())
+    for path in (source, ntuple):
+        got = rows(path)
+        assert len(got) == len(expected) == 12
         for row, values in zip(got, expected):
             assert same(row["products"], values)
 
