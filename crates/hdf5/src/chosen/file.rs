@@ -12,15 +12,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE` and
+/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_ACC_RDWR`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE` and
 /// `HADDR_UNDEF`.
 const EXCLUSIVE: c_uint = 4;
 const READ_ONLY: c_uint = 0;
+const READ_WRITE: c_uint = 1;
 const SCOPE_LOCAL: c_int = 0;
 const SCALAR: c_int = 0;
 const SELECT_SET: c_int = 0;
 const COLLECTIVE: c_int = 1;
 const NOWHERE: u64 = u64::MAX;
+
+/// By how much the memory of a file in memory grows; a file that is only read does not.
+const INCREMENT_LEN_BYTES: usize = 1 << 20;
 
 /// Element type of a dataset, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,12 +127,21 @@ impl Chosen {
         mpi: &ChosenMpi,
         collective_metadata: bool,
     ) -> Result<File<'_>> {
-        let name = self.name("H5Fopen", path.as_os_str().as_bytes())?;
-        let [_, access] = settings.lists(self)?;
-        self.share(access.id, mpi, collective_metadata)?;
-        // SAFETY: as in `create`.
-        let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), READ_ONLY, access.id) };
-        Ok(File { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
+        self.open_with(READ_ONLY, path, settings, |access| self.share(access, mpi, collective_metadata))
+    }
+
+    /// Collective. Opens the file at `path`, which one process has created, for all ranks of `mpi` to write.
+    ///
+    /// # Errors
+    /// As [`Chosen::create_together`].
+    pub fn reopen_together(
+        &self,
+        path: &Path,
+        settings: &FileSettings,
+        mpi: &ChosenMpi,
+        collective_metadata: bool,
+    ) -> Result<File<'_>> {
+        self.open_with(READ_WRITE, path, settings, |access| self.share(access, mpi, collective_metadata))
     }
 
     /// Has files that are opened with `access` be those of all ranks.
@@ -155,10 +168,33 @@ impl Chosen {
     /// # Errors
     /// If the library refuses.
     pub fn open(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
+        self.open_with(READ_ONLY, path, settings, |_| Ok(()))
+    }
+
+    /// Reads all of the file at `path` into memory (`H5Pset_fapl_core`), where it is then read from.
+    ///
+    /// # Errors
+    /// If the library refuses.
+    pub fn open_in_memory(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
+        self.open_with(READ_ONLY, path, settings, |access| {
+            // SAFETY: a live list of file access; changes, of which there are none, would not go to the file.
+            let status = unsafe { (self.functions.H5Pset_fapl_core)(access, INCREMENT_LEN_BYTES, false) };
+            self.status("H5Pset_fapl_core", status).map(drop)
+        })
+    }
+
+    fn open_with(
+        &self,
+        flags: c_uint,
+        path: &Path,
+        settings: &FileSettings,
+        driver: impl FnOnce(Id) -> Result<()>,
+    ) -> Result<File<'_>> {
         let name = self.name("H5Fopen", path.as_os_str().as_bytes())?;
         let [_, access] = settings.lists(self)?;
+        driver(access.id)?;
         // SAFETY: as in `create`.
-        let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), READ_ONLY, access.id) };
+        let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), flags, access.id) };
         Ok(File { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
     }
 

@@ -61,6 +61,7 @@ functions! {
     H5Zget_filter_info: fn(c_int, *mut c_uint) -> Status;
     H5Idec_ref: fn(Id) -> c_int;
     H5Pcreate: fn(Id) -> Id;
+    H5Pset_fapl_core: fn(Id, usize, bool) -> Status;
     H5Pset_alignment: fn(Id, Size, Size) -> Status;
     H5Pget_alignment: fn(Id, *mut Size, *mut Size) -> Status;
     H5Pset_meta_block_size: fn(Id, Size) -> Status;

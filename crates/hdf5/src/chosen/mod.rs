@@ -279,6 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_memory_is_read_from_there() {
+        for library in libraries() {
+            let chosen = library();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.h5");
+            let file = chosen.create(&path, &FileSettings::default()).unwrap();
+            let dataset = file.create_dataset("a", Element::F32, &[3], &DatasetSettings::default(), None).unwrap();
+            dataset.write(Values::F32(&[1.0, 2.0, 3.0]), &[0], &[3]).unwrap();
+            drop(dataset);
+            file.close().unwrap();
+            let copy = folder.path().join("copy.h5");
+            std::fs::copy(&path, &copy).unwrap();
+            let file = chosen.open_in_memory(&copy, &FileSettings::default()).unwrap();
+            // What the file holds from now on is not looked at.
+            let len_bytes = std::fs::metadata(&copy).unwrap().len();
+            std::fs::write(&copy, vec![0; usize::try_from(len_bytes).unwrap()]).unwrap();
+            let mut read = [0.0_f32; 3];
+            file.open_dataset("a").unwrap().read_f32(&mut read, &[0], &[3]).unwrap();
+            assert_eq!(read, [1.0, 2.0, 3.0], "{}", chosen.version());
+        }
+    }
+
+    #[test]
     fn paged_and_compact_files_are_made() {
         for library in libraries() {
             let chosen = library();
