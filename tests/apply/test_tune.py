@@ -171,6 +171,29 @@ def test_ranks_of_a_parallel_library(ranks, name, experiment):
             assert phases == [{"write", "read"}] * count, (arm, phases)
 
 
+def test_nova_files_are_concatenated_by_ranks(ranks):
+    """Each step by ranks: who creates, what ranks share when they read, and how many there are; every value is compared."""
+    stages = {}
+    for experiment in ["ranks-create", "ranks-empty-layout", "ranks-chunk-1d", "ranks-partition-1d", "ranks-partition-2d", "ranks-scaling-1d"]:
+        done = ranks("nova-2021", experiment, "--report", "run.json")
+        assert "elapsed times by stage, medians:" in done.stdout
+        for arm, found in arms(done.report).items():
+            assert found["arm"]["fault"] is None, (experiment, arm, found["arm"]["fault"])
+            run = found["arm"]["runs"][0]
+            count = {"2 ranks": 2, "4 ranks": 4}.get(arm, 0 if experiment.startswith("ranks-scaling") else 2)
+            assert len(run.get("ranks", [])) == count, (experiment, arm)
+            of_ranks = run["ranks"] if count else [run["stages"]]
+            stages[experiment, arm] = {stage["stage"] for of_rank in of_ranks for stage in of_rank}
+            if (experiment, arm) == ("ranks-create", "default"):
+                writes = run["calls"]["write"]
+            if arm == "collective_metadata=on":
+                # Metadata is gathered: each write is a round trip on a parallel file system.
+                assert run["calls"]["write"] < writes / 2, (run["calls"], writes)
+    assert stages["ranks-create", "single"] == {"open", "objects", "close"}
+    assert stages["ranks-partition-2d", "datasets"] == {"collect", "open", "objects", "read", "write", "close"}
+    assert stages["ranks-partition-2d", "datasets"] == stages["ranks-scaling-1d", "default"] == stages["ranks-scaling-1d", "4 ranks"]
+
+
 def test_more_ranks_have_more_work(ranks):
     """Where each rank has work of its own, the file grows with them; where they divide it, not."""
     for experiment, len_bytes in [("ranks-baseline-16KiB", 3 * (16 << 10)), ("ranks-multi-core-16KiB", 16 << 10)]:

@@ -110,6 +110,28 @@ fn limits_keep_a_setting_out() {
 }
 
 #[test]
+fn the_steps_of_a_concatenation_are_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["--scale", "tiny", "--blocks", "1", "--time", "0", "-q"];
+    let titles = |experiment: &str| {
+        let arguments = [&["bench", "nova-2021", "--only", experiment][..], &few[..4], &few[6..]].concat();
+        let (code, told, stderr) = outcome(folder.path(), &arguments);
+        assert_eq!(code, 0, "{told}{stderr}");
+        let mut lines = told.lines().skip_while(|line| !line.contains("elapsed times by stage")).skip(1);
+        let titles = lines.next().unwrap_or_default().split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        (titles, told)
+    };
+    let (found, told) = titles("levels-2d");
+    assert_eq!(found, "metadata open creation read write close", "{told}");
+    assert!(told.contains("paper: tables 8, 9") && told.contains("gzip=8"), "{told}");
+    assert_eq!(titles("empty-layout").0, "open creation close");
+    assert_eq!(titles("collect").0, "metadata");
+    // Of what was not measured there is none.
+    let (_, told, _) = outcome(folder.path(), &[&["bench", "nova-2021", "--only", "collect"][..], &few].concat());
+    assert!(!told.contains("by stage"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_said() {
     let folder = with_workload();
     for (arguments, code, words) in [

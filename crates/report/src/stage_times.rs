@@ -7,7 +7,8 @@ use crate::measured::{Experiment, Finding, Outcome, StageTime, drawable};
 use crate::svg::{Anchor, Figure};
 
 /// Stages that are drawn, in their order, with what they are called.
-const STAGES: [(&str, &str); 6] = [
+const STAGES: [(&str, &str); 7] = [
+    ("collect", "collecting sizes"),
     ("open", "opening the file"),
     ("objects", "datasets and attributes"),
     ("write", "writing"),
@@ -179,6 +180,18 @@ mod tests {
         let alone = by_setting(&measured(0)).unwrap().inline();
         let points = alone.split("<polyline points=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(points.split(' ').count(), 6);
+    }
+
+    #[test]
+    fn collecting_sizes_comes_before_the_other_stages() {
+        let mut experiment = measured(2);
+        let runs = experiment.sweep.arms.iter_mut().flat_map(|finding| finding.arm.runs.iter_mut().flatten());
+        for stage in runs.flat_map(|run| run.ranks.iter_mut().flatten()).filter(|stage| stage.stage == "read") {
+            (stage.stage, stage.phase) = ("collect".to_owned(), None);
+        }
+        let text = by_setting(&experiment).unwrap().inline();
+        let place = |title: &str| text.find(title).unwrap_or_else(|| panic!("{title}\n{text}"));
+        assert!(place(">collecting sizes<") < place(">opening the file<"), "{text}");
     }
 
     #[test]

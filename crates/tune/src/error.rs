@@ -162,6 +162,12 @@ pub enum WorkloadFault {
     /// A number of the kernel is 0, or so large that nothing can be that long.
     #[error("its kernel: {0} is 0 or too large")]
     Size(&'static str),
+    /// Numbers of the kernel that exclude each other.
+    #[error("its kernel: {0}")]
+    Conflict(&'static str),
+    /// A variant whose ranks are not a number.
+    #[error("ranks of a variant is a whole number from 1 to {}", crate::workload::MOST_RANKS)]
+    Ranks,
     /// A variant whose library is not a text.
     #[error("library is a text: a path, or a name that the system's loader finds")]
     Library,

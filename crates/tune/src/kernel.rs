@@ -1,9 +1,10 @@
 //! What a run does to a file: the shapes of work that programs are known for, with their sizes.
 //!
 //! Values only; `worker` carries them out. Invariant: a kernel that [`Kernel::check`] accepts writes
-//! [`Kernel::len_bytes`] bytes of values, whatever the settings.
+//! [`Kernel::len_bytes`] bytes of values, whatever the settings; a step of [`Kernel::Nova`] that is measured alone may write none.
 
 use crate::error::WorkloadFault;
+use crate::nova::{Creation, Nova, Partition, Step};
 use serde::{Deserialize, Serialize};
 
 /// A shape of work.
@@ -123,6 +124,8 @@ pub enum Kernel {
         #[serde(default)]
         shuffled: bool,
     },
+    /// Files of the same datasets that are concatenated, as NOvA's are.
+    Nova(Nova),
     /// Another program, under the settings that `raddle apply` would give it. What it writes is what its folder holds when
     /// it has ended.
     Program {
@@ -201,6 +204,9 @@ pub const BURSTS: u64 = 8;
 /// Variables of a particle.
 pub const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
 
+/// Most datasets without rows, as a guard against slips.
+const MOST_EMPTY: u64 = 1 << 20;
+
 /// Longest run that is believed: 16 TiB.
 const LONGEST_BYTES: u64 = 16 << 40;
 
@@ -217,6 +223,7 @@ impl Kernel {
             Self::Concat { .. } => "concat",
             Self::Read { .. } => "read",
             Self::Random { .. } => "random",
+            Self::Nova(_) => "nova",
             Self::Program { .. } => "program",
         }
     }
@@ -257,6 +264,9 @@ impl Kernel {
             Self::Read { datasets, rows, columns, .. } => {
                 vec![("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
             }
+            Self::Nova(Nova { inputs, datasets, rows, columns, .. }) => {
+                vec![("inputs", inputs), ("datasets", datasets), ("rows", rows), ("columns", columns), ("element", 4)]
+            }
         }
     }
 
@@ -274,6 +284,7 @@ impl Kernel {
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => vec![particles],
             Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
             Self::Read { rows, columns, .. } => vec![rows, columns],
+            Self::Nova(ref nova) => nova.dims(),
             // Each level or dataset has its own.
             Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
         }
@@ -289,7 +300,10 @@ impl Kernel {
 
     /// Whether it reads values, alone or after writing them.
     pub fn reads(&self) -> bool {
-        let is_reader = matches!(self, Self::Bdcats { .. } | Self::Read { .. } | Self::Many { reads: true, .. });
+        let is_reader = match self {
+            Self::Nova(nova) => nova.has_inputs(),
+            _ => matches!(self, Self::Bdcats { .. } | Self::Read { .. } | Self::Many { reads: true, .. }),
+        };
         is_reader || self.read_back().is_some()
     }
 
@@ -303,6 +317,7 @@ impl Kernel {
                 | Self::Bdcats { .. }
                 | Self::Amrex { .. }
                 | Self::Random { .. }
+                | Self::Nova(_)
         )
     }
 
@@ -314,6 +329,14 @@ impl Kernel {
         let ranks = u64::from(ranks);
         if ranks > 1 && !self.is_for_ranks() {
             return Err(WorkloadFault::NotForRanks(self.name()));
+        }
+        if let Self::Nova(Nova { inputs, .. }) = self
+            && *inputs < ranks
+        {
+            return Err(WorkloadFault::Conflict("there are fewer inputs than ranks"));
+        }
+        if ranks == 1 && matches!(self, Self::Nova(Nova { creation: Creation::Single, .. })) {
+            return Err(WorkloadFault::Conflict("creation = single takes ranks"));
         }
         let Self::Ior { burst_len_bytes, bursts, blocks_per_burst, divided, collective, .. } = *self else {
             return Ok(());
@@ -336,6 +359,7 @@ impl Kernel {
             Self::Many { elements, .. } => Some(elements),
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => Some(particles),
             Self::Amrex { boxes, .. } => Some(boxes),
+            Self::Nova(nova) => Some(&mut nova.inputs),
             _ => None,
         }
     }
@@ -385,6 +409,13 @@ impl Kernel {
             Self::Bdcats { parts, particles } if parts == 0 || parts > particles => Err(WorkloadFault::Size("parts")),
             Self::Random { longest_len_bytes, .. } if longest_len_bytes < 8192 => {
                 Err(WorkloadFault::Size("longest_len_bytes below 8192"))
+            }
+            Self::Nova(Nova { empty, .. }) if empty > MOST_EMPTY => Err(WorkloadFault::Size("empty")),
+            Self::Nova(Nova { in_memory: true, partition: Partition::Datasets, .. }) => {
+                Err(WorkloadFault::Conflict("files in memory are read by one process each: leave partition out"))
+            }
+            Self::Nova(Nova { only: Some(Step::Collect), creation: Creation::Single, .. }) => {
+                Err(WorkloadFault::Conflict("only = collect creates nothing: leave creation out"))
             }
             Self::Program { ref command, .. } if command.is_empty() => Err(WorkloadFault::Size("command")),
             Self::Ior { burst_len_bytes, .. } if burst_len_bytes % 8 != 0 => {

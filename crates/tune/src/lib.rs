@@ -13,6 +13,7 @@ pub mod fingerprint;
 pub mod kernel;
 pub mod knob;
 pub mod measurement;
+pub mod nova;
 pub mod profile;
 pub mod runner;
 pub mod search;

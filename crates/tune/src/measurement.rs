@@ -156,8 +156,8 @@ const START_OF_RANKS_LEN_BYTES: f64 = (256 << 20) as f64;
 /// How much of the time an experiment should have: bytes that a block writes and what starting its runs takes, twice where a
 /// search follows.
 fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
-    let start = if experiment.ranks > 1 { START_OF_RANKS_LEN_BYTES } else { START_LEN_BYTES };
-    let bytes: f64 = experiment.candidates().iter().map(|run| start + run.kernel.len_bytes() as f64).sum();
+    let start = |ranks: u32| if ranks > 1 { START_OF_RANKS_LEN_BYTES } else { START_LEN_BYTES };
+    let bytes: f64 = experiment.candidates().iter().map(|run| start(run.ranks) + run.kernel.len_bytes() as f64).sum();
     if is_searched { 2.0 * bytes } else { bytes }
 }
 

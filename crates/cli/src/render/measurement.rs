@@ -3,10 +3,11 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_tune::findings::{Fault, Finding, Findings, PhaseFindings, Values};
+use raddle_tune::kernel::Kernel;
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
 use raddle_tune::statistics::{self, LEAST_BLOCKS, Verdict};
-use raddle_tune::worker::Phase;
+use raddle_tune::worker::{Phase, Stage};
 use raddle_tune::workload::{Scale, Workload};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -68,6 +69,9 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
     sweep.arms.iter().for_each(|finding| columns.row(&cells(finding, sweep.metric)));
     text.push_str(&columns.render());
     sweep.phases.iter().for_each(|half| text.push_str(&of_phase(sweep, half)));
+    if matches!(experiment.kernel, Kernel::Nova(_)) {
+        text.push_str(&of_stages(sweep));
+    }
     for Finding { arm, .. } in &sweep.arms {
         let name = escape::text(&arm.candidate.name);
         match &arm.fault {
@@ -115,6 +119,42 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
     }
     text.push_str(&columns.render());
     text
+}
+
+/// Stages of concatenating files, as the columns of a table.
+const STAGES: [(Stage, &str); 7] = [
+    (Stage::Collect, "metadata"),
+    (Stage::Open, "open"),
+    (Stage::Objects, "creation"),
+    (Stage::Read, "read"),
+    (Stage::Write, "write"),
+    (Stage::Close, "close"),
+    (Stage::Sync, "sync"),
+];
+
+/// Median elapsed times of the stages that runs have.
+fn of_stages(findings: &Findings) -> String {
+    let time_s = |finding: &Finding, stage: Stage| {
+        let runs = finding.arm.runs.iter().flatten();
+        let times = runs.filter_map(|run| run.stages.iter().find(|time| time.stage == stage));
+        let mut times: Vec<f64> = times.map(|time| time.wall_s).collect();
+        (!times.is_empty()).then(|| statistics::median(&mut times))
+    };
+    let has = |stage| findings.arms.iter().any(|finding| time_s(finding, stage).is_some());
+    let stages: Vec<(Stage, &str)> = STAGES.into_iter().filter(|(stage, _)| has(*stage)).collect();
+    if stages.is_empty() {
+        return String::new();
+    }
+    let titles = stages.iter().map(|(_, title)| (*title, Align::Right));
+    let mut columns = Columns::new(&std::iter::once(("setting", Align::Left)).chain(titles).collect::<Vec<_>>());
+    for finding in &findings.arms {
+        let times = stages
+            .iter()
+            .map(|(stage, _)| time_s(finding, *stage).map_or_else(|| "-".to_owned(), quantity::brief_seconds));
+        let name = escape::text(&finding.arm.candidate.name).into_owned();
+        columns.row(&std::iter::once(name).chain(times).collect::<Vec<_>>());
+    }
+    format!("  elapsed times by stage, medians:\n{}", columns.render())
 }
 
 /// Whether reads were cold, after what was read.

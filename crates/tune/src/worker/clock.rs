@@ -12,6 +12,8 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// Opening inputs and asking for the sizes of their datasets.
+    Collect,
     /// Creating or opening the file.
     Open,
     /// Creating or opening datasets and attributes.

@@ -9,6 +9,7 @@ mod boxes;
 mod clock;
 mod ior;
 mod many;
+mod nova;
 mod occam;
 mod particles;
 #[cfg(test)]
@@ -264,7 +265,10 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
             .map(|(writing, reading)| Counts { calls: writing.calls.plus(reading.calls), reads: reading.reads });
     }
     team.wait()?;
-    let len = std::fs::metadata(run.path).map_err(|source| io(run.path, "asking for the length", source))?.len();
+    let len = nova::file_len_bytes(&run).unwrap_or_else(|| {
+        let found = std::fs::metadata(run.path).map_err(|source| io(run.path, "asking for the length", source))?;
+        Ok(found.len())
+    })?;
     let (found, offset) = match looked {
         // Every rank has written by now; one looks.
         Some((opened_with, sample)) if team.rank == 0 => run.look(&request.settings, &opened_with, &sample)?,
@@ -295,10 +299,14 @@ impl<'a> Run<'a> {
             Kernel::Many { datasets, elements, attributes, reads: true } => {
                 Kernel::Many { datasets: *datasets, elements: *elements, attributes: *attributes, reads: false }
             }
+            Kernel::Nova(_) => self.kernel.clone(),
             _ => return Ok(()),
         };
         if self.team.rank != 0 {
             return Ok(());
+        }
+        if matches!(writer, Kernel::Nova(_)) {
+            return nova::prepare(self);
         }
         let run = Run { kernel: writer, settings: self.settings.clone(), team: Team::alone(), ..*self };
         let mut untimed = Clock::default();
@@ -331,6 +339,7 @@ impl<'a> Run<'a> {
             Kernel::Amrex { .. } | Kernel::Random { .. } => boxes::run(self, clock).map(Some),
             Kernel::Concat { .. } => tables::write(self, clock).map(Some),
             Kernel::Read { .. } => tables::read(self, clock).map(Some),
+            Kernel::Nova(_) => nova::run(self, clock),
             Kernel::Program { .. } => Err(not_this_kernel()),
         }
     }
@@ -370,6 +379,7 @@ impl<'a> Run<'a> {
             Kernel::Vpic { .. } | Kernel::Bdcats { .. } => "Step#0/x",
             Kernel::Amrex { .. } => "level_0/data",
             Kernel::Concat { .. } | Kernel::Read { .. } => "table0000",
+            Kernel::Nova(_) => nova::FIRST,
             Kernel::Program { .. } => return Err(not_this_kernel()),
         };
         let file = self.chosen.open(self.path, &FileSettings::default())?;

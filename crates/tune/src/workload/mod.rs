@@ -90,13 +90,15 @@ pub struct Case {
     pub variants: BTreeMap<String, Variant>,
 }
 
-/// Another kernel, another libhdf5, or both.
+/// Another kernel, another libhdf5, other ranks, or all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
     /// Kernel.
     pub kernel: Kernel,
     /// The libhdf5, where it is another one than the default's.
     pub library: Option<PathBuf>,
+    /// Ranks, where they are more or fewer than the default's; the kernel is the same.
+    pub ranks: Option<u32>,
 }
 
 /// One arm of an experiment.
@@ -121,11 +123,12 @@ pub struct Candidate {
 }
 
 /// Most ranks: what a machine can start for a minute.
-const MOST_RANKS: u32 = 1 << 16;
+pub(crate) const MOST_RANKS: u32 = 1 << 16;
 
 /// Names and texts of the workloads that raddle has with it.
-const PRESETS: [(&str, &str); 5] = [
+const PRESETS: [(&str, &str); 6] = [
     ("tables", include_str!("../../workloads/tables.toml")),
+    ("nova-2021", include_str!("../../workloads/nova-2021.toml")),
     ("occam-2005", include_str!("../../workloads/occam-2005.toml")),
     ("battle-layout", include_str!("../../workloads/battle-layout.toml")),
     ("battle-metadata", include_str!("../../workloads/battle-metadata.toml")),
@@ -245,7 +248,7 @@ impl Experiment {
             // Those that the workload names, under names of their own.
             case.variants.retain(|_, variant| variant.library.is_none());
             for library in libraries {
-                let variant = Variant { kernel: case.kernel.clone(), library: Some(library.clone()) };
+                let variant = Variant { kernel: case.kernel.clone(), library: Some(library.clone()), ranks: None };
                 case.variants.insert(format!("hdf5={}", library.display()), variant);
             }
         }
@@ -263,8 +266,11 @@ impl Experiment {
         if candidates.len() <= self.cases.len() {
             return Err(WorkloadFault::NothingCompared);
         }
-        for Candidate { settings, kernel, .. } in &candidates {
-            kernel.check_ranks(self.ranks)?;
+        for Candidate { settings, kernel, ranks, .. } in &candidates {
+            if *ranks == 0 || *ranks > MOST_RANKS {
+                return Err(WorkloadFault::Ranks);
+            }
+            kernel.check_ranks(*ranks)?;
             settings.check().map_err(|error| WorkloadFault::Setting(Box::new(error)))?;
             if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
                 let dims = kernel.dims();
@@ -316,6 +322,7 @@ impl Experiment {
         all.extend(case.variants.iter().map(|(name, variant)| Candidate {
             kernel: variant.kernel.clone(),
             library: variant.library.clone().or_else(|| self.library.clone()),
+            ranks: variant.ranks.unwrap_or(self.ranks),
             ..arm(name.clone(), None, case.base.clone())
         }));
         all
@@ -507,6 +514,37 @@ variants.parallel = { library = "parallel.so", attributes = 3 }
         ];
         assert_eq!(found, expected);
         assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library is a text"));
+    }
+
+    #[test]
+    fn a_variant_may_have_other_ranks() {
+        let with = |ranks: &str| CASES.replace("library = \"parallel.so\"", &format!("ranks = {ranks}"));
+        let candidates = parse(&with("3")).unwrap().experiments[0].candidates();
+        let ranks: Vec<u32> = candidates[..3].iter().map(|arm| arm.ranks).collect();
+        assert_eq!((ranks, candidates[2].name.as_str()), (vec![1, 1, 3], "D=8: parallel"));
+        for unfit in ["0", "65537", "-1", "\"two\""] {
+            assert!(refused(&with(unfit)).contains("a whole number from 1"), "{unfit}");
+        }
+    }
+
+    #[test]
+    fn inputs_are_dealt_to_ranks_that_have_some() {
+        let with = |more: &str| {
+            format!(
+                "name = \"mine\"\ntitle = \"A test\"\n[[experiment]]\nname = \"a\"\ntitle = \"A\"\nranks = 2\n\
+                 kernel = {{ kind = \"nova\", inputs = 2, datasets = 1, rows = 4, columns = 1{more} }}\nknobs.gzip = [1]\n\
+                 base = {{ chunk = [8, 1] }}\n"
+            )
+        };
+        assert!(parse(&with(", creation = \"single\"")).is_ok());
+        let weak = parse(&with("").replace("ranks = 2", "ranks = 3\nper_rank = true")).unwrap();
+        assert!(matches!(weak.experiments[0].kernel(), Kernel::Nova(nova) if nova.inputs == 6));
+        assert!(refused(&with("").replace("ranks = 2", "ranks = 3")).contains("fewer inputs than ranks"));
+        assert!(refused(&with(", creation = \"single\"").replace("ranks = 2", "ranks = 1")).contains("takes ranks"));
+        assert!(refused(&with(", in_memory = true, partition = \"datasets\"")).contains("leave partition out"));
+        assert!(refused(&with(", creation = \"single\", only = \"collect\"")).contains("leave creation out"));
+        assert!(refused(&with(", layers = 3")).contains("layers"));
+        assert!(refused(&with("").replace("[8, 1]", "[9, 1]")).contains("does not fit"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ struct ExperimentText {
     /// Kernels, and base settings, that are measured next to each other.
     #[serde(default)]
     cases: Vec<CaseText>,
-    /// What differs in the kernel of a variant, and its `library`.
+    /// What differs in the kernel of a variant, its `library` and its `ranks`.
     #[serde(default)]
     variants: BTreeMap<String, toml::Table>,
     #[serde(default = "one_rank")]
@@ -159,7 +159,11 @@ impl ExperimentText {
                 Some(toml::Value::String(library)) => Some(PathBuf::from(library)),
                 Some(_) => return Err(WorkloadFault::Library),
             };
-            Ok(Variant { kernel: kernel_of(&[scaled, own, &change])?, library })
+            let ranks = match change.remove("ranks") {
+                None => None,
+                Some(ranks) => Some(ranks.try_into().map_err(|_| WorkloadFault::Ranks)?),
+            };
+            Ok(Variant { kernel: kernel_of(&[scaled, own, &change])?, library, ranks })
         };
         let case_of = |name: Option<String>, own: &toml::Table, base: &Settings| {
             let variants = self.variants.iter();
