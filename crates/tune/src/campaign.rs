@@ -268,11 +268,15 @@ mod tests {
     }
 
     fn found(made: &Made, levels: &[u64], conditions: &Conditions) -> Result<Findings> {
+        found_of(made, &candidates(levels), conditions)
+    }
+
+    fn found_of(made: &Made, candidates: &[Candidate], conditions: &Conditions) -> Result<Findings> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
         let bench = Bench { executor: made, scratch: &scratch, observer: &Silent, cancel: &cancel };
-        carry_out(&candidates(levels), conditions, &bench)
+        carry_out(candidates, conditions, &bench)
     }
 
     #[test]
@@ -323,6 +327,15 @@ mod tests {
         assert!(findings.wall_variation > LARGEST_VARIATION && findings.cpu_variation < LARGEST_VARIATION);
         assert_eq!(findings.metric, Metric::CpuS);
         assert_eq!(findings.arms[1].verdict, Some(Verdict::Worse));
+    }
+
+    #[test]
+    fn unequal_ranks_are_compared_by_elapsed_time_however_it_varies() {
+        let mut arms = candidates(&[1, 6]);
+        arms[1].ranks = 2;
+        let findings = found_of(&Made::new(0.6), &arms, &conditions()).unwrap();
+        assert!(findings.wall_variation > LARGEST_VARIATION);
+        assert_eq!(findings.metric, Metric::WallS);
     }
 
     #[test]

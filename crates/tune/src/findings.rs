@@ -135,10 +135,16 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Elapsed time of a half or all of runs, unless it varies so much that only processor time can be compared.
+    /// Elapsed time of a half or all of runs, unless it varies so much that only processor time can be compared. That of more
+    /// ranks is more whatever they gain: arms of unequal ranks are compared by elapsed time.
     pub(crate) fn of(arms: &[Arm], phase: Option<Phase>) -> Self {
         let wall = Self { metric: Metric::WallS, phase };
-        if variation(arms, wall) > LARGEST_VARIATION { Self { metric: Metric::CpuS, phase } } else { wall }
+        let are_ranks_equal = arms.iter().all(|arm| arm.candidate.ranks == arms[0].candidate.ranks);
+        if are_ranks_equal && variation(arms, wall) > LARGEST_VARIATION {
+            Self { metric: Metric::CpuS, phase }
+        } else {
+            wall
+        }
     }
 
     fn with(self, metric: Metric) -> Self {
@@ -274,10 +280,11 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
 
 fn cold_share(arms: &[Arm]) -> Option<f64> {
     let runs = arms.iter().flat_map(|arm| arm.runs.iter().flatten());
-    // A sieve reads some bytes again, which are then in the cache: of each value the first time counts.
+    // A sieve reads some bytes again, which are then in the cache: of each value the first time counts. Metadata has no values.
     let of = |run: &Outcome| {
         let reads = run.reads?;
-        Some(Reads { len_bytes: reads.len_bytes.min(run.len_bytes), ..reads })
+        let most_len_bytes = if run.len_bytes == 0 { reads.len_bytes } else { run.len_bytes };
+        Some(Reads { len_bytes: reads.len_bytes.min(most_len_bytes), ..reads })
     };
     runs.filter_map(of).reduce(Reads::plus)?.cold_share()
 }

@@ -307,6 +307,11 @@ impl Kernel {
         is_reader || self.read_back().is_some()
     }
 
+    /// Whether it reads or creates metadata only, so that no rate can be given.
+    pub fn is_of_metadata(&self) -> bool {
+        matches!(self, Self::Nova(Nova { only: Some(_), .. }))
+    }
+
     /// Whether several ranks can share it.
     pub fn is_for_ranks(&self) -> bool {
         matches!(

@@ -81,7 +81,7 @@ pub struct Outcome {
     pub zlib: Option<String>,
     /// Stages, in the order in which they began.
     pub stages: Vec<StageTime>,
-    /// Bytes of values.
+    /// Bytes of values; 0 where only metadata is read or created.
     pub len_bytes: u64,
     /// Read and write calls; absent where the system does not count them.
     pub calls: Option<Calls>,
@@ -279,7 +279,10 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
         hdf5: abilities.version,
         zlib: abilities.zlib,
         stages: clock.into_stages(),
-        len_bytes: boxes::len_bytes(&run).unwrap_or_else(|| run.kernel.len_bytes()),
+        len_bytes: match run.kernel.is_of_metadata() {
+            true => 0,
+            false => boxes::len_bytes(&run).unwrap_or_else(|| run.kernel.len_bytes()),
+        },
         calls: counts.map(|counts| counts.calls),
         reads: counts.map(|counts| counts.reads).filter(|_| run.kernel.reads()),
         file_len_bytes: len,
