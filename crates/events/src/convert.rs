@@ -175,7 +175,9 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     // Half of what is left is for blocks: fewer threads are better than none that has one.
     let jobs = (budget.available_bytes() / 2 / preparer_len_bytes).clamp(1, options.jobs.get() as u64);
     let _prepared = budget.try_acquire(jobs.saturating_mul(preparer_len_bytes), "the compressors of all threads")?;
+    let for_ranges_len_bytes = budget.available_bytes();
     let run = Run {
+        for_ranges_len_bytes,
         source,
         products,
         start_entry: entries.start,
@@ -220,6 +222,8 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
 
 /// One conversion, seen by all its threads.
 struct Run<'run, S: ?Sized, K: Sink> {
+    /// Memory that all ranges together may have. One that needs more would wait for ever.
+    for_ranges_len_bytes: u64,
     source: &'run S,
     products: &'run [usize],
     start_entry: u64,
@@ -295,7 +299,12 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
         // As read and as prepared.
         let len_bytes = self.source.unit_len_bytes(start..end).saturating_mul(2);
-        let permit = match self.budget.acquire(len_bytes, "a range of entries") {
+        const WHAT: &str = "a range of entries";
+        let acquired = match len_bytes > self.for_ranges_len_bytes {
+            true => self.budget.try_acquire(len_bytes, WHAT),
+            false => self.budget.acquire(len_bytes, WHAT),
+        };
+        let permit = match acquired {
             Ok(permit) => permit,
             Err(error) => {
                 self.fail(number, error.into());
