@@ -121,4 +121,4 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
         _, err = ranks(3, *command, expect=2)
         assert err.count("is done by one process") == 1, err
         assert "share their work among ranks" in err
-    ranks(1, "keys", "sort", *inputs, "-q")
+    ranks(1, "keys", "sort", *inputs, "--by", "/spill/run,/spill/evt", "-q")
