@@ -7,6 +7,8 @@
 
 use crate::error::{CoreError, Result};
 use crate::message::Words;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 /// Number of a rank in its communicator, from 0.
@@ -37,6 +39,20 @@ pub trait CommunicatorExt: Communicator {
     fn all_gather_u64(&self, value: u64) -> Result<Vec<u64>> {
         let gathered = self.all_gather_bytes(&value.to_le_bytes())?;
         gathered.iter().map(|bytes| Words::new("all_gather_u64", bytes).word()).collect()
+    }
+
+    /// Collective. The values of all ranks, in rank order.
+    ///
+    /// # Errors
+    /// [`CoreError::MessageContent`], on every rank, if a value cannot be encoded or decoded.
+    fn all_gather_values<T: Serialize + DeserializeOwned>(&self, operation: &'static str, value: &T) -> Result<Vec<T>> {
+        // A first byte marks a value, so that the others learn of a rank that cannot encode its own.
+        let message = postcard::to_extend(value, vec![1]).unwrap_or_default();
+        let decode = |(rank, message): (Rank, &Vec<u8>)| {
+            let decoded = message.get(1..).and_then(|encoded| postcard::from_bytes(encoded).ok());
+            decoded.ok_or(CoreError::MessageContent { operation, rank })
+        };
+        self.all_gather_bytes(&message)?.iter().enumerate().map(decode).collect()
     }
 
     /// Collective. The sum of the values of the ranks before this one, wrapping beyond 64 bits.

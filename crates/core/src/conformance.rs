@@ -59,6 +59,8 @@ fn exchanges_messages_of_any_length(ranks: &dyn Communicator) {
 fn typed_collectives(ranks: &dyn Communicator) {
     let (rank, size) = (ranks.rank(), ranks.size() as u64);
     assert_eq!(ranks.all_gather_u64(rank as u64 * 7).expect("gather"), (0..size).map(|r| r * 7).collect::<Vec<_>>());
+    let values = ranks.all_gather_values("gather", &(rank, vec![format!("rank {rank}"); rank])).expect("gather");
+    assert_eq!(values, (0..ranks.size()).map(|r| (r, vec![format!("rank {r}"); r])).collect::<Vec<_>>());
     let before = (0..rank as u64).map(|r| r + 1).sum::<u64>();
     assert_eq!(ranks.exclusive_scan_sum(rank as u64 + 1).expect("scan"), before);
     for root in 0..ranks.size() {

@@ -16,7 +16,6 @@ use crate::provenance;
 use crate::ranks::agree;
 use crate::schema::display_path;
 use crate::tiles::MergeWork;
-use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::datasets::{DatasetSink, Rows, SharedDatasets};
 use raddle_core::engine::EngineReport;
@@ -208,11 +207,5 @@ fn add_provenance(
 /// Collective. What all ranks did.
 fn of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
     const OPERATION: &str = "gather the report";
-    let nonsense = |rank| CoreError::MessageContent { operation: OPERATION, rank };
-    let encoded = postcard::to_stdvec(&own.reports(ranks.rank() as u32)).map_err(|_| nonsense(ranks.rank()).into());
-    let told = ranks.all_gather_bytes(&agree(ranks, OPERATION, encoded)?)?;
-    let of_rank =
-        |(rank, bytes): (usize, &Vec<u8>)| postcard::from_bytes::<Vec<StageReport>>(bytes).map_err(|_| nonsense(rank));
-    let all = told.iter().enumerate().map(of_rank).collect::<std::result::Result<Vec<_>, _>>()?;
-    Ok(all.into_iter().flatten().collect())
+    Ok(ranks.all_gather_values(OPERATION, &own.reports(ranks.rank() as u32))?.concat())
 }

@@ -19,8 +19,7 @@ use crate::remembered::{Contradiction, recall};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use raddle_core::CoreError;
-use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Stage};
@@ -183,14 +182,11 @@ pub(crate) fn plan_file_among(
 
 /// Collective. What all ranks found, on every rank.
 pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
-    let nonsense = |rank| CoreError::MessageContent { operation: VERIFYING, rank };
     let sent: Vec<SentMismatch> = own.mismatches.iter().map(SentMismatch::from).collect();
     let counts = [own.datasets, own.linked, own.objects, own.compared_len_bytes];
-    let encoded = postcard::to_stdvec(&(counts, sent)).map_err(|_| nonsense(ranks.rank()).into());
     let mut report = VerifyReport { elapsed_s: own.elapsed_s, ..VerifyReport::default() };
-    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, VERIFYING, encoded)?)?.iter().enumerate() {
-        let decoded = postcard::from_bytes::<([u64; 4], Vec<SentMismatch>)>(message);
-        let ([datasets, linked, objects, compared_len_bytes], mismatches) = decoded.map_err(|_| nonsense(rank))?;
+    for (counts, mismatches) in ranks.all_gather_values(VERIFYING, &(counts, sent))? {
+        let [datasets, linked, objects, compared_len_bytes] = counts;
         report.datasets += datasets;
         report.linked += linked;
         report.objects += objects;

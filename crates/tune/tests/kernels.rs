@@ -37,6 +37,19 @@ fn set(all: &[(Knob, Value)]) -> Settings {
 
 const CHUNK: [u64; 3] = [11, 8, 90];
 
+fn ior(api: Api, datasets: u64, read_back: Option<ReadBack>) -> Kernel {
+    Kernel::Ior {
+        api,
+        burst_len_bytes: 4096,
+        bursts: 4,
+        blocks_per_burst: 1,
+        divided: false,
+        datasets,
+        collective: false,
+        read_back,
+    }
+}
+
 #[test]
 fn every_kernel_writes_what_it_says() {
     let kernels = [
@@ -44,36 +57,9 @@ fn every_kernel_writes_what_it_says() {
         occam(1, true),
         many(false),
         many(true),
-        Kernel::Ior {
-            api: Api::Hdf5,
-            burst_len_bytes: 4096,
-            bursts: 4,
-            blocks_per_burst: 1,
-            divided: false,
-            datasets: 3,
-            collective: false,
-            read_back: None,
-        },
-        Kernel::Ior {
-            api: Api::Posix,
-            burst_len_bytes: 4096,
-            bursts: 4,
-            blocks_per_burst: 1,
-            divided: false,
-            datasets: 1,
-            collective: false,
-            read_back: None,
-        },
-        Kernel::Ior {
-            api: Api::Posix,
-            burst_len_bytes: 4096,
-            bursts: 4,
-            blocks_per_burst: 1,
-            divided: false,
-            datasets: 1,
-            collective: false,
-            read_back: Some(ReadBack::Shifted),
-        },
+        ior(Api::Hdf5, 3, None),
+        ior(Api::Posix, 1, None),
+        ior(Api::Posix, 1, Some(ReadBack::Shifted)),
         Kernel::Vpic { particles: 1000 },
         Kernel::Bdcats { particles: 1000, parts: 7 },
         Kernel::Amrex { levels: 2, boxes: 5, longest_edge: 5, components: 2 },

@@ -8,6 +8,7 @@ use crate::render::escape;
 use crate::render::inspection::{self, Detail};
 use crate::render::references::Entries;
 use crate::team::{Team, of_ranks};
+use raddle_core::communicator::CommunicatorExt;
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, Sum, inspect};
 use raddle_hdf5::native::ReadLimits;
@@ -130,15 +131,9 @@ pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Collective. What every rank has, in the order of ranks.
+/// Collective. The values of all ranks, in rank order.
 fn of_all<T: Serialize + DeserializeOwned>(team: &Team, own: &T) -> Result<Vec<T>, Failure> {
-    let nonsense = || Failure::new(Exit::Internal, "ranks do not understand each other; run the same raddle on all");
-    let message = serde_json::to_vec(own).map_err(|_| nonsense())?;
-    if team.ranks().size() == 1 {
-        return Ok(vec![serde_json::from_slice(&message).map_err(|_| nonsense())?]);
-    }
-    let messages = team.ranks().all_gather_bytes(&message).map_err(|error| of_ranks(&error))?;
-    messages.iter().map(|message| serde_json::from_slice(message).map_err(|_| nonsense())).collect()
+    team.ranks().all_gather_values("inspect the files", own).map_err(|error| of_ranks(&error))
 }
 
 fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Said {

@@ -1,6 +1,19 @@
 //! Which partition keys to make.
 
 use raddle_merge::keys::{KeyDatasets, KeyScope, KeySpec, RepeatedIds};
+use std::path::PathBuf;
+
+/// A file with partition keys.
+#[derive(Debug, Clone, clap::Args)]
+pub struct KeyedFileArgs {
+    /// File with keys
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Key of the index group
+    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
+    pub key: String,
+}
 
 /// Options that say how keys are made.
 #[derive(Debug, Clone, clap::Args)]

@@ -389,15 +389,8 @@ impl Dataset<'_> {
     /// # Errors
     /// As [`Dataset::write`].
     pub fn read_f32(&self, values: &mut [f32], start: &[u64], count: &[u64]) -> Result<()> {
-        let chosen = self.id.chosen;
-        let in_memory = self.select(values.len(), start, count)?;
-        let (kind, transfer) = (chosen.type_id(Element::F32), self.transfer.id);
-        // SAFETY: as in `write`; the values are ours alone.
-        let status = unsafe {
-            let to = values.as_mut_ptr().cast();
-            (chosen.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)
-        };
-        chosen.status("H5Dread", status).map(drop)
+        // SAFETY: the values are of this type.
+        unsafe { self.read(Element::F32, values, start, count) }
     }
 
     /// Reads the box of `count` elements from `start` on.
@@ -405,10 +398,19 @@ impl Dataset<'_> {
     /// # Errors
     /// As [`Dataset::write`].
     pub fn read_f64(&self, values: &mut [f64], start: &[u64], count: &[u64]) -> Result<()> {
+        // SAFETY: the values are of this type.
+        unsafe { self.read(Element::F64, values, start, count) }
+    }
+
+    /// Reads the box into `values`.
+    ///
+    /// # Safety
+    /// `T` is the type that `element` names.
+    unsafe fn read<T>(&self, element: Element, values: &mut [T], start: &[u64], count: &[u64]) -> Result<()> {
         let chosen = self.id.chosen;
         let in_memory = self.select(values.len(), start, count)?;
-        let (kind, transfer) = (chosen.type_id(Element::F64), self.transfer.id);
-        // SAFETY: as in `read_f32`.
+        let (kind, transfer) = (chosen.type_id(element), self.transfer.id);
+        // SAFETY: as in `write`; the values are ours alone, and of the type that is asked for.
         let status = unsafe {
             let to = values.as_mut_ptr().cast();
             (chosen.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)

@@ -240,7 +240,6 @@ fn repeated_among(
     inputs: &[PathBuf],
     ranks: &dyn Communicator,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let nonsense = |rank| CoreError::MessageContent { operation: APPENDING, rank };
     let own: Vec<usize> = share(ranks, inputs.len()).collect();
     let found = own.iter().try_fold(Vec::new(), |mut found, &input| {
         let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
@@ -249,11 +248,8 @@ fn repeated_among(
         found.extend(number.map(|number| (input as u64, number as u64)));
         Ok(found)
     });
-    let encoded = postcard::to_stdvec(&agree(ranks, APPENDING, found)?).map_err(|_| nonsense(ranks.rank()).into());
-    let mut all: Vec<(u64, u64)> = Vec::new();
-    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, APPENDING, encoded)?)?.iter().enumerate() {
-        all.extend(postcard::from_bytes::<Vec<(u64, u64)>>(message).map_err(|_| nonsense(rank))?);
-    }
+    let found: Vec<(u64, u64)> = agree(ranks, APPENDING, found)?;
+    let mut all = ranks.all_gather_values(APPENDING, &found)?.concat();
     all.sort_unstable();
     let path = |(input, number): (u64, u64)| {
         Some((inputs.get(input as usize)?.clone(), stored.inputs.get(number as usize)?.0.clone()))

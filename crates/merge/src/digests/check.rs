@@ -16,8 +16,7 @@ use crate::schema::{Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
 use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_among, together};
-use raddle_core::CoreError;
-use raddle_core::communicator::{Communicator, SingleProcess};
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
@@ -130,12 +129,8 @@ struct Damage {
 
 /// Collective. The damages that all ranks found: rows that follow one another as one, whoever found them.
 fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
-    let nonsense = |rank| CoreError::MessageContent { operation: VERIFYING, rank };
-    let encoded = postcard::to_stdvec(&own).map_err(|_| nonsense(ranks.rank()).into());
-    let mut damages: Vec<Damage> = Vec::new();
-    for (rank, message) in ranks.all_gather_bytes(&agree(ranks, VERIFYING, encoded)?)?.iter().enumerate() {
-        damages.extend(postcard::from_bytes::<Vec<Damage>>(message).map_err(|_| nonsense(rank))?);
-    }
+    let of_ranks = ranks.all_gather_values(VERIFYING, &own)?;
+    let mut damages: Vec<Damage> = of_ranks.into_iter().flatten().collect();
     damages.sort_by_key(|damage| (damage.column, damage.rows.start));
     damages.dedup_by(|next, damage| {
         let follows = next.column == damage.column && next.rows.start == damage.rows.end;

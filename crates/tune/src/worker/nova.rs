@@ -213,6 +213,37 @@ fn empty_settings(others: &DatasetSettings, layout: EmptyLayout) -> DatasetSetti
     }
 }
 
+/// Rows of an input.
+struct Part<'a, 'c> {
+    input: u64,
+    file: &'a File<'c>,
+    rows: Range<u64>,
+    /// Whether all ranks read rows of this input together.
+    is_shared: bool,
+}
+
+/// Reads rows of a dataset, and checks every value.
+fn read_part(
+    run: &Run<'_>,
+    nova: &Nova,
+    clock: &mut Clock,
+    place: u64,
+    part: Part<'_, '_>,
+    into: &mut [f32],
+) -> Result<()> {
+    let Part { input, file, rows, is_shared } = part;
+    let (start, count) = ([rows.start, 0], [rows.end - rows.start, nova.columns]);
+    clock.time(Stage::Read, || {
+        let dataset = file.open_dataset(&name(place))?;
+        if is_shared {
+            dataset.together()?;
+        }
+        dataset.read_f32(into, &start, &count)?;
+        Ok(dataset.close()?)
+    })?;
+    check(&name(place), &start, values(run, nova, place, input, rows), into)
+}
+
 /// Reads a dataset of this rank's inputs, one after the other into one buffer, and writes that at once.
 fn concatenate(
     run: &Run<'_>,
@@ -228,12 +259,8 @@ fn concatenate(
     for (input, file) in inputs {
         let count = [nova.rows_of(*input), nova.columns];
         let (own, others) = rest.split_at_mut(usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX));
-        clock.time(Stage::Read, || {
-            let dataset = file.open_dataset(&name(place))?;
-            dataset.read_f32(own, &[0, 0], &count)?;
-            Ok(dataset.close()?)
-        })?;
-        check(&name(place), &[0, 0], values(run, nova, place, *input, 0..count[0]), own)?;
+        let part = Part { input: *input, file, rows: 0..count[0], is_shared: false };
+        read_part(run, nova, clock, place, part, own)?;
         rest = others;
     }
     if run.team.mpi().is_some() {
@@ -261,15 +288,8 @@ fn concatenate_together(
         let own = part(nova.rows_of(*input), run.team.rank, run.team.size);
         let count = [own.end - own.start, nova.columns];
         let mut read = vec![0.0_f32; usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX)];
-        clock.time(Stage::Read, || {
-            let dataset = file.open_dataset(&name(place))?;
-            if is_shared {
-                dataset.together()?;
-            }
-            dataset.read_f32(&mut read, &[own.start, 0], &count)?;
-            Ok(dataset.close()?)
-        })?;
-        check(&name(place), &[own.start, 0], values(run, nova, place, *input, own.clone()), &read)?;
+        let part = Part { input: *input, file, rows: own.clone(), is_shared };
+        read_part(run, nova, clock, place, part, &mut read)?;
         let first = nova.first_row_of(*input) + own.start;
         clock.time(Stage::Write, || Ok(output.write(Values::F32(&read), &[first, 0], &count)?))?;
     }

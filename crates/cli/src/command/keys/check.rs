@@ -3,23 +3,18 @@
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RunningArgs;
 use crate::render::keys;
 use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
-use std::path::PathBuf;
 
 /// Options of `raddle keys check`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
-    /// File to check
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Key of the index group
-    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
-    key: String,
+    #[command(flatten)]
+    keyed: KeyedFileArgs,
 
     /// Print the outcome as JSON
     #[arg(long)]
@@ -40,10 +35,10 @@ Exit code 0: in order, 8: not in order.";
 pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys check", [&arguments.file])?;
+    let watching = Watching::start(&arguments.running, "keys check", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
-        let report = raddle_merge::keys::check::check(&arguments.file, &arguments.key, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file)))?;
+        let report = raddle_merge::keys::check::check(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
+            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&report)?;
         if arguments.json {
             print(&crate::render::json(&report))?;

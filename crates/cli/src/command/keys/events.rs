@@ -3,24 +3,19 @@
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RunningArgs;
 use crate::render::keys;
 use crate::watching::Watching;
 use raddle_merge::keys::sizes::event_sizes;
 use raddle_merge::options::MergeOptions;
-use std::path::PathBuf;
 
 /// Options of `raddle keys events`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EventsArgs {
-    /// File with keys
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Key of the index group
-    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
-    key: String,
+    #[command(flatten)]
+    keyed: KeyedFileArgs,
 
     /// Print the sizes as JSON
     #[arg(long)]
@@ -42,10 +37,10 @@ references that stand for them. Only keys and metadata are read.";
 pub fn run(arguments: &EventsArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys events", [&arguments.file])?;
+    let watching = Watching::start(&arguments.running, "keys events", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
-        let sizes = event_sizes(&arguments.file, &arguments.key, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file)))?;
+        let sizes = event_sizes(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
+            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&sizes)?;
         print(&if arguments.json { crate::render::json(&sizes) } else { keys::sizes(&sizes) })?;
         Ok(Exit::Done)

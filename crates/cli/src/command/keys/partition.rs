@@ -3,6 +3,7 @@
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RunningArgs;
 use crate::render::keys;
 use crate::watching::Watching;
@@ -11,15 +12,13 @@ use raddle_merge::keys::shared_chunks::shared_chunks;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 
 /// Options of `raddle keys partition`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PartitionArgs {
-    /// File with keys
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    keyed: KeyedFileArgs,
 
     /// Number of readers
     #[arg(short = 'n', long, value_name = "N")]
@@ -28,10 +27,6 @@ pub struct PartitionArgs {
     /// Only this reader, counted from 0
     #[arg(long, value_name = "RANK")]
     rank: Option<u64>,
-
-    /// Key of the index group
-    #[arg(short = 'd', long, value_name = "DATASET", default_value = "/spill/evt.seq")]
-    key: String,
 
     /// Say which chunks are read by more than one of the readers, in place of the shares
     #[arg(long, conflicts_with = "rank")]
@@ -75,13 +70,13 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     };
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys partition", [&arguments.file])?;
+    let watching = Watching::start(&arguments.running, "keys partition", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
-        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.file));
-        let file = KeyedFile::open(&arguments.file, &arguments.key, &options, watch).map_err(failed)?;
+        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
+        let file = KeyedFile::open(&arguments.keyed.file, &arguments.keyed.key, &options, watch).map_err(failed)?;
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         if arguments.chunks {
-            let chunks = shared_chunks(&arguments.file, &file, &shares, &options, watch).map_err(failed)?;
+            let chunks = shared_chunks(&arguments.keyed.file, &file, &shares, &options, watch).map_err(failed)?;
             arguments.running.write_report(&Chunks { chunks: &chunks })?;
             print(&if arguments.json { crate::render::json(&chunks) } else { keys::shared_chunks(&chunks) })?;
             return Ok(Exit::Done);
