@@ -94,6 +94,46 @@ def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
     assert_concatenated(output, inputs)
 
 
+def write_fixed(path, sizes, seed):
+    """Contiguous datasets of fixed extent."""
+    with h5py.File(path, "w") as file:
+        for name, size in sizes.items():
+            file[name] = np.random.default_rng(seed).random(size)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sizes", "grows"),
+    [
+        ({"a/large": 600, "b": 700}, True),
+        # One chunk index for a small dataset is less than 1 % of the large one.
+        ({"large": 200_000, "small": 3}, True),
+        # Here indexes would take more.
+        ({"large": 600, "small": 3}, False),
+        ({f"small{number}": 30 for number in range(20)}, False),
+    ],
+)
+def test_merges_of_plain_files_are_extendible_where_that_is_cheap(raddle, tmp_path, sizes, grows):
+    inputs = [write_fixed(tmp_path / f"in{seed}.h5", sizes, seed) for seed in range(3)]
+    output, fixed = tmp_path / "out.h5", tmp_path / "fixed.h5"
+    for path, options in [(output, []), (fixed, ["--extendible=never"])]:
+        raddle("merge", *inputs[:2], "-o", path, "--no-provenance", *options)
+    assert output.stat().st_size <= fixed.stat().st_size * 1.01
+    with h5py.File(output) as file, h5py.File(fixed) as unextended:
+        assert {file[name].maxshape[0] is None for name in sizes} == {grows}
+        assert not any(unextended[name].maxshape[0] is None for name in sizes)
+    raddle("append", fixed, inputs[2], expect=3)
+    raddle("append", output, inputs[2], expect=0 if grows else 3)
+    if grows:
+        assert_concatenated(output, inputs)
+    # Asked for, it is done at any cost; a file that is rewritten keeps what it has.
+    raddle("merge", *inputs[:2], "-o", output, "--force", "--extendible")
+    raddle("append", output, inputs[2])
+    raddle("rechunk", fixed, "-o", output, "--force")
+    with h5py.File(output) as file:
+        assert not any(file[name].maxshape[0] is None for name in sizes)
+
+
 def test_a_file_that_h5py_writes_is_locked(raddle, events, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", *events[:2], "-o", output)
