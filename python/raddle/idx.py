@@ -378,7 +378,7 @@ def refine(
 
 
 def info(path: Path) -> Info:
-    """Say what a dataset holds: by the ``.idx`` file, the time steps that are there and one block record of each field.
+    """Describe a dataset: its ``.idx`` file, its time steps and the order of samples of each field.
 
     Raises
     ------

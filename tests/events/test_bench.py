@@ -25,7 +25,7 @@ def test_events_wait_as_long_as_a_file_says(tmp_path, source):
     assert waited_s <= measured["read_s"] < waited_s + 5
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "no times"), ("1 2 x", 'word 3, "x"'), ("-1", "no time in microseconds")])
+@pytest.mark.parametrize(("text", "told"), [("", "no times"), ("1 2 x", 'word 3, "x"'), ("-1", "not a time in microseconds")])
 def test_files_that_hold_no_times_are_refused(tmp_path, text, told):
     times = tmp_path / "times.txt"
     times.write_text(text)

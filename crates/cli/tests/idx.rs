@@ -123,7 +123,7 @@ fn the_order_is_that_of_the_blocks() {
     bytes[40 * (1 + 256) + 23] |= 0x10;
     std::fs::write(&file, &bytes).unwrap();
     assert_eq!(orders("p.idx"), ["hz", "rows"]);
-    // A record that is no block's.
+    // A record that belongs to no block.
     bytes[40 * (1 + 256) + 8] = 0xff;
     std::fs::write(&file, &bytes).unwrap();
     assert_eq!(orders("p.idx"), ["hz", "hz"]);
@@ -257,7 +257,7 @@ fn a_dataset_is_written_again() {
     ends(folder, &["idx", "write", "copy.idx", "-o", "old.idx", "-f"], 5, "is the input, or has its blocks");
     let refusals: [(&[&str], i32, &str); 8] = [
         (&["old.idx", "a.npy"], 2, "is the only input"),
-        (&["old.idx", "--as", "steps"], 2, "--as steps is about inputs that do not tell it"),
+        (&["old.idx", "--as", "steps"], 2, "--as steps is for inputs without that information"),
         (&["old.idx", "--vector"], 2, "--vector is about inputs"),
         (&["old.idx", "--field", "u"], 3, "no field u; it has v"),
         (&["old.idx", "--crop", "u=0:1"], 2, "--crop names axis u"),

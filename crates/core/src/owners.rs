@@ -18,7 +18,7 @@ const HOME_HEAD_START: u64 = 4;
 /// to even out the dear ones, and so few that rounds, which are consecutive items, are balanced as well.
 const RUN_SHARE: u64 = 16;
 
-/// A home may exceed its share of a run by one part in so many.
+/// A home may exceed its share of a run by this fraction (1/16).
 const HOME_EXCESS: u128 = 16;
 
 /// Something to deal.

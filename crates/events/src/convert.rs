@@ -222,7 +222,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
 
 /// One conversion, seen by all its threads.
 struct Run<'run, S: ?Sized, K: Sink> {
-    /// Memory that all ranges together may have. One that needs more would wait for ever.
+    /// Memory available to all ranges together. A range that needs more is refused, because it would never be granted.
     for_ranges_len_bytes: u64,
     source: &'run S,
     products: &'run [usize],

@@ -186,7 +186,7 @@ pub enum Form {
     Number(Number),
     /// Always as many values.
     Regular {
-        /// How many.
+        /// Most items.
         length: u64,
         /// Form of each.
         content: Box<Form>,

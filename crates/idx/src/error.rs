@@ -46,7 +46,7 @@ pub enum IdxError {
         /// Why.
         source: HeaderError,
     },
-    /// A box cannot be put into a time step that is there.
+    /// A box cannot be written into an existing time step.
     #[error("{}: {fault}", path.display())]
     Update {
         /// The `.idx` file.
@@ -270,13 +270,13 @@ pub enum IdxError {
     },
 }
 
-/// Why a box cannot be put into a time step that is there.
+/// Why a box cannot be written into an existing time step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateFault {
     /// A field whose other samples would be rounded again.
     #[error(
-        "field {field:?} has compression {compression}, so that samples beside the box would be rounded once more; write the \
+        "field {field:?} has compression {compression}, so samples outside the box would be rounded again; write the \
          whole time step again"
     )]
     Rounded {

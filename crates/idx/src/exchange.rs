@@ -72,7 +72,7 @@ pub(crate) fn gather_boxes(
     Ok(partition)
 }
 
-/// Collective. The boxes of all ranks, by rank, whatever they are; `told` as for [`gather_boxes`].
+/// Collective. Returns the boxes of all ranks without checking them; `told` as for [`gather_boxes`].
 pub(crate) fn gather_any_boxes(
     told: u64,
     patches: &[Patch<'_>],

@@ -240,7 +240,7 @@ impl Writer {
         self.header.fields.iter().map(|field| field.sample.len_bytes()).collect()
     }
 
-    /// A number for what all ranks must be told alike.
+    /// A hash of the arguments, which must be equal on all ranks.
     fn told(&self, time: Option<u64>) -> u64 {
         let WriteOptions { phases, imposed, aggregators, durability, .. } = &self.options;
         let mut header = self.header.clone();
@@ -312,7 +312,7 @@ impl Writer {
         })
     }
 
-    /// The report of a step of which nothing has been counted yet.
+    /// Creates an empty report for a step.
     fn report(&self, run: &Run<'_>) -> WriteReport {
         WriteReport {
             output: self.path.clone(),

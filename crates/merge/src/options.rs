@@ -68,11 +68,11 @@ pub enum Shuffle {
     No,
 }
 
-/// Which datasets of a new file can grow along axis 0, besides those that could in an input.
+/// Which datasets of a new file are extendible along axis 0, in addition to those that are in an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extendible {
-    /// Those whose rows come from several inputs of no convention, if it costs next to nothing.
+    /// Datasets with rows of several inputs, if the inputs follow no convention and the cost is small.
     #[default]
     Likely,
     /// All.
@@ -98,7 +98,7 @@ pub struct MergeOptions {
     pub layout: LayoutPolicy,
     /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
     pub chunk: Option<Vec<u64>>,
-    /// Which datasets can grow along axis 0.
+    /// Which datasets are extendible along axis 0.
     pub extendible: Extendible,
     /// Compression.
     pub compress: Compress,

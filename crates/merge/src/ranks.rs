@@ -109,7 +109,7 @@ pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usi
     (ranks.rank()..count).step_by(ranks.size())
 }
 
-/// Which of things in a row this rank does: consecutive ones, which cost about as much as those of every other rank.
+/// Returns the consecutive items that this rank processes, so that every rank gets about the same total cost.
 pub fn share_by_cost(ranks: &dyn Communicator, costs: impl Iterator<Item = u64>) -> Range<usize> {
     let mut total = 0_u128;
     let begin = |cost: u64| {
@@ -118,7 +118,7 @@ pub fn share_by_cost(ranks: &dyn Communicator, costs: impl Iterator<Item = u64>)
         begin
     };
     let begins: Vec<u128> = costs.map(begin).collect();
-    // Each is done by the rank in whose part of the total it begins.
+    // An item belongs to the rank in whose part of the total cost it begins.
     let size = ranks.size() as u128;
     let first_of = |rank: u128| begins.partition_point(|begin| begin * size < rank * total);
     let rank = ranks.rank() as u128;

@@ -69,7 +69,7 @@ impl<'p> MergeWork<'p> {
         Self::of_rank(plan, pool, true)
     }
 
-    /// The tiles that one of several ranks makes; `is_first`: it is the first.
+    /// Like [`Self::new`], on one of several ranks; `is_first` is true on the first.
     pub(crate) fn of_rank(plan: &'p MergePlan, pool: &'p InputPool, is_first: bool) -> Self {
         let fills = plan.schema.columns.iter().map(|column| FillPattern::of(column.model())).collect();
         let digests: Vec<_> =

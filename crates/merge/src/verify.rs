@@ -80,8 +80,8 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
     verify_among(output, inputs, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`verify`], with each block of rows compared by one of the `ranks`; all get the same report, which does not
-/// depend on how many they are.
+/// Collective. Like [`verify`], with each block of rows compared by one of the `ranks`. All ranks return the same report, whatever
+/// their number.
 ///
 /// # Errors
 /// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
@@ -100,7 +100,7 @@ pub fn verify_among(
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
     comparison.structure();
-    // What all ranks find alike is reported by the first.
+    // All ranks find the same here, so the first one reports it.
     let first = match ranks.rank() {
         0 => comparison.stacks(),
         _ => {
@@ -151,7 +151,7 @@ pub(crate) fn plan_file(
     plan_file_among(path, selection, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`plan_file`]; the file is scanned by one of the `ranks`.
+/// Collective. Like [`plan_file`], with the file scanned by one of the `ranks`.
 pub(crate) fn plan_file_among(
     path: &Path,
     selection: Selection,
@@ -180,7 +180,7 @@ pub(crate) fn plan_file_among(
     })
 }
 
-/// Collective. What all ranks found, on every rank.
+/// Collective. Combines the reports of all ranks, on every rank.
 pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
     let sent: Vec<SentMismatch> = own.mismatches.iter().map(SentMismatch::from).collect();
     let counts = [own.datasets, own.linked, own.objects, own.compared_len_bytes];
@@ -197,7 +197,7 @@ pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<Ve
     Ok(report)
 }
 
-/// A [`Mismatch`] on its way to another rank: paths are any bytes.
+/// A [`Mismatch`] as sent between ranks, with the path as bytes because it need not be UTF-8.
 #[derive(Serialize, Deserialize)]
 struct SentMismatch {
     path: String,

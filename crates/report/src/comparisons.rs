@@ -147,7 +147,7 @@ fn ratios(
         return None;
     }
     let caption = format!(
-        "{} of each setting as a ratio to the default, left of 1 is less, with 95 % intervals. Between the thin lines it is no effect.{paper}",
+        "{} of each setting as a ratio to the default, left of 1 is less, with 95 % intervals. Between the thin lines there is no effect.{paper}",
         if metric == "cpu_s" { "Processor time" } else { "Time" },
     );
     let mut figure = Figure::new(name, title, caption);

@@ -95,7 +95,7 @@ fn of_phase(findings: &Findings, half: &Phase) -> String {
         ])
     });
     let doubt = half.doubt.map_or_else(String::new, |doubt| {
-        format!("<p>Two equal defaults differed: nothing can be told below {doubt:.2} times.</p>\n")
+        format!("<p>Two equal defaults differed: effects below {doubt:.2} times cannot be resolved.</p>\n")
     });
     let drawn = doubt + &table(&["setting", "verdict", "ratio", "95 % interval", time], &rows.collect::<Vec<_>>());
     part(if half.phase == "read" { "Reading back alone" } else { "Writing alone" }, &drawn)

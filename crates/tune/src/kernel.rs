@@ -326,7 +326,7 @@ impl Kernel {
         )
     }
 
-    /// Whether it can be carried out by so many ranks.
+    /// Checks that `ranks` ranks can run it.
     ///
     /// # Errors
     /// If not, with the number that is wrong.

@@ -17,7 +17,7 @@ pub struct Nova {
     /// Datasets without rows, which are most of those of NOvA's files.
     #[serde(default)]
     pub empty: u64,
-    /// Rows of a dataset in an input, as a mean.
+    /// Mean rows of a dataset per input.
     pub rows: u64,
     /// Values of a row, of 4 bytes: 1 in what the paper calls 1-D datasets.
     pub columns: u64,
@@ -87,8 +87,7 @@ pub enum Step {
 }
 
 impl Nova {
-    /// Rows of each dataset in `input`: subruns are of unequal length. Those of all inputs together are as many as the mean
-    /// says.
+    /// Returns the rows of each dataset in `input`. Inputs differ in length, like subruns; their mean is `rows`.
     pub fn rows_of(&self, input: u64) -> u64 {
         let other = self.inputs - 1 - input;
         match input.cmp(&other) {

@@ -141,8 +141,8 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// What reads are called of which this share of the bytes came from storage: up to a twentieth either way is what the system
-/// reads ahead, or had still.
+/// Describes reads by the share of bytes that came from storage. Up to 5 % either way is attributed to readahead or leftovers in the
+/// page cache.
 pub fn coldness(share: f64) -> &'static str {
     match share {
         share if share >= 0.95 => "cold",

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Keys of a header that say where samples lie in the world; others belong to the files that have them.
+/// Header keys that relate samples to physical coordinates. Other keys describe the files themselves.
 const KEYS_OF_SPACE: [&str; 3] = ["axis", "physic_box", "logic_to_physic"];
 
 /// What to take of a dataset.
@@ -22,7 +22,7 @@ const KEYS_OF_SPACE: [&str; 3] = ["axis", "physic_box", "logic_to_physic"];
 pub struct IdxPart<'a> {
     /// Names of the fields; none: all.
     pub fields: &'a [String],
-    /// The time step; `None`: all that are there.
+    /// The time step; `None` for all.
     pub step: Option<u64>,
     /// Samples along axes.
     pub along: &'a [Along],
@@ -39,15 +39,15 @@ pub struct IdxSource {
     pub fields: Vec<(String, SampleType)>,
     /// Time steps.
     pub steps: Vec<Option<u64>>,
-    /// Keys of the header that hold for what is taken as well.
+    /// Header keys that remain valid for what is taken.
     pub others: Vec<(String, String)>,
     /// An array for each time step and field, field by field.
     pub arrays: Vec<ArraySource>,
-    /// The dataset with the numbers of the fields, where all samples are taken and counted as there.
+    /// The dataset and the numbers of the fields, if all samples are taken at their coordinates.
     pub whole: Option<WholeFields>,
 }
 
-/// Fields of which all samples are taken.
+/// Fields that are copied whole.
 #[derive(Debug, Clone)]
 pub struct WholeFields {
     /// The dataset.
@@ -113,7 +113,7 @@ impl IdxSource {
         }
         let fields = numbers.iter().map(|field| &header.fields[*field]);
         let fields = fields.map(|field| (field.name.clone(), field.sample)).collect();
-        // A box of it lies elsewhere.
+        // The coordinates of a box differ from those of the dataset.
         let holds = |key: &str| key == "axis" || (part.along.is_empty() && header.start == [0; MAX_RANK]);
         let others = header.others.iter().filter(|(key, _)| KEYS_OF_SPACE.contains(&key.as_str()) && holds(key));
         let others = others.cloned().collect();

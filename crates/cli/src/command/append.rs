@@ -87,7 +87,7 @@ Examples:
   raddle append all.h5 subrun7.h5 --again               although its rows are in there
 
 Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes \
-files in which all can. Partition keys go on. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
+files in which all can. Partition keys are extended. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
 opens the file completes the append or takes it back.";
 
 impl AppendArgs {
@@ -238,7 +238,7 @@ enum Stopped {
     Told(Failure),
 }
 
-/// Collective. Does what was planned, or says it; the first rank reports.
+/// Collective. Carries out the plan, or prints it with `--dry-run`; the first rank reports.
 fn execute(
     arguments: &AppendArgs,
     plan: &MergePlan,

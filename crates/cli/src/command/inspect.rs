@@ -57,7 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
   raddle inspect run11981.h5 --top 1000   longer lists
-  raddle inspect run11981/ --total        the sum over thousands of files, which mpirun shares among ranks
+  raddle inspect run11981/ --total        the sum over thousands of files; mpirun shares them between ranks
   raddle inspect run11981/ --json | jq .space.metadata_len_bytes
   raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
@@ -77,16 +77,15 @@ struct Refused<'a> {
     error: ToldFailure<'a>,
 }
 
-/// What is said of a file.
+/// Output for one file.
 #[derive(Default, Serialize, Deserialize)]
-struct Said {
+struct Printed {
     out: String,
     err: String,
     exit_code: u8,
 }
 
-/// Collective. Inspects each file; a file that cannot be read does not hide the others. Of ranks each looks at its share of the
-/// files, and the first prints.
+/// Collective. Inspects each file, and continues after files that cannot be read. Ranks share the files; the first prints.
 pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     if let Some(output) = &arguments.refs {
         let written = if team.leads() { write_references_file(arguments, output) } else { Ok(Exit::Done) };
@@ -101,21 +100,21 @@ pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     let library = arguments.reader.child();
     let (mut exit, mut sum) = (Exit::Done, Sum::default());
     let ranks = team.ranks();
-    // All come to the end of a round together, so that what is said is printed in the order of the files.
+    // Each rank inspects one file per round, so that output appears in the order of the files.
     for (round, of_round) in files.chunks(ranks.size()).enumerate() {
         let own = of_round.get(ranks.rank());
-        let said = own.map(|path| inspect_file(arguments, path, library.as_ref(), &mut sum)).unwrap_or_default();
-        for (place, said) in of_all(team, &said)?.into_iter().take(of_round.len()).enumerate() {
-            if said.exit_code != Exit::Done.code() {
-                exit = Exit::of_code(said.exit_code);
+        let own_output = own.map(|path| inspect_file(arguments, path, library.as_ref(), &mut sum)).unwrap_or_default();
+        for (place, printed) in of_all(team, &own_output)?.into_iter().take(of_round.len()).enumerate() {
+            if printed.exit_code != Exit::Done.code() {
+                exit = Exit::of_code(printed.exit_code);
             }
             if !team.leads() {
                 continue;
             }
-            anstream::eprint!("{}", said.err);
-            if !said.out.is_empty() {
+            anstream::eprint!("{}", printed.err);
+            if !printed.out.is_empty() {
                 let gap = if arguments.json || (round, place) == (0, 0) { "" } else { "\n" };
-                print(&format!("{gap}{}", said.out))?;
+                print(&format!("{gap}{}", printed.out))?;
             }
         }
     }
@@ -136,7 +135,7 @@ fn of_all<T: Serialize + DeserializeOwned>(team: &Team, own: &T) -> Result<Vec<T
     team.ranks().all_gather_values("inspect the files", own).map_err(|error| of_ranks(&error))
 }
 
-fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Said {
+fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
     let settled = raddle_merge::append::redo::settle(path);
     let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
     let look = || inspect(&InputFile::open(path)?, &ReadLimits::default(), library);
@@ -150,12 +149,12 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
                 (false, true) => crate::render::json(&Named { file: file(), inspection: &inspection }),
                 (false, false) => inspection::text(path, &inspection, Detail { longest_table: arguments.top }),
             };
-            Said { out, err: String::new(), exit_code: exit.code() }
+            Printed { out, err: String::new(), exit_code: exit.code() }
         }
         Err(failure) => {
             let told = || crate::render::json(&Refused { file: file(), error: failure.told() });
             let out = if arguments.json && !arguments.total { told() } else { String::new() };
-            Said { out, err: failure.render(), exit_code: failure.exit.code() }
+            Printed { out, err: failure.render(), exit_code: failure.exit.code() }
         }
     }
 }

@@ -83,7 +83,7 @@ impl VerifyArgs {
         self.verify_among(inputs, watch, &Team::alone())
     }
 
-    /// Collective. Compares, with the work shared by the ranks of `team`.
+    /// Collective. Compares; the ranks of `team` share the work.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).

@@ -172,7 +172,7 @@ impl EventLayoutArgs {
         Ok(options)
     }
 
-    /// The layout in HDF5, with batches of so many events; `None` for a stream and for an RNTuple.
+    /// The HDF5 layout with `batch` events per batch; `None` for streams and RNTuples.
     pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
         match self.layout {
             EventLayout::Columns => Some(Layout::Columns),
@@ -183,15 +183,15 @@ impl EventLayoutArgs {
         }
     }
 
-    /// Whether products are written as columns, not as bytes.
+    /// Whether products are written as columns rather than bytes.
     pub fn takes_columns(&self) -> bool {
         matches!(self.layout, EventLayout::Columns | EventLayout::Rntuple)
     }
 
-    /// What compresses the framework's formats.
+    /// The codec of the framework's formats.
     ///
     /// # Errors
-    /// A codec that they do not have.
+    /// A codec that they do not support.
     pub fn framework_codec(&self) -> Result<PdsCodec, Failure> {
         match self.codec.map(|codec| codec.0) {
             None => Ok(PdsCodec::Zstd(USUAL_LEVEL)),
@@ -204,7 +204,7 @@ impl EventLayoutArgs {
         }
     }
 
-    /// What compresses an RNTuple.
+    /// The codec of an RNTuple.
     pub fn ntuple_codec(&self) -> RootCodec {
         self.codec.map_or(NtupleOptions::default().codec, |codec| codec.0)
     }
@@ -212,7 +212,7 @@ impl EventLayoutArgs {
     /// What the framework is told, if its form is asked for.
     ///
     /// # Errors
-    /// A codec that it does not have.
+    /// A codec that it does not support.
     pub fn cce(&self) -> Result<Option<CceOptions>, Failure> {
         let choice = match self.choice {
             Choice::None => CompressionChoice::None,
@@ -296,7 +296,7 @@ impl fmt::Display for CodecNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no codec of events: use none, lz4, zstd, zstd:1 to zstd:22, zlib, or zlib:1 to zlib:9",
+            "{:?} is not a codec for events; expected none, lz4, zstd, zstd:1 to zstd:22, zlib, or zlib:1 to zlib:9",
             self.0
         )
     }
@@ -307,7 +307,7 @@ impl std::error::Error for CodecNameError {}
 /// The level of Zstandard that the framework takes if not told another.
 const USUAL_LEVEL: i32 = 18;
 
-/// The level of zlib that libraries take if not told another.
+/// The default level of zlib.
 const USUAL_ZLIB_LEVEL: u8 = 6;
 
 impl FromStr for EventCodec {

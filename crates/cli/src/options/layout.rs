@@ -27,7 +27,7 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "CHUNK")]
     pub chunk: Option<Chunk>,
 
-    /// Which datasets can grow along their first axis, so that raddle append can add rows later
+    /// Make datasets extendible along their first axis, so that raddle append can add rows later
     #[arg(
         long,
         value_enum,
@@ -154,15 +154,14 @@ pub enum Use {
     Keep,
 }
 
-/// Which datasets can grow.
+/// Which datasets are extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Extendible {
-    /// All with rows of several inputs, in files of no convention where it costs less than 1 % of the bytes; else those that
-    /// could in an input
+    /// Datasets with rows of several inputs, if the inputs follow no convention and it adds at most 1 % to their bytes
     Likely,
     /// All
     All,
-    /// Those that could in an input
+    /// Only datasets that are extendible in an input
     Never,
 }
 

@@ -108,7 +108,7 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     lines
 }
 
-/// What the bytes of files are used for.
+/// Use of the bytes of files.
 fn uses(space: &SpaceUse, all_len_bytes: u64) -> String {
     let mut columns =
         Columns::new(&[("where the bytes are", Align::Left), ("size", Align::Right), ("share", Align::Right)]);

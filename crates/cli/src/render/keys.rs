@@ -133,7 +133,7 @@ pub fn checked(report: &KeysReport) -> String {
     format!("NOT IN ORDER: {} of {looked_at}{}{}", report.faults.len(), columns.render(), rest(report.faults.len()))
 }
 
-/// How large events are.
+/// Sizes of events.
 pub fn sizes(sizes: &EventSizes) -> String {
     let mean = sizes.total_len_bytes.checked_div(sizes.events).unwrap_or(0);
     let mut text = format!(
@@ -172,7 +172,7 @@ pub fn sizes(sizes: &EventSizes) -> String {
     text + "\n" + &columns.render()
 }
 
-/// Which chunks several readers read.
+/// Chunk reads of a partition.
 pub fn shared_chunks(tables: &[SharedChunks]) -> String {
     let titles = [
         ("group", Align::Left),

@@ -95,7 +95,7 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
         }
     };
     let doubt = half.doubt.map_or_else(String::new, |doubt| {
-        format!("; two equal defaults differ: nothing can be told below {doubt:.2} times")
+        format!("; two equal defaults differ: effects below {doubt:.2} times cannot be resolved")
     });
     let mut text = format!("  {name}{doubt}:\n");
     let what = if half.metric == Metric::CpuS { "cpu time" } else { "time" };

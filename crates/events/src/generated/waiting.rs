@@ -15,7 +15,7 @@ pub struct Waiting {
     per_event: Duration,
     /// The framework's scale, which counts microseconds.
     per_byte: Duration,
-    /// How long each event takes besides, again from the first when all are used up.
+    /// Additional time for each event; the list is repeated when it is used up.
     recorded: Vec<Duration>,
 }
 
@@ -26,8 +26,8 @@ pub enum EventTimesError {
     /// There is none.
     #[error("it holds no times: give one for each event, in microseconds, with spaces or line ends between them")]
     Empty,
-    /// A word is no time.
-    #[error("word {number}, {word:?}, is no time in microseconds, from 0 to 10^12")]
+    /// A word is not a time.
+    #[error("word {number}, {word:?}, is not a time in microseconds from 0 to 10^12")]
     NoTime {
         /// Its number, from 1.
         number: usize,
@@ -42,7 +42,7 @@ const LONGEST_MICROSECONDS: f64 = 1e12;
 /// Reads the times of events as the framework's files have them: microseconds with white space between them.
 ///
 /// # Errors
-/// A word that is no time, or none at all.
+/// If a word is not a time, or there are none.
 pub fn parse_event_times(text: &str) -> Result<Vec<Duration>, EventTimesError> {
     let time = |(number, word): (usize, &str)| match word.parse::<f64>() {
         Ok(time) if (0.0..=LONGEST_MICROSECONDS).contains(&time) => Ok(Duration::from_secs_f64(time / 1e6)),
@@ -58,13 +58,13 @@ impl Waiting {
         Self { inner, per_event, per_byte, recorded: Vec::new() }
     }
 
-    /// Waits besides as long as was recorded of each event; of further ones from the first on. Events count from the source's first.
+    /// Additionally waits the recorded time of each event; the list is repeated. Events are counted from the source's first.
     #[must_use]
     pub fn as_recorded(self, recorded: Vec<Duration>) -> Self {
         Self { recorded, ..self }
     }
 
-    /// How long reading these events waits, if they have so many bytes.
+    /// Returns how long reading these events, of `len_bytes`, waits.
     fn wait(&self, entries: Range<u64>, len_bytes: usize) -> Duration {
         let events = self.per_event.as_secs_f64() * entries.end.saturating_sub(entries.start) as f64;
         let bytes = self.per_byte.as_secs_f64() * len_bytes as f64;
@@ -140,7 +140,7 @@ mod tests {
         let all = Waiting::new(Box::new(Empty::new(9)), Duration::from_micros(5), Duration::from_nanos(2));
         let all = all.as_recorded(vec![Duration::from_micros(1)]);
         assert_eq!(all.wait(4..6, 1000).as_micros(), 2 * 5 + 2 + 2);
-        // Nobody waits who was not told to.
+        // Without times nothing waits.
         assert_eq!(source().wait(0..50, 1 << 20), Duration::ZERO);
     }
 

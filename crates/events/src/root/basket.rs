@@ -40,7 +40,7 @@ enum Ends {
     },
     /// Where each begins, and where the last ends.
     Offsets(Vec<u32>),
-    /// Another branch says how long they are, which so many bytes are all of.
+    /// Another branch has their lengths, which must add up to `data_len_bytes`.
     Elsewhere {
         data_len_bytes: usize,
     },
@@ -50,7 +50,7 @@ enum Ends {
 /// none, from the lengths of entries, which are shorter when compressed (TBasket::WriteBuffer).
 const GENERATED_OFFSETS: u8 = 1;
 
-/// What the flag of a basket has more where that is so.
+/// Added to the flag of such a basket.
 const GENERATED_FLAG: u8 = 80;
 
 /// What follows a basket's key.
@@ -240,7 +240,7 @@ impl Basket {
         self.opener.open(file, place, varies, state, &mut self.payload, 0).map(|_| ())
     }
 
-    /// What knows where its entries are.
+    /// Returns the part that locates entries.
     pub(super) fn opener(&mut self) -> &mut BasketOpener {
         &mut self.opener
     }
@@ -329,7 +329,7 @@ fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offs
     }
 }
 
-/// Offsets that are stored as 0 and the length of each entry but the last.
+/// Computes offsets from stored lengths: 0, then the length of each entry except the last.
 fn offsets_of_lengths(
     bytes: &mut Bytes<'_>,
     front: &Front,

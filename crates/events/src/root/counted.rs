@@ -1,4 +1,4 @@
-//! Branches that cannot be read without another, which has counts.
+//! Branches that need counts from another branch.
 //!
 //! Baskets may not say how long their entries are ([`Lengths`]): ROOT can leave offsets out where a leaf counts the values of
 //! another (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant: lengths are
@@ -26,7 +26,7 @@ pub(super) enum Lengths {
     Unknown,
 }
 
-/// What the counts of a branch are in.
+/// The branch that holds the counts of another.
 #[derive(Debug, Clone)]
 pub(super) struct Counter {
     /// Number of that branch.
@@ -35,14 +35,14 @@ pub(super) struct Counter {
     pub(super) item: Item,
     pub(super) form: Form,
     number: Number,
-    /// Length of what is before the values.
+    /// Bytes that precede the values.
     front_len_bytes: u64,
     /// Length of each counted value.
     each_len_bytes: u64,
 }
 
 impl Lengths {
-    /// How those of a branch, whose entries are `item`, are known.
+    /// Determines how the lengths of a branch with entries `item` are known.
     pub(super) fn of_branch(tree: &Tree, branch: &Branch, item: Option<&Item>, infos: &StreamerInfos) -> Self {
         if !matches!(branch.leaves.as_slice(), [leaf] if leaf.is_counted) {
             return Self::Stored;
@@ -77,7 +77,7 @@ impl Lengths {
 }
 
 impl Counter {
-    /// The lengths of as many entries as `counts`, a column of the branch, has.
+    /// Returns the length of each entry, from `counts`, a column of the counting branch.
     pub(super) fn lengths(&self, counts: &Buffer, entries: u64) -> Result<Vec<u64>, Fault> {
         let damaged = |what: String| Fault::Damaged { address: 0, structure: "counts of a basket", what };
         let Buffer::Values(counts) = counts else { return Ok(Vec::new()) };
@@ -97,7 +97,7 @@ impl Counter {
     }
 }
 
-/// The branch that says how long the arrays are that the objects of a split collection have behind a pointer.
+/// The branch with the lengths of pointer members of a split collection's objects.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
     /// Number of that branch.
@@ -109,7 +109,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of a branch whose counts are in member `id` of the same objects.
+    /// Finds the counts for a branch in member `id` of the same objects.
     pub(super) fn of_branch(tree: &Tree, branch: &Branch, id: i64, infos: &StreamerInfos) -> Option<Self> {
         let number = tree.sibling(branch, id)?;
         let sibling = &tree.branches[number];
@@ -121,8 +121,7 @@ impl Counts {
     }
 }
 
-/// Reads entries whose objects have as many values as `counts`, a column of as many entries, says. An error comes with the number
-/// of the entry among them.
+/// Reads entries with the number of values that `counts` has for each object. An error carries the index of the entry.
 pub(super) fn read_entries<'b>(
     item: &Item,
     entries: impl Iterator<Item = Bytes<'b>>,

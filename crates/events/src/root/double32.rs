@@ -23,7 +23,7 @@ const MOST_BITS: u32 = 14;
 /// What the comment of a member says of its values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Range {
-    /// The least value, or, without a factor, the number of bits.
+    /// The minimum, or the number of bits if `factor` is 0.
     pub(super) minimum: f64,
     /// 0 if there is no range.
     pub(super) factor: f64,
@@ -109,7 +109,7 @@ impl Packing {
     }
 }
 
-/// A limit of a range, which may be a multiple of pi. As in ROOT, text that is no number is 0.
+/// Parses a limit of a range, which may be a multiple of pi. As in ROOT, anything else is 0.
 fn limit(text: &str) -> f64 {
     let text: String = text.chars().filter(|letter| *letter != ' ').collect::<String>().to_lowercase();
     if !text.contains("pi") {
@@ -124,7 +124,7 @@ fn limit(text: &str) -> f64 {
     if text.contains('-') { -size } else { size }
 }
 
-/// The number that a text begins with.
+/// Parses the number at the beginning of a text.
 fn number(text: &str) -> f64 {
     /// Longer than any number that was written by hand.
     const MOST_LETTERS: usize = 64;
@@ -133,7 +133,7 @@ fn number(text: &str) -> f64 {
     ends.into_iter().rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
 }
 
-/// The whole number that a text begins with.
+/// Parses the integer at the beginning of a text.
 fn integer(text: &str) -> Option<u32> {
     let text = text.trim_start();
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());

@@ -10,25 +10,24 @@ pub(super) enum Item {
         number: Number,
         buffer: usize,
     },
-    /// The same, stored in fewer bytes.
+    /// A number stored in fewer bytes than it has in memory.
     Packed {
         number: Number,
         packing: Packing,
         buffer: usize,
     },
-    /// The bits of a `TObject`, behind which two more bytes are where the object is referred to.
+    /// The bits of a `TObject`; two more bytes follow if the object is referenced.
     Bits {
         buffer: usize,
     },
-    /// Arrays behind pointers: a byte that says whether there are any, then the values of each. As many as the number that was read
-    /// last into another buffer says.
+    /// Pointer members: a flag byte, then the values of each array. The length is the number read last into buffer `counter`.
     Pointed {
         counter: usize,
         arrays: u64,
         buffer: usize,
         content: Box<Item>,
     },
-    /// The same where that number is not part of the entry: as many as fill it.
+    /// Pointer members whose length is not part of the entry: the values fill the entry.
     PointedRest {
         arrays: u64,
         buffer: usize,
@@ -50,7 +49,7 @@ pub(super) enum Item {
     Text {
         buffer: usize,
     },
-    /// A count and so many.
+    /// A count followed by that many values.
     List {
         buffer: usize,
         content: Box<Item>,

@@ -82,7 +82,7 @@ const HAS_OTHER_STREAMER: [&str; 13] = [
     "TSortedList",
 ];
 
-/// The numbers of ROOT's own arrays, which are stored as a count and as many of these.
+/// Element types of ROOT's own array classes, which are stored as a count and that many elements.
 fn array_class(name: &str) -> Option<Number> {
     Some(match name {
         "TArrayC" => Number::Int8,
@@ -95,7 +95,7 @@ fn array_class(name: &str) -> Option<Number> {
     })
 }
 
-/// Most pointers in a member: each costs memory for every object, and stored bytes for none.
+/// Most pointers per member. Each costs memory for every object even if nothing is stored for it.
 const MOST_POINTERS: u64 = 256;
 
 /// Item, form and type of a branch.

@@ -41,17 +41,17 @@ pub struct TreeSource {
     ids: Option<IdBranches>,
 }
 
-/// A branch that is no product.
+/// A branch that is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct Unread {
     /// Names from the top-level branch on, joined by `/`.
     pub path: String,
-    /// Why it is none.
+    /// Why it is not.
     pub why: WhyUnread,
 }
 
-/// Why a branch is no product.
+/// Why a branch is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnread {
     /// It has no baskets, or another number of entries than the tree.
@@ -130,7 +130,7 @@ impl TreeSource {
         plans.filter_map(|(product, plan)| plan.unknown.as_ref().map(|unknown| (product, unknown.to_string())))
     }
 
-    /// Branches that are no products, and why.
+    /// Branches that are not read as products, and why.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
     }

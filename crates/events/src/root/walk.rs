@@ -258,7 +258,7 @@ fn read_memberwise(
     })
 }
 
-/// Each member of so many objects by itself. Some bases stay whole: ROOT has streamer types of their own for them.
+/// Reads members of `count` objects member by member. Some base classes stay whole, because ROOT has streamer types for them.
 fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     fields.iter().try_for_each(|field| match field {
         Item::Base { class, fields } if !matches!(class.name.as_str(), "TObject" | "TNamed") => {

@@ -1,6 +1,6 @@
 //! The description of the class `ROOT::RNTuple` (`TStreamerInfo`), which every file with an RNTuple carries.
 //!
-//! Bytes as ROOT's own writer stores them, but for the version of `TStreamerInfo`, which is that of all ROOT 6.
+//! The bytes equal those of ROOT's writer, except for the version of `TStreamerInfo`, which is the one used throughout ROOT 6.
 
 /// Members of the anchor and whether they have 64 bits, 16 else.
 const MEMBERS: [(&str, bool); 11] = [
@@ -69,7 +69,7 @@ fn of_class(class: &str, object: &[u8]) -> Vec<u8> {
     counted(&[&u32::MAX.to_be_bytes(), class.as_bytes(), &[0], object].concat())
 }
 
-/// Returns the list of descriptions that stands behind a key of so many bytes, from which classes are counted.
+/// Returns the streamer info list. References to classes count from the start of its key, which has `key_len_bytes`.
 pub(super) fn of_anchor(key_len_bytes: usize) -> Vec<u8> {
     let [(first, is_first_long), others @ ..] = MEMBERS;
     let first = of_class("TStreamerBasicType", &member(first, is_first_long));

@@ -1,7 +1,7 @@
 //! Values of columns in JSON.
 //!
-//! What JSON has not: numbers that are none are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`, bytes of objects and texts that
-//! are not UTF-8 are objects of hexadecimal digits, `{"bytes":"00ff"}`.
+//! Values without a JSON form: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`; bytes, and texts that are
+//! not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
 
 use crate::block::Buffer;
 use crate::schema::{Form, Number};
@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 /// How values are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    /// Items of a list, and bytes of a text, from which the rest is only counted.
+    /// Items of a list, and bytes of a text, after which the rest is only counted.
     most_items: usize,
-    /// Whether commas and colons are followed by spaces, and short numbers are as short as they can be told apart.
+    /// Whether to put spaces after commas and colons, and to shorten 32-bit numbers.
     is_for_people: bool,
 }
 
@@ -20,7 +20,7 @@ impl Style {
     /// Everything, for programs.
     pub(super) const WHOLE: Self = Self { most_items: usize::MAX, is_for_people: false };
 
-    /// The first items only, for people. It is no JSON where something is left out.
+    /// Only the first items, for people. Truncated values are not valid JSON.
     pub(super) fn shortened(most_items: usize) -> Self {
         Self { most_items, is_for_people: true }
     }
@@ -108,7 +108,7 @@ fn push_number(kind: Number, bytes: &[u8], style: Style, text: &mut String) {
     };
 }
 
-/// Appends a floating-point number, as few digits as tell it from all others of its type.
+/// Appends a floating-point number with the fewest digits that round-trip.
 fn push_float(value: impl std::fmt::Debug + Into<f64> + Copy, text: &mut String) {
     let wide: f64 = value.into();
     let _ = match () {

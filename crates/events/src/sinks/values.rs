@@ -16,9 +16,9 @@ pub enum ValuesFormat {
     /// A line of JSON for each entry: `{"entry":0,"id":{"run":1,"lumi":1,"event":1},"products":{…}}`, without `id` where the source
     /// knows none.
     JsonLines,
-    /// A line for each product, of lists and bytes no more than so many items.
+    /// A line for each product, with at most `items` items of lists and bytes.
     Text {
-        /// How many.
+        /// Most items.
         most_items: usize,
     },
 }

@@ -177,7 +177,7 @@ impl Chosen {
     /// If the library refuses.
     pub fn open_in_memory(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
         self.open_with(READ_ONLY, path, settings, |access| {
-            // SAFETY: a live list of file access; changes, of which there are none, would not go to the file.
+            // SAFETY: a live file access property list; backing store is off, so nothing is written to the file.
             let status = unsafe { (self.functions.H5Pset_fapl_core)(access, INCREMENT_LEN_BYTES, false) };
             self.status("H5Pset_fapl_core", status).map(drop)
         })

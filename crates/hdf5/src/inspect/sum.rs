@@ -1,6 +1,6 @@
-//! What many files hold together.
+//! Statistics summed over files.
 //!
-//! Invariant: sums of parts added up are the sum of all, in whatever order they come.
+//! Invariant: the result does not depend on the order or grouping of files.
 
 use super::{Inspection, SpaceUse};
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 pub struct Sum {
     /// Files that could be read.
     pub files: u64,
-    /// Bytes of them.
+    /// Total bytes of the files.
     pub file_len_bytes: u64,
-    /// Bytes of the shortest; 0 without files.
+    /// Bytes of the shortest file; 0 without files.
     pub shortest_file_len_bytes: u64,
-    /// Bytes of the longest.
+    /// Bytes of the longest file.
     pub longest_file_len_bytes: u64,
-    /// Groups, the roots among them.
+    /// Groups, including the root groups.
     pub groups: u64,
     /// Attributes.
     pub attributes: u64,
@@ -28,7 +28,7 @@ pub struct Sum {
     pub wide: SumOfKind,
     /// Chunks.
     pub chunks: u64,
-    /// What the bytes are used for.
+    /// Use of the bytes.
     pub space: SpaceUse,
     /// Objects that cannot be read.
     pub faults: u64,
@@ -41,7 +41,7 @@ pub struct SumOfKind {
     pub datasets: u64,
     /// Bytes of their values.
     pub logical_len_bytes: u64,
-    /// Bytes that these take in the files.
+    /// Stored bytes of their values.
     pub stored_len_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ impl Sum {
         });
     }
 
-    /// Adds the files of another sum.
+    /// Adds another sum.
     pub fn unite(&mut self, other: &Self) {
         self.shortest_file_len_bytes = match (self.files, other.files) {
             (_, 0) => self.shortest_file_len_bytes,

@@ -1,9 +1,8 @@
-//! Putting boxes of samples into a time step that has been written.
+//! Writes boxes of samples into an existing time step.
 //!
-//! Files with changed blocks are made again in the hidden folder: changed blocks are decoded, get their new samples and are
-//! encoded in the order that they had, others are copied as they are stored. Files without changed blocks are linked. Then the
-//! folder takes the place of the step's. Invariant: readers find the old step or the new one, whenever the writer is killed;
-//! samples outside the boxes and fields that are not given keep their bits.
+//! Files with changed blocks are rewritten in a hidden folder: changed blocks are decoded, updated and encoded in their original order;
+//! others are copied as stored. Files without changed blocks are hard-linked. Then the folder replaces that of the step. Invariant:
+//! readers see the old or the new step, even if the writer is killed; samples outside the boxes and other fields keep their bits.
 
 use super::{Run, Writer, there};
 use crate::compression::{BlockFault, Coding, Compression};
@@ -48,13 +47,13 @@ impl Writer {
         Ok(Self { continues: true, ..Self::new(path, dataset.header().clone(), options)? })
     }
 
-    /// Collective. Puts boxes of samples, disjoint over all `ranks`, into a time step that is there. Patches have an array for each
-    /// of `fields`, which are numbers of fields; other fields keep their samples, and so does what lies outside the boxes.
+    /// Collective. Writes boxes of samples, disjoint across `ranks`, into an existing time step. Patches have one array for each of
+    /// `fields`, given by number. Other fields, and samples outside the boxes, are unchanged.
     /// Samples are not restructured, whatever the options say.
     ///
     /// # Errors
-    /// As [`Writer::write_among`]; if the step is not there, a block to be changed is missing or damaged, a field is
-    /// compressed with losses, or the step has no folder of its own. The step is then what it was.
+    /// As [`Writer::write_among`]; also if the step does not exist, a block to change is missing or damaged, a field is compressed
+    /// with losses, or the step has no folder of its own. The step is unchanged then.
     pub fn update_among(
         &mut self,
         time: Option<u64>,
@@ -174,7 +173,7 @@ impl Writer {
         Ok(whole)
     }
 
-    /// A number for what all ranks must be told alike.
+    /// A hash of the arguments, which must be equal on all ranks.
     fn told_of_update(&self, time: Option<u64>, fields: &[usize]) -> u64 {
         let WriteOptions { aggregators, durability, .. } = &self.options;
         let text = format!("{}{time:?} {fields:?} {aggregators:?} {durability:?}", self.header.to_text());
@@ -226,7 +225,7 @@ fn stored_as(mask: u32) -> (Coding, Layout) {
     (coding.unwrap_or(Coding::Raw), if mask & HZ == 0 { Layout::RowMajor } else { Layout::Hz })
 }
 
-/// The blocks of files that are made again.
+/// The blocks of rewritten files.
 struct UpdateWork<'a> {
     work: StepWork<'a>,
     step: &'a StepPlan,
@@ -269,7 +268,7 @@ impl TileWork for UpdateWork<'_> {
         let of_field = &self.stored[place.field];
         let record = match updater.reader.copy(of_field, place.block, stored)? {
             Ok(record) => record,
-            // What is not stored is not stored after either.
+            // A missing block stays missing.
             Err(BlockFault::NotStored) => return Ok(Some(TileForm::Fill)),
             Err(fault) => return Err(of_field.bad(place.block, &of_field.path(place.block), fault)),
         };

@@ -197,7 +197,7 @@ impl ZarrWriter {
         Ok(())
     }
 
-    /// A number for what all ranks must be told alike.
+    /// A hash of the arguments, which must be equal on all ranks.
     fn told(&self) -> u64 {
         let WriteOptions { phases, imposed, aggregators, effort, durability, .. } = &self.options;
         let text = format!(

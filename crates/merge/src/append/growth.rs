@@ -66,8 +66,8 @@ impl Growth {
         self.columns[column as usize].old_rows / block_rows * block_rows
     }
 
-    /// What is to be gathered from the new tiles of a column: the blocks from the one on in which the old rows end. Of several
-    /// ranks `is_first` has the digest of these rows in it already.
+    /// Digests to gather from the new tiles of a column, starting with the block in which the old rows end. Only the first rank
+    /// (`is_first`) seeds that block with the digest of the old rows.
     pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<Gathering> {
         self.stored.as_ref()?;
         let grown = self.columns[column as usize];

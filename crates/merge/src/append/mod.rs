@@ -62,7 +62,7 @@ pub struct Held {
     /// What became of an append that was interrupted.
     pub settled: Settled,
     file: File,
-    /// Of ranks that append together, the first has it.
+    /// Held by the first rank only.
     _lock: Option<OutputLock>,
 }
 
@@ -124,7 +124,7 @@ fn open(path: &Path) -> Result<File> {
     opened.map_err(|source| MergeError::Write { path: path.to_path_buf(), operation: "open for writing", source })
 }
 
-/// Collective. As [`hold`], by the first of the `ranks` for all.
+/// Collective. Like [`hold`]: the first of the `ranks` locks the file for all.
 ///
 /// # Errors
 /// As [`hold`], on every rank.
@@ -157,7 +157,7 @@ pub fn plan(
     plan_among(held, inputs, again, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`plan`], with each input scanned by one of the `ranks` that hold the file.
+/// Collective. Like [`plan`], with each input scanned by one of the `ranks`.
 ///
 /// # Errors
 /// As [`plan`], on every rank.
@@ -234,7 +234,7 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
     Ok(recalled)
 }
 
-/// Collective. As [`repeated`], with each input looked at by one of the `ranks`.
+/// Collective. Like [`repeated`], with each input checked by one of the `ranks`.
 fn repeated_among(
     stored: &stored::StoredDigests,
     inputs: &[PathBuf],
@@ -243,7 +243,7 @@ fn repeated_among(
     let own: Vec<usize> = share(ranks, inputs.len()).collect();
     let found = own.iter().try_fold(Vec::new(), |mut found, &input| {
         let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
-        // The number in the file's own list stands for its path, which every rank has.
+        // Every rank has the list of inputs in the file, so its index is enough.
         let number = known.and_then(|(_, known)| stored.inputs.iter().position(|(path, _)| *path == known));
         found.extend(number.map(|number| (input as u64, number as u64)));
         Ok(found)
@@ -296,8 +296,8 @@ pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<Append
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
 
-/// Collective. As [`append`], by the `ranks` that made the plan together: each makes and places its own tiles, the first changes
-/// the metadata and gets the report.
+/// Collective. Like [`append`], by the `ranks` that made the plan: each encodes and writes its own tiles; the first updates the
+/// metadata and returns the report.
 ///
 /// # Errors
 /// As [`append`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
@@ -360,7 +360,7 @@ pub fn append_among(
     }))
 }
 
-/// Collective. Places the new chunks; the first rank changes the metadata in memory.
+/// Collective. Writes the new chunks; the first rank updates the metadata in memory.
 fn place(
     plan: &MergePlan,
     growth: &Growth,

@@ -202,7 +202,7 @@ pub enum Settled {
 }
 
 impl Settled {
-    /// A number that stands for it in messages of ranks.
+    /// Its encoding in messages between ranks.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Nothing => 0,
@@ -211,7 +211,7 @@ impl Settled {
         }
     }
 
-    /// What such a number stands for.
+    /// Decodes [`Self::code`].
     pub(super) fn of_code(code: u64) -> Self {
         match code {
             1 => Self::Discarded,

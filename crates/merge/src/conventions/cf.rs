@@ -40,11 +40,11 @@ const MEANING: [&str; 13] = [
     "bounds",
     "climatology",
 ];
-/// The number of a dimension in its file.
+/// The attribute with a dimension's id.
 const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
-/// The numbers of a variable's dimensions.
+/// The attribute with the ids of a variable's dimensions.
 const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
-/// Attributes that say which dimensions a variable has, which [`dimensions`] compares by path.
+/// Attributes that identify dimensions, which [`dimensions`] compares by path.
 const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER, DIMENSION_NUMBERS];
 /// Attributes that name the bounds of a coordinate.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
@@ -315,7 +315,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
         let is_character = |at: usize| matches!(self.file.class(at), Some(TypeClass::FixedString { len_bytes: 1, .. }));
         for (&at, dims) in &self.dims {
-            // The first axis of a dimension is its own.
+            // The first axis of a dimension scale is the dimension itself.
             for (axis, dim) in dims.iter().enumerate().skip(usize::from(is_scale(self.file, at))) {
                 if axis + 1 < dims.len() || !is_character(at) {
                     lengths.remove(dim);

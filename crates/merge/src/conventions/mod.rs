@@ -38,13 +38,13 @@ pub(crate) trait Convention: Sync {
     /// Why files of this kind cannot be merged, and what to use instead.
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal>;
 
-    /// Settles what the rule of one dataset alone cannot. What cannot be made right is returned.
+    /// Settles what involves several datasets. Returns the differences that cannot be bridged.
     fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
         let _ = completion;
         Vec::new()
     }
 
-    /// Completes a new file by what follows from all inputs together: attributes that hold sizes, say.
+    /// Updates attributes of a new file that depend on all inputs, such as sizes.
     fn complete(&self, completion: &mut Completion<'_>) {
         let _ = completion;
     }
@@ -58,9 +58,9 @@ pub(crate) struct Completion<'a> {
     pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,
-    /// Whether the output is a new file; one that grows keeps its attributes.
+    /// Whether the output is a new file. An append keeps the attributes of the file.
     pub is_new: bool,
-    /// Paths of datasets that the output does not have after all.
+    /// Paths of datasets to remove from the output.
     pub left_out: BTreeSet<Vec<u8>>,
 }
 
@@ -96,7 +96,7 @@ impl Recognised {
     }
 }
 
-/// Settles what the netCDF library counts through a whole file, in the union of files.
+/// Renumbers netCDF dimensions in a union of files.
 pub(crate) fn settle_union(schema: &mut Schema) {
     cf::dimensions::settle_union(schema);
 }

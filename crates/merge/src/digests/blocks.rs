@@ -96,8 +96,8 @@ pub enum Gathering {
 }
 
 impl Gathering {
-    /// What is to be gathered from the tiles of `column`; `None` where its values do not come in tiles. `is_first`: by the first of
-    /// the ranks, which has what is known before.
+    /// Digests to gather from the tiles of `column`; `None` if its values do not come in tiles. `is_first` is true on the first rank,
+    /// which also accounts for existing rows.
     pub fn of(plan: &MergePlan, column: u32, is_first: bool) -> Option<Self> {
         if carried(plan, column).is_some() {
             return None;

@@ -46,8 +46,8 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
     check_among(path, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`check`], with each run of blocks read by one of the `ranks`; all get the same report, which does not depend
-/// on how many they are.
+/// Collective. Like [`check`], with each run of blocks read by one of the `ranks`. All ranks return the same report, whatever their
+/// number.
 ///
 /// # Errors
 /// As [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
@@ -81,7 +81,7 @@ pub fn check_among(
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
     let jobs = check.jobs(&own);
-    // What all ranks find alike is reported by the first.
+    // All ranks find the same here, so the first one reports it.
     let first = match ranks.rank() {
         0 => check.linked(&linked, watch).map(|()| check.external(path)),
         _ => {
@@ -127,7 +127,7 @@ struct Damage {
     error: Option<String>,
 }
 
-/// Collective. The damages that all ranks found: rows that follow one another as one, whoever found them.
+/// Collective. Returns the damages found by all ranks, with adjacent rows joined.
 fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
     let of_ranks = ranks.all_gather_values(VERIFYING, &own)?;
     let mut damages: Vec<Damage> = of_ranks.into_iter().flatten().collect();
@@ -234,7 +234,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Cuts the blocks of columns into jobs.
+    /// Splits the blocks of columns into jobs.
     fn jobs(&mut self, columns: &[(u32, &'a StoredColumn)]) -> Vec<Job<'a>> {
         let mut jobs = Vec::new();
         for &(column, known) in columns {

@@ -63,7 +63,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Leaves out the datasets at these paths.
+    /// Removes the datasets at these paths.
     pub(crate) fn leave_out(&mut self, paths: &BTreeSet<Vec<u8>>) {
         if paths.is_empty() {
             return;
@@ -93,7 +93,7 @@ pub struct Joiner {
     expected_inputs: usize,
     /// The first input is a file that grows by the others.
     grows: bool,
-    /// What is made in that file.
+    /// Columns that are computed in that file.
     made: Vec<MadeSpec>,
     /// Attributes that become columns.
     gathered: Gathered,
@@ -109,7 +109,7 @@ pub struct Joiner {
 struct JoinedEntry {
     entry: Entry,
     column: Option<Column>,
-    /// Whether an input so far has rows of it. Summed up for each input, these sums would take most of the join's time.
+    /// Whether any input so far has rows of it. Cached, because summing over all inputs for each input is quadratic.
     has_rows: bool,
     /// Digest of a dataset that is kept once.
     kept: Option<u64>,
@@ -132,7 +132,7 @@ impl JoinedEntry {
         self.present.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// Whether it is the length of texts, which each input may name otherwise.
+    /// Whether it is a text-length dimension, which may have a different name in each input.
     fn is_widest(&self) -> bool {
         self.declared.as_ref().is_some_and(|declared| declared.rule.placement == Placement::Widest)
     }
@@ -183,7 +183,7 @@ impl Joiner {
         }
     }
 
-    /// The same, for a file, the first input, that grows by the others; `made` says what it has that none of these needs.
+    /// The same for an append: the other inputs are appended to the first, which is the file. Inputs need not have the columns `made`.
     #[must_use]
     pub(crate) fn growing(self, made: &[MadeSpec]) -> Self {
         Self { grows: true, made: made.to_vec(), ..self }

@@ -408,7 +408,7 @@ fn add_key_columns(
             new.push((column, MadeColumn { values, starts, recorded_starts: recorded }));
         };
         if spec.datasets.seq {
-            // One number, however many an id has.
+            // One number per row, however many numbers an id has.
             let mut dims = plan.columns[table.named as usize].dims.clone();
             dims.iter_mut().skip(1).for_each(|dim| *dim = 1);
             let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
@@ -428,7 +428,7 @@ fn add_key_columns(
     place(plan, new)
 }
 
-/// Adds columns, or lets those of a file that grows go on.
+/// Adds computed columns, or extends them if the output is an existing file.
 fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>) -> Result<()> {
     if plan.growth.is_some() {
         return growth::go_on(plan, columns);

@@ -1,8 +1,8 @@
-//! Made columns of a file that grows: they go on where they end.
+//! Extends computed columns (partition keys, first values) when rows are appended to a file.
 //!
-//! Ids of all rows are joined again, those of the file too, for new rows may repeat ids. Values of old rows are not written.
-//! Invariant: a file that has grown has the values that one merge of all inputs makes; where these would differ in a row
-//! that is there, the append is refused.
+//! The ids of all rows are joined again, because new rows may repeat ids of the file. Only values of new rows are written.
+//! Invariant: after an append the columns equal those of one merge of all inputs. An append that would change the value of an
+//! existing row is refused.
 
 use super::attach::maker;
 use super::made::{MadeColumn, StoredRuns};
@@ -14,11 +14,10 @@ use crate::plan::{Growable, MergePlan, NewColumn, Planner};
 use crate::schema::{ABSENT, ColumnFact, ColumnIndex, Role, display_path};
 use std::collections::HashSet;
 
-/// Takes the columns that `specs` make out of what inputs are asked for: they get no rows from them, and none of them has to
-/// have them.
+/// Excludes the columns that `specs` compute from the join: inputs need not have them and contribute no rows to them.
 ///
 /// # Errors
-/// Specs that do not fit the file.
+/// If the specs do not fit the file.
 pub fn set_apart(joined: &mut Joined, specs: &[MadeSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
     let is_made = |path: &[u8]| makers.iter().any(|makes| makes(path));
@@ -41,10 +40,10 @@ pub fn set_apart(joined: &mut Joined, specs: &[MadeSpec]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the rows of a table that are there keep their places among events.
+/// Checks that appending leaves the keys of existing rows unchanged.
 ///
 /// # Errors
-/// [`MergeError::Object`] for a table to which an input adds rows of events that the file has already.
+/// [`MergeError::Object`] for a table to which an input adds rows of existing events.
 pub(super) fn check_continues(
     plan: &MergePlan,
     index: ColumnIndex,
@@ -68,7 +67,7 @@ pub(super) fn check_continues(
     if stored.table.descends_at.is_some() {
         let is_ascending = datasets.counts && has(".seq_cnt") || datasets.offsets && has(".offsets");
         return match is_ascending {
-            true => refuse("would get rows of events behind rows of later events, so that its keys could not go on"),
+            true => refuse("would get rows of events after rows of later events, so its keys cannot be extended"),
             false => Ok(()),
         };
     }
@@ -77,20 +76,20 @@ pub(super) fn check_continues(
     stored.table.offsets(&stored.store, events..events + 1, |rows| rows_of_old_events = rows)?;
     match rows_of_old_events == old_rows(table.named) {
         true => Ok(()),
-        false => refuse("would get rows of events that the file has already, whose numbers of rows would change"),
+        false => refuse("would get rows of existing events, whose row counts would change"),
     }
 }
 
-/// Lets made columns that the file has go on.
+/// Plans the new rows of computed columns that the file has.
 ///
 /// # Errors
-/// [`MergeError::Object`] for columns that cannot grow, and for those that are not what was written.
+/// [`MergeError::Object`] for columns that cannot grow or do not match the record of the file.
 pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>) -> Result<()> {
     let options = plan.options.clone();
     for (NewColumn { entry, rows, .. }, mut made) in columns {
         let is_it = |known: &&crate::schema::Entry| known.path == entry.path;
         let Some(Role::Column(column)) = plan.schema.entries.iter().find(is_it).map(|entry| entry.role.clone()) else {
-            // Without them where events did not ascend; then they do not now.
+            // Absent because events did not ascend when the file was made; they still do not.
             continue;
         };
         let Some(growth) = &plan.growth else { return Ok(()) };
@@ -99,7 +98,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>)
             let reason = "has more rows than its keys; run raddle verify".to_owned();
             return Err(MergeError::Object { object: display_path(&entry.path), reason });
         };
-        // Rows that belong to no input come with the first that is new.
+        // Rows that belong to no single input are attributed to the first new one.
         let rows = match rows.first() == Some(&old_rows) {
             true => rows,
             false => [old_rows, new_rows].into_iter().chain(std::iter::repeat(0)).take(plan.inputs.len()).collect(),

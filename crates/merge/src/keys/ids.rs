@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// What is added to signed numbers, so that they compare as unsigned ones.
 const BIAS: u64 = 1 << 63;
-/// Most numbers in a row of an id column: run, subrun, event and what else names one, not an image.
+/// Most numbers per row of an id column. Ids have a few (run, subrun, event); this rejects images.
 const MOST_IN_A_ROW: u64 = 16;
 
 /// How the numbers of one place in the tuple, over all tables, are mapped to 64 bits.
@@ -35,11 +35,11 @@ impl Domain {
     }
 }
 
-/// One number of the ids: the elements of a column, or those at one place in its rows.
+/// One component of the ids: a column, or one position in its rows.
 #[derive(Debug, Clone, Copy)]
 struct IdColumn {
     column: ColumnIndex,
-    /// Which element of a row it is, and how many a row has.
+    /// Position in the row, and elements per row.
     place: usize,
     row_elements: usize,
     len_bytes: usize,
@@ -201,7 +201,7 @@ impl IdTable {
         domains
     }
 
-    /// Numbers in a row of each column.
+    /// Returns the numbers per row of each column.
     pub fn row_elements(&self) -> Vec<usize> {
         self.columns.iter().filter(|column| column.place == 0).map(|column| column.row_elements).collect()
     }
@@ -267,7 +267,7 @@ impl IdTable {
 }
 
 impl IdColumn {
-    /// The first number in the rows of a column.
+    /// The first component of a column.
     fn of(column: ColumnIndex, class: &TypeClass, row_elements: usize) -> Option<Self> {
         match class {
             TypeClass::Integer { len_bytes: len_bytes @ 1..=8, order, signed, bits, .. }
@@ -287,8 +287,8 @@ impl IdColumn {
         }
     }
 
-    /// Reads its elements of `rows` into `raw`. Columns of several numbers in a row are read once, into `whole_rows`, for the
-    /// first of them.
+    /// Reads its elements of `rows` into `raw`. A column with several numbers per row is read into `whole_rows` once, for its first
+    /// component.
     fn read(
         &self,
         reader: &mut ColumnReader<'_>,

@@ -185,17 +185,17 @@ impl KeyedFile {
         self.tables.keys().map(Vec::as_slice)
     }
 
-    /// Paths of the groups with keys, and how rows of events are found in each.
+    /// Returns the groups with keys, and how rows of events are found in each.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&[u8], FoundBy)> {
         self.tables.iter().map(|(group, table)| (group.as_slice(), table.found_by))
     }
 
-    /// A reader of keys.
+    /// Returns a reader of keys.
     pub(super) fn reader(&self) -> ColumnReader<'_> {
         ColumnReader::new(&self.found, &self.pool)
     }
 
-    /// How many rows of a group, named as in [`Self::tables`], each of `events` has.
+    /// Returns the number of rows that each of `events` has in `group`, a path as in [`Self::tables`].
     pub(super) fn rows_of_events(
         &self,
         reader: &mut ColumnReader<'_>,

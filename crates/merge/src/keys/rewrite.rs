@@ -28,7 +28,7 @@ pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: 
     plan_rewrite_among(path, spec, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`plan_rewrite`], by all of the `ranks`.
+/// Collective. Like [`plan_rewrite`], across `ranks`.
 ///
 /// # Errors
 /// As [`plan_rewrite`], on every rank.
@@ -84,7 +84,7 @@ pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge(plan, watch)
 }
 
-/// Collective. As [`write`], by the ranks that made the plan together; the first gets the report.
+/// Collective. Like [`write`], by the ranks that made the plan; the first returns the report.
 pub fn write_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     merge_among(plan, watch, ranks)
 }

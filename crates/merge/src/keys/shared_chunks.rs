@@ -1,6 +1,6 @@
-//! Chunks that several readers of shares of events read: each decodes them for itself.
+//! Counts the chunks that several readers of a partition decode.
 //!
-//! Invariant: without a chunk over the border of two shares, readers together read each chunk once.
+//! Invariant: if no chunk crosses the border between two shares, each chunk is read once.
 
 use super::partition::{EventShare, KeyedFile};
 use super::sizes::columns_by_group;
@@ -14,25 +14,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The chunks of one table, as readers read them.
+/// How often the chunks of one table are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedChunks {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// Datasets in chunks with a row for each of the table's.
+    /// Chunked datasets with as many rows as the table.
     pub datasets: u64,
     /// Their chunks.
     pub chunks: u64,
-    /// Those that more than one reader reads.
+    /// Chunks read by more than one reader.
     pub shared: u64,
-    /// Chunks that all readers read together, each as often as it is read.
+    /// Chunk reads, summed over all readers.
     pub reads: u64,
 }
 
-/// Counts the chunks of each table of the file at `path` that the readers of `shares`, which are all of a partition, read.
+/// Counts chunk reads for each table of the file at `path`. `shares` are all shares of a partition.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// If the file cannot be read.
 pub fn shared_chunks(
     path: &Path,
     file: &KeyedFile,
@@ -47,7 +47,7 @@ pub fn shared_chunks(
         let rows_of = |share: &EventShare| share.tables[number].rows.clone();
         let rows = shares.last().map_or(0, |last| rows_of(last).end);
         let mut table = SharedChunks { group: display_path(group), ..SharedChunks::default() };
-        // Datasets of a table have few kinds of chunks.
+        // The datasets of a table have few distinct chunk lengths.
         let mut kinds: HashMap<u64, Counted> = HashMap::new();
         for &column in columns.get(group).into_iter().flatten() {
             let planned = &whole.columns[column as usize];
@@ -72,7 +72,7 @@ pub fn shared_chunks(
     Ok(found)
 }
 
-/// Chunks along the rows.
+/// Chunk reads along axis 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     chunks: u64,
@@ -83,7 +83,7 @@ struct Counted {
 impl Counted {
     fn of(chunk_rows: u64, rows: u64, shares: impl Iterator<Item = std::ops::Range<u64>>) -> Self {
         let mut counted = Self { chunks: rows.div_ceil(chunk_rows), shared: 0, reads: 0 };
-        // The last chunk that was read, and whether it is counted as shared.
+        // The last chunk read, and whether it has been counted as shared.
         let mut last: Option<(u64, bool)> = None;
         for share in shares.filter(|share| share.start < share.end) {
             let (first, end) = (share.start / chunk_rows, share.end.div_ceil(chunk_rows));

@@ -1,7 +1,7 @@
-//! How large events are: bytes of all their rows, as a reader of shares of events meets them.
+//! Computes the size of events: the uncompressed bytes of their rows in all groups with keys.
 //!
-//! Invariant: sizes of all events add up to the bytes of the rows of all groups with keys. Values of variable length count as the
-//! references to them that HDF5 stores in their place.
+//! Invariant: the sizes of all events add up to the bytes of all rows. Variable-length values count as the references that HDF5
+//! stores in the dataset.
 
 use super::partition::{FoundBy, KeyedFile};
 use crate::error::Result;
@@ -15,40 +15,40 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// Events that are looked at together.
+/// Events processed at once.
 const EVENTS_AT_ONCE: u64 = 1 << 16;
 
-/// How large the events of a file are.
+/// Sizes of the events of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventSizes {
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Those without rows in any table beside the index.
+    /// Events without rows in any table except the index.
     pub empty_events: u64,
     /// Uncompressed bytes of the rows of all events.
     pub total_len_bytes: u64,
     /// Bytes of the smallest event.
     pub least_len_bytes: u64,
-    /// Bytes that half of the events do not exceed.
+    /// Median bytes of an event.
     pub median_len_bytes: u64,
     /// Bytes of the largest event.
     pub greatest_len_bytes: u64,
-    /// Events by size: from powers of two.
+    /// Histogram of sizes, in powers of two.
     pub histogram: Vec<SizeBucket>,
     /// The tables, by path.
     pub tables: Vec<TableSizes>,
 }
 
-/// Events of about one size.
+/// A bin of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeBucket {
-    /// Least bytes of an event; those of the next bucket are twice as many.
+    /// Lower bound in bytes; the upper bound is twice that.
     pub from_len_bytes: u64,
     /// Events.
     pub events: u64,
 }
 
-/// What events have in one table.
+/// Rows of events in one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSizes {
     /// Path of the group, escaped for display.
@@ -63,8 +63,8 @@ pub struct TableSizes {
     pub most_rows: u64,
 }
 
-/// Finds the sizes of the events of the file at `path`, whose index group has the key `key` (`/spill/evt.seq`). Reads keys and
-/// metadata only.
+/// Computes the sizes of the events of the file at `path`; `key` is the key of the index group, such as `/spill/evt.seq`. Reads keys
+/// and metadata only.
 ///
 /// # Errors
 /// As [`KeyedFile::open`] and [`KeyedFile::share`].
@@ -110,7 +110,7 @@ pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch
 }
 
 impl EventSizes {
-    /// Sums up how many events have which size.
+    /// Fills in the statistics from the number of events of each size.
     fn count(&mut self, counts: BTreeMap<u64, u64>) {
         self.least_len_bytes = counts.first_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
         self.greatest_len_bytes = counts.last_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
@@ -143,7 +143,7 @@ pub(super) fn columns_by_group(plan: &MergePlan) -> HashMap<&[u8], Vec<ColumnInd
     columns
 }
 
-/// Whether a dataset is a key: what is said of rows, not what they hold.
+/// Whether a dataset is a partition key, which does not count as data.
 fn is_key(plan: &MergePlan, column: ColumnIndex) -> bool {
     let path = display_path(plan.schema.column_path(column));
     [".seq", ".seq_cnt", ".offsets"].iter().any(|ending| path.ends_with(ending))

@@ -30,7 +30,7 @@ pub(crate) struct Planner<'o> {
     pub segments: SegmentLists,
     /// What the output holds of the columns' values.
     pub link: Link,
-    /// Which columns can grow.
+    /// Which columns are extendible.
     pub growable: Growable,
 }
 
@@ -229,7 +229,7 @@ fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     (dims, max_dims)
 }
 
-/// Whether a dataset that cannot grow is stored in one piece.
+/// Whether a dataset is stored unchunked unless it has to be extendible.
 pub(super) fn is_stored_whole(column: &Column) -> bool {
     let row_len_bytes = column
         .model()

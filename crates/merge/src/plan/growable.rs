@@ -1,22 +1,22 @@
-//! Which datasets of a new file can grow along axis 0, besides those that could in an input.
+//! Decides which datasets of a new file are extendible along axis 0, in addition to those that are in an input.
 //!
-//! A merge is often appended to later, and a dataset that cannot grow stops that. Being able to grow costs a chunk index where
-//! a small dataset would be stored in one piece, and nothing elsewhere. Invariant: by itself a merge adds at most
-//! [`MOST_ADDED`] of the bytes that its inputs store.
+//! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must be chunked:
+//! this costs a chunk index for small datasets that would be stored contiguously, and nothing for others. Invariant: by default a
+//! merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
 
 use super::column::is_stored_whole;
 use crate::options::Extendible;
 use crate::schema::{ABSENT, Column, Schema};
 
-/// Part of the inputs' bytes that chunk indexes may add.
+/// Largest share of the inputs' stored bytes that chunk indexes may add.
 const MOST_ADDED: f64 = 0.01;
-/// Bytes of a chunk index of one chunk: a node of a B-tree as HDF5 1.8 has it, and what its address takes. Measured: 1,862.
+/// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
 
-/// Which datasets can grow.
+/// Which datasets are extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growable {
-    /// Those that could in an input.
+    /// Those that are in an input.
     AsTheInputs,
     /// Also those with rows of several inputs.
     OfSeveralInputs,
@@ -25,7 +25,7 @@ pub(crate) enum Growable {
 }
 
 impl Growable {
-    /// Decides for a file of `schema`; `is_plain`: its inputs are put together by their structure alone, and follow one another.
+    /// Decides for a file of `schema`. `is_plain` is true if the inputs are concatenated and follow no convention.
     pub fn of(schema: &Schema, asked: Extendible, is_plain: bool) -> Self {
         match asked {
             Extendible::All => Self::All,
@@ -34,7 +34,7 @@ impl Growable {
         }
     }
 
-    /// Whether a column can grow whatever the inputs have.
+    /// Whether a column is extendible regardless of the inputs.
     pub fn includes(self, column: &Column) -> bool {
         !column.is_once
             && match self {

@@ -130,7 +130,7 @@ pub enum Answer {
     Done(Outcome),
     /// A setting is not to be had.
     NotApplicable(String),
-    /// The libhdf5 is not there, or is none.
+    /// The libhdf5 does not exist or cannot be used.
     Unusable(String),
     /// It failed.
     Failed(String),
@@ -418,7 +418,7 @@ impl Sample {
     }
 }
 
-/// Whether `found`, read from `start` on, are the values that were written.
+/// Checks that `found`, read from `start`, equals the values written.
 ///
 /// # Errors
 /// If not, with the first that differs.
@@ -439,8 +439,8 @@ fn check<T: PartialEq + std::fmt::Display>(
     }
 }
 
-/// Has the system write the file to storage and drop it from the page cache, so that reads are cold. Not all file systems
-/// do: [`Reads`] says what came of it.
+/// Syncs the file and drops it from the page cache, so that reads are cold. Not every file system complies; [`Reads`] records the
+/// effect.
 fn forget(path: &Path) -> Result<()> {
     sync(path)?;
     let failed = |source| io(path, "dropping the cache", source);

@@ -130,8 +130,8 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
     }))
 }
 
-/// Opens this rank's inputs and asks each of their datasets for its size. What the sizes add up to is known beforehand, so
-/// that no ranks need to tell each other: they wait for all instead.
+/// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not exchange sizes; a
+/// barrier stands for the exchange.
 fn collect<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, File<'a>)>> {
     let own = match nova.partition {
         Partition::Files => run.team.share(nova.inputs),

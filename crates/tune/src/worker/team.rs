@@ -40,7 +40,7 @@ impl<'a> Team<'a> {
         place % self.size == self.rank
     }
 
-    /// Which of `count` things that were dealt in turn this process reads back, in its order; `seed` draws.
+    /// Returns which of `count` round-robin items this process reads back, in order; `seed` determines random orders.
     pub(super) fn reads(&self, order: ReadBack, seed: u64, count: u64) -> Vec<u64> {
         match order {
             ReadBack::Shifted => (0..count).filter(|place| place % self.size == (self.rank + 1) % self.size).collect(),

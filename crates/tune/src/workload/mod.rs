@@ -61,7 +61,7 @@ pub struct Experiment {
     pub name: String,
     /// One line on it.
     pub title: String,
-    /// What a paper found, to set beside what is found here.
+    /// The paper's result, shown next to the measured one.
     pub paper: Option<String>,
     /// What is measured under all settings, each with a default of its own; one at least.
     pub cases: Vec<Case>,
@@ -144,7 +144,7 @@ impl Workload {
     /// The preset of this name, or the workload in the file of this name.
     ///
     /// # Errors
-    /// If there is neither, or it is no workload.
+    /// If neither exists, or it is not a valid workload.
     pub fn named(name: &str, scale: Scale) -> Result<Self> {
         let path = Path::new(name);
         if let Some((_, text)) = PRESETS.iter().find(|(preset, _)| *preset == name) {
@@ -159,10 +159,10 @@ impl Workload {
         }
     }
 
-    /// The workload that `text` is; `path` is for messages.
+    /// Parses a workload; `path` is for messages.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a valid workload.
     pub fn parse(path: &Path, text: &str, scale: Scale) -> Result<Self> {
         text::parse(path, text, scale)
     }
@@ -232,7 +232,7 @@ impl Experiment {
         })
     }
 
-    /// Has so many ranks share each run; where kernels are the work of one rank, runs grow with their number.
+    /// Sets the number of ranks of each run. If the kernel is the work of one rank, the work grows with the number of ranks.
     pub fn set_ranks(&mut self, ranks: u32) {
         let (per_rank, before) = (self.is_per_rank, self.ranks);
         for kernel in self.kernels_mut().filter(|_| per_rank) {

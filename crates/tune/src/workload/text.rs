@@ -51,10 +51,10 @@ struct ExperimentText {
     #[serde(default)]
     per_rank: bool,
     library: Option<PathBuf>,
-    /// The experiment once for each value of a number of the kernel; `{}` in the title stands for the value.
+    /// Repeats the experiment for each value of a kernel parameter; `{}` in the title stands for the value.
     #[serde(default)]
     each: BTreeMap<String, Vec<i64>>,
-    /// The experiment once for each of so many patterns of [`Kernel::Random`].
+    /// Repeats the experiment for this number of patterns of [`Kernel::Random`].
     patterns: Option<u32>,
 }
 

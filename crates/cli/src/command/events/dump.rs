@@ -59,7 +59,7 @@ Examples:
   raddle events dump run1.root --json | jq '.products.Muon_pt[0]'
 
 With --json a line is {\"entry\": 0, \"id\": {\"run\": …, \"lumi\": …, \"event\": …}, \"products\": {…}}, without id where the file has none. \
-Numbers that JSON has not are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and texts that are not UTF-8, are {\"bytes\": \"00ff\"} in \
+Numbers that JSON cannot represent are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and texts that are not UTF-8, are {\"bytes\": \"00ff\"} in \
 hexadecimal digits.";
 
 /// What was printed, for the report.

@@ -128,8 +128,8 @@ pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     options
 }
 
-/// Numbers of the products that are asked for. What has nothing but ids is no product of the framework's formats, which store ids by
-/// themselves, unless nothing else is asked for.
+/// Returns the numbers of the selected products. The framework's formats store event ids separately, so a product that holds only
+/// ids is left out, unless it is the only one selected.
 pub fn chosen(source: &dyn Source, globs: &[String], layout: &EventLayoutArgs) -> Result<Vec<usize>, Failure> {
     let schema = source.schema();
     let mut chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;

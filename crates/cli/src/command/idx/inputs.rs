@@ -96,7 +96,7 @@ pub struct Inputs {
     pub steps: Vec<(Option<u64>, Range<usize>)>,
     /// Keys for the header of a dataset that is written.
     pub others: Vec<(String, String)>,
-    /// Of an IDX dataset of which all samples are taken as they are.
+    /// The blocks of an IDX dataset, if all of its samples are copied unchanged.
     pub whole: Option<WholeFields>,
 }
 
@@ -175,7 +175,7 @@ impl ArrayArgs {
             (self.shape.is_some(), "--shape"),
         ];
         if let Some((_, option)) = others.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} is about inputs that do not tell it; {path} does")));
+            return Err(Failure::usage(&format!("{option} is for inputs without that information; {path} has it")));
         }
         let part = IdxPart {
             fields: &self.field,
@@ -248,7 +248,7 @@ impl Inputs {
         })
     }
 
-    /// Bytes of such a row while it is read: its fields one after the other, of which one is read as another type.
+    /// Bytes needed to read such a row: its fields are read one at a time, and one of them may be cast.
     pub fn held_row_len_bytes(&self) -> u64 {
         let more = |array: &ArraySource| array.held_row_len_bytes().saturating_sub(array.row_len_bytes());
         let most = self.arrays.iter().map(more).max().unwrap_or(0);

@@ -69,7 +69,7 @@ pub(crate) fn along(text: &str) -> Result<Along, String> {
 /// Limits a box of samples with `rank` axes to the ranges that an option names.
 ///
 /// # Errors
-/// If it names an axis that there is not, or one twice.
+/// If it names an unknown axis, or an axis twice.
 pub(crate) fn limit(
     option: &str,
     along: &[Along],

@@ -1,4 +1,4 @@
-//! `raddle idx write --into`: arrays in, put into a box of time steps that are there.
+//! `raddle idx write --into`: writes arrays into a box of existing time steps.
 
 use super::place::{limit, open};
 use super::write::{WriteArgs, read, share};

@@ -37,7 +37,7 @@ pub struct WriteArgs {
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true, conflicts_with = "append", help_heading = "Layout")]
     tune: Option<Option<PathBuf>>,
 
-    /// Put the inputs into a box of the dataset that is there: samples along axes, the end excluded; other axes are whole
+    /// Write the inputs into a box of an existing dataset: ranges of samples per axis, end excluded; other axes are whole
     ///
     /// The inputs are fields of the dataset, named by --name, and have the shape of the box; --step names the time step. Other
     /// samples and fields stay, and the step is replaced at once. The layout is that of the dataset.

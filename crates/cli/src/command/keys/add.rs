@@ -61,7 +61,7 @@ pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {
     rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add", team)
 }
 
-/// Collective. Adds what `spec` asks for to a file; what `add` and `spill-index` have in common.
+/// Collective. Adds the datasets of `spec` to a file; shared by `add` and `spill-index`.
 pub(super) fn rewrite(
     file: &Path,
     spec: MadeSpec,

@@ -1,4 +1,4 @@
-//! `raddle keys events`: how large events are.
+//! `raddle keys events`: sizes of events.
 
 use crate::command::print;
 use crate::exit::Exit;
@@ -27,13 +27,13 @@ pub struct EventsArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle keys events all.h5                    least, median and greatest size of an event, a histogram, the tables
+  raddle keys events all.h5                    minimum, median and maximum size of an event, a histogram, the tables
   raddle keys events all.h5 --json | jq .empty_events
 
-A size is the bytes of an event's rows in all groups with keys, before compression. Values of variable length count as the \
-references that stand for them. Only keys and metadata are read.";
+A size is the bytes of an event's rows in all groups with keys, before compression. Variable-length values count as the \
+references stored in the dataset. Only keys and metadata are read.";
 
-/// Finds the sizes and prints them.
+/// Computes the sizes and prints them.
 pub fn run(arguments: &EventsArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);

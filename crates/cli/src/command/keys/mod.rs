@@ -22,14 +22,14 @@ pub enum KeysCommand {
     Check(check::CheckArgs),
     /// Say which rows of every table each of several readers takes, without reading a key column
     Partition(partition::PartitionArgs),
-    /// Say how large events are: least, median, greatest, a histogram
+    /// Print the sizes of events: minimum, median, maximum, a histogram
     Events(events::EventsArgs),
     /// List files in the order of the first values of some of their datasets
     Sort(sort::SortArgs),
 }
 
 impl KeysCommand {
-    /// Whether ranks share its work.
+    /// Whether ranks can share its work.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Add(_) | Self::SpillIndex(_))
     }

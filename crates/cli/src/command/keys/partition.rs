@@ -28,7 +28,7 @@ pub struct PartitionArgs {
     #[arg(long, value_name = "RANK")]
     rank: Option<u64>,
 
-    /// Say which chunks are read by more than one of the readers, in place of the shares
+    /// Print how many chunks more than one reader would read, instead of the shares
     #[arg(long, conflicts_with = "rank")]
     chunks: bool,
 
@@ -44,7 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
   raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program
-  raddle keys partition all.h5 -n 1600 --chunks         how many chunks several of them read";
+  raddle keys partition all.h5 -n 1600 --chunks         how many chunks more than one of them reads";
 
 /// The report of a partition.
 #[derive(Debug, Serialize)]
@@ -52,7 +52,7 @@ struct Shares<'a, T> {
     shares: &'a [T],
 }
 
-/// The report of what readers read more than once.
+/// The report of `--chunks`.
 #[derive(Debug, Serialize)]
 struct Chunks<'a, T> {
     chunks: &'a [T],

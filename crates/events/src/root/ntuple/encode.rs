@@ -58,7 +58,7 @@ impl ClusterPages {
         }
     }
 
-    /// Reads what [`ClusterPages::put`] wrote of so many columns.
+    /// Reads what [`ClusterPages::put`] wrote, for `columns` columns.
     pub(super) fn take(words: &mut Words<'_>, columns: usize) -> CoreResult<Self> {
         let [entries, len_bytes, digest] = words.words()?;
         let mut cluster = Self { entries, len_bytes, digest, columns: Vec::with_capacity(columns) };
@@ -96,7 +96,7 @@ pub(super) struct ClusterEncoder {
 }
 
 impl ClusterEncoder {
-    /// Makes an encoder of pages of so many bytes before compression.
+    /// Creates an encoder; pages hold at most `page_len_bytes` before compression.
     pub(super) fn new(compressor: Compressor, is_split: bool, page_len_bytes: u64) -> Self {
         Self { compressor, is_split, page_len_bytes, plain: Vec::new(), split: Vec::new() }
     }

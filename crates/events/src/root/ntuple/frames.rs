@@ -25,7 +25,7 @@ pub(super) fn push_record(bytes: &mut Vec<u8>, content: &[u8]) {
     bytes.extend_from_slice(content);
 }
 
-/// Appends a list frame of so many items.
+/// Appends a list frame.
 pub(super) fn push_list(bytes: &mut Vec<u8>, count: u32, content: &[u8]) {
     bytes.extend_from_slice(&(-(content.len() as i64 + 12)).to_le_bytes());
     bytes.extend_from_slice(&count.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Where clusters lie that are written: lists of pages, the footer that leads to them, the anchor that leads to it.
+//! The index of an RNTuple being written: page lists, footer and anchor.
 //!
-//! Clusters are placed one behind the other; a list of pages is placed behind the cluster with which it is long enough, so that
-//! only the groups of clusters are kept in memory. Invariant: places depend on the clusters and their order alone.
+//! Clusters are written consecutively. A page list is written as soon as it is long enough, so that only cluster groups are kept in
+//! memory. Invariant: addresses depend only on the clusters and their order.
 
 use super::encode::ClusterPages;
 use super::envelope::{EnvelopeKind, Locator};
@@ -25,7 +25,7 @@ type Link = (Locator, u64);
 #[derive(Debug)]
 pub(super) struct Index {
     codec: RootCodec,
-    /// A group is closed when its list is as long.
+    /// Length of a page list from which its group is closed.
     group_len_bytes: u64,
     header: Link,
     header_checksum: u64,
@@ -47,7 +47,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Begins the index of so many columns at `address`; with the header as a piece.
+    /// Creates the index at `address`, and returns it with the header envelope to write.
     pub(super) fn new(
         address: u64,
         codec: RootCodec,
@@ -131,7 +131,7 @@ impl Index {
         Ok(Some(piece))
     }
 
-    /// Ends the index: the pieces that are left, where they end, the anchor, and what tells these contents from others.
+    /// Finishes the index: returns the remaining envelopes, the end address, the anchor and a hash of the contents.
     pub(super) fn finish(mut self) -> Result<Finished, CodecError> {
         let mut pieces: Vec<Piece> = self.close_group()?.into_iter().collect();
         // No features.

@@ -26,7 +26,7 @@ fn permitted(name: &str) -> String {
 /// The products under names that an RNTuple permits.
 ///
 /// # Errors
-/// Two fields would have one name.
+/// If two fields would have the same name.
 pub(super) fn named(schema: &Schema) -> Result<Schema> {
     let mut products: Vec<Product> = Vec::with_capacity(schema.products.len());
     let mut names = std::collections::HashSet::new();
@@ -59,7 +59,7 @@ pub fn renamed(schema: &Schema) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A form with permitted names; none if two of a record would be one.
+/// Returns a form with permitted names; `None` if two names of a record would become equal.
 fn named_form(form: &Form) -> Option<Form> {
     Some(match form {
         Form::Number(_) | Form::String | Form::Blob(_) => form.clone(),
@@ -82,7 +82,7 @@ fn named_form(form: &Form) -> Option<Form> {
 /// Products for the ids of entries, whose buffers are run, subrun and event; none if some products of `schema` are read as these.
 ///
 /// # Errors
-/// The names that ids could have are taken.
+/// If all names for ids are taken.
 pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
     if find_ids(schema).is_some() {
         return Ok(Vec::new());

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Name of the RNTuple in its file, as frameworks of experiments call theirs.
 pub const NTUPLE_NAME: &str = "Events";
 
-/// Length of a block that makes a good cluster. ROOT's own are longer, but a thread here holds one whole.
+/// Target size of a cluster. ROOT's clusters are larger, but here each thread holds a whole one.
 pub const CLUSTER_LEN_BYTES: u64 = 16 << 20;
 
 /// How to write an RNTuple.
@@ -35,9 +35,9 @@ pub struct NtupleOptions {
     pub codec: RootCodec,
     /// Most bytes of a page before compression. Readers decode whole pages.
     pub page_len_bytes: u64,
-    /// Length of a list of pages from which another is begun; so much is kept in memory.
+    /// Length of a page list from which it is written; this much is kept in memory.
     pub group_len_bytes: u64,
-    /// Whether ids of entries are stored. They are where products hold them, without this too.
+    /// Whether to store event ids that no product holds.
     pub with_ids: bool,
     /// Whether an output that exists is replaced.
     pub replace: bool,
@@ -92,7 +92,7 @@ impl NtupleSink {
     /// Begins the file `path` with an RNTuple of these products.
     ///
     /// # Errors
-    /// Names that are one without what RNTuples do not permit in them, or a file that cannot be made.
+    /// If two names become equal without the characters that RNTuples forbid, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<Self> {
         let planned = plan(path, schema, options)?;
         let output = Output::begin(path, options.replace)?;

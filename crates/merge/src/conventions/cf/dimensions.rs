@@ -1,11 +1,11 @@
-//! The dimensions of variables, however each file numbers them and names the lengths of its texts.
+//! Compares the dimensions of variables across files, and assigns dimension ids in the output.
 //!
-//! A variable names its dimensions by references (`DIMENSION_LIST`). The netCDF library also numbers them, in each file from
-//! zero (`_Netcdf4Dimid`, `_Netcdf4Coordinates`), and a coordinate of several dimensions has nothing but these numbers. Not for
-//! the lists of where scales are attached ([`super::attached`]). Source: the netCDF-4 format in HDF5 (NUG, appendix C).
-//! Invariant: a variable of the output has the dimensions that it has in each input, by path, and no two dimensions have one
-//! number. Where files name the length of a variable's texts differently, as xarray does (`string3`, `string4`), the variable
-//! has the dimension of the input with the longest texts.
+//! A variable refers to its dimensions by object references (`DIMENSION_LIST`). The netCDF library also assigns ids to dimensions,
+//! starting at zero in each file (`_Netcdf4Dimid`, `_Netcdf4Coordinates`). A multidimensional coordinate variable has only ids. Not for
+//! `REFERENCE_LIST` ([`super::attached`]). Source: the netCDF-4 format in HDF5 (NUG, appendix C).
+//! Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension ids are unique. The
+//! dimension of a `char` variable's text length may differ between inputs (xarray's `string3`, `string4`); the output uses that of the
+//! longest texts.
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Paths of the scales of each axis.
 type Dimensions = Vec<Vec<Vec<u8>>>;
 
-/// Compares the dimensions that each variable has in the inputs, and gives those of a new file their lists and numbers.
-/// Lengths of texts that no variable of the output has are left out.
+/// Compares the dimensions of each variable across inputs. For a new file it also sets the attributes that identify them, and
+/// removes text-length dimensions that no variable of the output uses.
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let variables = Variables::of(completion);
     let mut differences = Vec::new();
@@ -38,13 +38,13 @@ pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
                 *attributes = replaced(attributes, list.clone());
             }
         }
-        number_anew(entries, &chosen, &left_out);
+        renumber(entries, &chosen, &left_out);
     }
     completion.left_out.extend(left_out);
     differences
 }
 
-/// Numbers the dimensions of a union of files, each of whose objects comes from one input.
+/// Makes dimension ids unique in a union of files.
 pub(crate) fn settle_union(schema: &mut Schema) {
     let first_attributes: Vec<Arc<[AttributeValue]>> =
         schema.entries.iter().map(|entry| Arc::clone(&entry.attributes)).collect();
@@ -60,16 +60,16 @@ pub(crate) fn settle_union(schema: &mut Schema) {
     let variables = Variables::new(columns.map(variable).collect());
     let chosen: Vec<Chosen> =
         variables.all.iter().map(|variable| variables.choose(variable, true, &mut Vec::new())).collect();
-    number_anew(&mut schema.entries, &chosen, &BTreeSet::new());
+    renumber(&mut schema.entries, &chosen, &BTreeSet::new());
 }
 
 /// The dimensions of a variable in the output.
 struct Chosen {
     entry: EntryIndex,
     dimensions: Dimensions,
-    /// Its list of them, where that is not the first input's.
+    /// Its `DIMENSION_LIST`, unless that is the first input's.
     list: Option<AttributeValue>,
-    /// What the inputs call the length of its texts.
+    /// Text-length dimensions that it has in the inputs.
     lengths: BTreeSet<Vec<u8>>,
 }
 
@@ -78,7 +78,7 @@ struct Variable<'c> {
     entry: EntryIndex,
     path: &'c [u8],
     column: &'c Column,
-    /// Attributes of the first input that has it, and those of inputs where they differ.
+    /// Attributes in the first input that has it, and in inputs where they differ.
     first: &'c [AttributeValue],
     others: &'c [(u32, Arc<[AttributeValue]>)],
     rule: Option<&'c Rule>,
@@ -100,12 +100,12 @@ impl Variable<'_> {
         self.rule?.widened
     }
 
-    /// Whether it is the length of texts.
+    /// Whether it is a text-length dimension.
     fn is_length(&self) -> bool {
         self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
     }
 
-    /// Whether its dimensions are known by their numbers only.
+    /// Whether its dimensions are identified by ids only.
     fn is_numbered(&self) -> bool {
         self.is_scale && self.column.model().dataspace.dims().len() > 1
     }
@@ -157,7 +157,7 @@ impl<'c> Variables<'c> {
         Self { all, by_path }
     }
 
-    /// The dimensions of a variable in an input that has it.
+    /// Returns the dimensions of a variable in an input that has it.
     fn dimensions(&self, variable: &Variable<'_>, input: u32) -> Dimensions {
         if !variable.is_scale {
             return scales(variable.attributes(input));
@@ -175,7 +175,7 @@ impl<'c> Variables<'c> {
         dimensions
     }
 
-    /// Chooses the dimensions of a variable in the output; `differences` get inputs that do not agree on them.
+    /// Chooses the dimensions of a variable in the output, and reports inputs that disagree.
     fn choose(&self, variable: &Variable<'_>, is_new: bool, differences: &mut Vec<Difference>) -> Chosen {
         let has_it = |input: &u32| variable.is_in(*input);
         let all = 0..variable.column.facts.len() as u32;
@@ -215,7 +215,7 @@ impl<'c> Variables<'c> {
         }
     }
 
-    /// Refuses variables whose texts have another length than their dimension: it is that of other variables, too.
+    /// Reports variables whose text length differs from the length of their dimension, because other variables share it.
     fn other_lengths(&self, chosen: &[Chosen]) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (variable, Chosen { dimensions, .. }) in self.all.iter().zip(chosen) {
@@ -240,7 +240,7 @@ impl<'c> Variables<'c> {
         differences
     }
 
-    /// Lengths of texts that no variable of the output has, but for dimensions that all inputs have for nothing.
+    /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input stays.
     fn unused_lengths(&self, chosen: &[Chosen]) -> BTreeSet<Vec<u8>> {
         let used: HashSet<&[u8]> =
             chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
@@ -254,8 +254,8 @@ impl<'c> Variables<'c> {
     }
 }
 
-/// Numbers the dimensions so that no two have one number, where any has one, and variables by them.
-fn number_anew(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
+/// Makes dimension ids unique, and updates the variables that refer to them. Files without ids stay without.
+fn renumber(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
     let mut taken: HashMap<i64, Vec<u8>> = HashMap::new();
     let (mut like, mut unnumbered) = (None, Vec::new());
     for (at, entry) in entries.iter().enumerate() {
@@ -284,7 +284,7 @@ fn number_anew(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec
         let of_axis = |scales: &Vec<Vec<u8>>| numbers.get(scales.first()?).copied();
         let Some(all) = dimensions.iter().map(of_axis).collect::<Option<Vec<i64>>>() else { continue };
         let of_all = named(attributes, DIMENSION_NUMBERS).and_then(|known| with_integers(known, &all));
-        // Variables that are named like a dimension and have others carry the number of their first.
+        // A variable that shares a name with an unrelated dimension carries the id of its first dimension.
         let of_first = named(attributes, DIMENSION_NUMBER).and_then(|known| with_integers(known, all.get(..1)?));
         for new in of_all.into_iter().chain(of_first) {
             *attributes = replaced(attributes, new);

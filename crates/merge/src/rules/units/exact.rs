@@ -1,7 +1,8 @@
 //! Exact numbers of the form `numerator / denominator * 2^a * 5^b * pi^c`.
 //!
-//! Powers of ten are most of what units differ by, and would not fit long integers in products. Invariant: the fraction is in
-//! lowest terms without factors of 2 and 5, and its denominator is positive; what does not fit is `None`.
+//! Units mostly differ by powers of ten, whose products overflow integers, so exponents of 2 and 5 are kept separately. Invariant:
+//! the fraction is in lowest terms without factors of 2 and 5, and the denominator is positive. Operations that overflow return
+//! `None`.
 
 /// An exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Exact {
     }
 
     pub fn times(self, other: Self) -> Option<Self> {
-        // Cancelled crosswise first, so that what fits in the end fits on the way.
+        // Cross-cancel first, so that no intermediate product overflows if the result fits.
         let left = Self::new(self.numerator, other.denominator, self.exponents)?;
         let right = Self::new(other.numerator, self.denominator, other.exponents)?;
         let mut exponents = left.exponents;
@@ -61,7 +62,7 @@ impl Exact {
         )
     }
 
-    /// The inverse; zero has none.
+    /// Returns the inverse; `None` for zero.
     pub fn inverse(self) -> Option<Self> {
         let mut exponents = self.exponents;
         for exponent in &mut exponents {
@@ -75,7 +76,7 @@ impl Exact {
         (0..exponent.unsigned_abs()).try_fold(Self::ONE, |power, _| power.times(base))
     }
 
-    /// The difference; `None` too where one has another power of pi than the other.
+    /// Returns the difference; `None` also if the powers of pi differ.
     pub fn minus(self, other: Self) -> Option<Self> {
         let ([_, _, left_pi], [_, _, right_pi]) = (self.exponents, other.exponents);
         if self == Self::ZERO || other == Self::ZERO {
@@ -88,7 +89,7 @@ impl Exact {
             .then(|| Self::new(difference, left_denominator.checked_mul(right_denominator)?, [0, 0, left_pi]))?
     }
 
-    /// Numerator and denominator with the powers of 2 and 5 in them.
+    /// Returns numerator and denominator including the powers of 2 and 5.
     fn fraction(self) -> Option<(i128, i128)> {
         let (mut numerator, mut denominator) = (self.numerator, self.denominator);
         for (prime, exponent) in [2_i128, 5].into_iter().zip(self.exponents) {
@@ -99,7 +100,7 @@ impl Exact {
         Some((numerator, denominator))
     }
 
-    /// The number in floating point: the nearest one where numerator and denominator have at most 53 bits and pi is not in it.
+    /// Converts to floating point, correctly rounded if numerator and denominator have at most 53 bits and there is no factor pi.
     pub fn to_f64(self) -> f64 {
         let [two, five, pi] = self.exponents.map(i32::from);
         let rational = match self.fraction() {

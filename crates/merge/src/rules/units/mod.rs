@@ -1,6 +1,6 @@
 //! Units of measurement, and the linear maps between those of one dimension.
 //!
-//! Reads units as UDUNITS-2 does: products and quotients of powers, with the prefixes of the SI (`W m-2`, `kg/(m2 s)`,
+//! Parses units like UDUNITS-2: products and quotients of powers, with SI prefixes (`W m-2`, `kg/(m2 s)`,
 //! `10^-6 mol mol-1`, `degC`). Not for times, which count from a reference ([`super::time_units`]), nor for logarithmic units.
 //! Source: grammar and database of UDUNITS-2. Invariant: only units of one dimension have a map, and factors are rounded once.
 
@@ -13,12 +13,12 @@ use exact::Exact;
 /// Number of base units.
 const BASES: usize = 7;
 
-/// What a unit is, in base units of the SI.
+/// A unit in SI base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Unit {
-    /// How many base units one is.
+    /// Scale factor to base units.
     scale: Exact,
-    /// Where its zero lies, in base units.
+    /// Offset of its zero, in base units.
     zero: Exact,
     /// Exponents of the base units.
     dimension: [i8; BASES],
@@ -35,7 +35,7 @@ impl Unit {
         Self { dimension, ..Self::number(Exact::ONE) }
     }
 
-    /// The product. A scale that begins elsewhere than zero counts by its steps in products, and has no multiples.
+    /// Returns the product. A unit with an offset (`degC`) loses it in products; multiples of it are not supported.
     fn times(self, other: Self) -> Option<Self> {
         let is_number = |unit: Self| unit.dimension == [0; BASES];
         let is_offset = |unit: Self| unit.zero != Exact::ZERO;
@@ -66,7 +66,7 @@ impl Unit {
     }
 }
 
-/// Slope and shift by which numbers of `from` become numbers of `to`; `None` where none is known.
+/// Returns slope and shift that convert `from` to `to`; `None` if there is no such map.
 pub fn linear_map(from: &str, to: &str) -> Option<(f64, f64)> {
     let (from, to) = (parse::unit(from)?, parse::unit(to)?);
     if from.dimension != to.dimension {

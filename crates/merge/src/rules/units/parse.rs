@@ -1,17 +1,16 @@
-//! Reads the text of a unit.
+//! Parses units.
 //!
 //! Grammar: a product is powers, one after another or with `*`, `.`, `·`, `/` or `per` between them, from left to right; a power is a
-//! number, a name or a product in parentheses, with an exponent as in `m2`, `m-2`, `m^2`, `m**2`, `m²`. Names are found as they
-//! are, then with a prefix. Names in full may be in any case and in the plural, symbols may not. Invariant: a text that is not
-//! read to its end has no unit.
+//! number, a name or a product in parentheses, with an exponent as in `m2`, `m-2`, `m^2`, `m**2`, `m²`. Names are looked up
+//! without a prefix first. Full names are case-insensitive and may be plural; symbols are neither. Invariant: the whole text must parse.
 
 use super::table::{PREFIXES, UNITS};
 use super::{BASES, Exact, Unit};
 
-/// How deep parentheses and definitions may be nested.
+/// Maximum nesting depth of parentheses and definitions.
 const MOST_NESTED: u32 = 16;
 
-/// The unit that a text means.
+/// Parses a unit.
 pub fn unit(text: &str) -> Option<Unit> {
     nested(text, MOST_NESTED)
 }
@@ -70,9 +69,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes `word` if it comes next; whether it does.
+    /// Consumes `word` if it comes next, and returns whether it does.
     fn take(&mut self, word: &str) -> bool {
-        // `**` is no two signs of multiplication.
+        // `**` is exponentiation.
         if word == "*" && self.rest.starts_with("**") {
             return false;
         }
@@ -88,7 +87,7 @@ impl<'t> Parser<'t> {
         rest.is_some()
     }
 
-    /// A number without sign, with point and exponent.
+    /// Parses an unsigned decimal number.
     fn number(&mut self) -> Option<Exact> {
         let whole = self.digits();
         let after_point =
@@ -128,7 +127,7 @@ impl<'t> Parser<'t> {
         Some(if is_negative { -exponent } else { exponent })
     }
 
-    /// An exponent in raised digits, if one comes next; `None` in it if it is none.
+    /// Parses an exponent in superscript digits, if one comes next; the inner `None` is a malformed one.
     fn superscript(&mut self) -> Option<Option<i8>> {
         let raised = "⁰¹²³⁴⁵⁶⁷⁸⁹";
         let plain = |character: char| match character {
@@ -145,7 +144,7 @@ impl<'t> Parser<'t> {
         Some(text.parse().ok())
     }
 
-    /// A name: letters, signs such as `%` and `°`, and digits before another letter.
+    /// Parses a name: letters, signs such as `%` and `°`, and digits that are followed by a letter.
     fn name(&mut self) -> Option<&'t str> {
         let is_letter = |character: char| character.is_alphabetic() || "_%°'\"′″℃℉".contains(character);
         let run = self.rest.find(|next: char| !is_letter(next) && !next.is_ascii_digit()).unwrap_or(self.rest.len());
@@ -162,12 +161,12 @@ fn continues_with_name(rest: &str) -> bool {
     rest.starts_with(|next: char| next.is_alphabetic())
 }
 
-/// The unit of this name.
+/// Looks up a unit by name.
 fn named(name: &str, depth: u32) -> Option<Unit> {
     if let Some(unit) = known(name, depth) {
         return Some(unit);
     }
-    // Of two prefixes that fit, the longer one: `da` before `d`.
+    // The longest matching prefix wins: `da` before `d`.
     let mut prefixes: Vec<_> = PREFIXES
         .iter()
         .flat_map(|(full, symbols, exponent)| {
@@ -188,7 +187,7 @@ fn without_prefix<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The unit of this name without a prefix.
+/// Looks up a unit by name, without prefixes.
 fn known(name: &str, depth: u32) -> Option<Unit> {
     if name == "pi" || name == "π" {
         return Some(Unit::number(Exact::PI));
@@ -209,7 +208,7 @@ fn known(name: &str, depth: u32) -> Option<Unit> {
     }
 }
 
-/// Whether a name is another in any case, or its plural.
+/// Whether `name` equals `full` or its plural, ignoring case.
 fn is_form_of(name: &str, full: &str) -> bool {
     let is = |form: &str| name.eq_ignore_ascii_case(form);
     is(full)

@@ -1,16 +1,15 @@
-//! The units that are known: those of the SI, those accepted beside it, and those that data of the earth sciences, physics and
-//! biology have.
+//! Known units: SI units, units accepted for use with the SI, and others that are common in the earth sciences, physics and biology.
 //!
-//! Not the rare customary ones of the database (barrels, hundredweights) and not logarithmic ones. Source: the database of
+//! Not rare customary units (barrels, hundredweights), nor logarithmic ones. Source: the database of
 //! UDUNITS-2, version 2.2.28. Invariant: a definition names units of other rows only, or a base unit by its number (`#0`).
 
 /// A unit.
 pub struct Row {
-    /// Names in full, which have plurals and may be in any case.
+    /// Full names, case-insensitive and with regular plurals.
     pub names: &'static [&'static str],
-    /// Symbols and plurals that do not follow the rule.
+    /// Symbols and irregular plurals.
     pub symbols: &'static [&'static str],
-    /// What it is: `STEP @ ZERO` for scales that begin elsewhere, with the zero in steps.
+    /// Definition; `STEP @ ZERO` for a unit with an offset, in steps.
     pub definition: &'static str,
 }
 
