@@ -206,7 +206,7 @@ fn what_cannot_be_replaced_in_part_is_refused() {
     let written =
         |output: &'static str| ["idx", "write", "v.npy", "-o", output, "--vector", "-q", "-c", "zfp:accuracy=0.1"];
     done(folder, &written("near.idx"));
-    ends(folder, &into("near.idx"), 3, "would be rounded once more");
+    ends(folder, &into("near.idx"), 3, "would be rounded again");
     done(folder, &["idx", "write", "v.npy", "-o", "flat.idx", "--vector", "-q"]);
     let text = std::fs::read_to_string(folder.join("flat.idx")).unwrap();
     std::fs::rename(folder.join("flat/0000.bin"), folder.join("0000.bin")).unwrap();
@@ -245,7 +245,7 @@ fn a_dataset_is_written_again() {
         folder,
         &["idx", "write", "old.idx", "-o", "x.idx", "--cast", "int8"],
         3,
-        "value 128 of field v is not one of int8",
+        "value 128 of field v does not fit int8",
     );
     done(folder, &["idx", "write", "b.npy", "-o", "cast.idx", "--cast", "uint16", "-q"]);
     assert!(done(folder, &["idx", "info", "cast.idx"]).contains(" uint16 "));
@@ -256,14 +256,14 @@ fn a_dataset_is_written_again() {
     std::fs::copy(folder.join("old.idx"), folder.join("copy.idx")).unwrap();
     ends(folder, &["idx", "write", "copy.idx", "-o", "old.idx", "-f"], 5, "is the input, or has its blocks");
     let refusals: [(&[&str], i32, &str); 8] = [
-        (&["old.idx", "a.npy"], 2, "is the only input"),
-        (&["old.idx", "--as", "steps"], 2, "--as steps is for inputs without that information"),
-        (&["old.idx", "--vector"], 2, "--vector is about inputs"),
+        (&["old.idx", "a.npy"], 2, "must be the only input"),
+        (&["old.idx", "--as", "steps"], 2, "--as steps applies to arrays"),
+        (&["old.idx", "--vector"], 2, "--vector applies to arrays"),
         (&["old.idx", "--field", "u"], 3, "no field u; it has v"),
         (&["old.idx", "--crop", "u=0:1"], 2, "--crop names axis u"),
         (&["old.idx", "--crop", "x=3:9"], 3, "the dataset has samples 0 to before 5"),
         (&["old.idx", "--step", "9"], 3, "has no time step 9"),
-        (&["a.npy", "--crop", "x=0:1"], 2, "--crop is about an input NAME.idx"),
+        (&["a.npy", "--crop", "x=0:1"], 2, "--crop applies to an input NAME.idx"),
     ];
     for (arguments, code, words) in refusals {
         ends(folder, &[&["idx", "write", "-o", "x.idx"], arguments].concat(), code, words);

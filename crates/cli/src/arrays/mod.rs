@@ -124,7 +124,7 @@ impl ArraySource {
         let Some(stored) = self.stored_as else { return Ok(values) };
         cast::cast(&values, stored, self.number).map_err(|value| {
             let what =
-                format!("{}: value {value} of field {} is not one of {}", self.place(), self.name, self.number.name());
+                format!("{}: value {value} of field {} does not fit {}", self.place(), self.name, self.number.name());
             Failure::new(crate::exit::Exit::InputRefused, &what).hint("choose a type with --cast that holds all values")
         })
     }

@@ -115,7 +115,7 @@ impl ArrayArgs {
             (self.missing_as_default, "--missing-as-default"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} is about an input NAME.idx, and there is none")));
+            return Err(Failure::usage(&format!("{option} applies to an input NAME.idx, and none is given")));
         }
         let raw = self.shape.as_ref().zip(self.dtype);
         let raw = raw.map(|(shape, number)| RawForm { shape: shape.0.clone(), number });
@@ -167,7 +167,7 @@ impl ArrayArgs {
     /// Opens the one input, an IDX dataset.
     fn open_idx(&self, paths: &[String]) -> Result<Inputs, Failure> {
         let [path] = paths else {
-            return Err(Failure::usage("an IDX dataset is the only input: it has fields and time steps of its own"));
+            return Err(Failure::usage("an IDX dataset must be the only input: it has fields and time steps of its own"));
         };
         let others = [
             (self.inputs_are == InputsAre::Steps, "--as steps"),
@@ -175,7 +175,7 @@ impl ArrayArgs {
             (self.shape.is_some(), "--shape"),
         ];
         if let Some((_, option)) = others.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} is for inputs without that information; {path} has it")));
+            return Err(Failure::usage(&format!("{option} applies to arrays; {path} states it")));
         }
         let part = IdxPart {
             fields: &self.field,
