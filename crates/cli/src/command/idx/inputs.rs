@@ -167,7 +167,9 @@ impl ArrayArgs {
     /// Opens the one input, an IDX dataset.
     fn open_idx(&self, paths: &[String]) -> Result<Inputs, Failure> {
         let [path] = paths else {
-            return Err(Failure::usage("an IDX dataset must be the only input: it has fields and time steps of its own"));
+            return Err(Failure::usage(
+                "an IDX dataset must be the only input: it has fields and time steps of its own",
+            ));
         };
         let others = [
             (self.inputs_are == InputsAre::Steps, "--as steps"),
