@@ -9,6 +9,7 @@
 
 mod addresses;
 pub mod arenas;
+pub mod brought;
 pub mod cancel;
 pub mod claims;
 pub mod communicator;
@@ -44,5 +45,6 @@ pub mod spread;
 pub mod stripes;
 mod sync;
 pub mod threads;
+pub mod traffic;
 
 pub use error::{CoreError, Result};

@@ -9,23 +9,24 @@ use crate::extent::{Coordinates, MAX_RANK, product};
 use crate::message::number;
 use crate::plan::Tile;
 
-/// Bytes of a piece in a message, with the numbers that go with it.
+/// Bytes before the elements of a piece, beside two numbers per axis: array, index, length and number of axes.
+const HEAD_LEN_BYTES: usize = size_of::<u32>() + 2 * size_of::<u64>() + 1;
+
+/// Bytes of a piece in a message, with the numbers that go with it: the first element and their number per axis.
 pub const fn piece_len_bytes(axes: usize, elements_len_bytes: u64) -> u64 {
-    // Array, index and number of axes; first element and number of them per axis.
-    (size_of::<u32>() + size_of::<u64>() + 1 + 2 * size_of::<u64>() * axes) as u64 + elements_len_bytes
+    (HEAD_LEN_BYTES + 2 * size_of::<u64>() * axes) as u64 + elements_len_bytes
 }
 
 /// Pieces on their way out, packed per owner.
 #[derive(Debug)]
 pub struct Outbox {
     messages: Vec<Vec<u8>>,
-    element_len_bytes: u64,
 }
 
 impl Outbox {
-    /// An empty outbox for `ranks` ranks and elements of `element_len_bytes`.
-    pub fn new(ranks: usize, element_len_bytes: u64) -> Self {
-        Self { messages: vec![Vec::new(); ranks], element_len_bytes }
+    /// An empty outbox for `ranks` ranks.
+    pub fn new(ranks: usize) -> Self {
+        Self { messages: vec![Vec::new(); ranks] }
     }
 
     /// Length of what is packed, for the budget.
@@ -38,10 +39,11 @@ impl Outbox {
         self.messages.iter().map(Vec::len)
     }
 
-    /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, that go to `target` in the tile.
+    /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, that go to `target` in the tile. Elements of one
+    /// piece have the same length.
     ///
     /// # Errors
-    /// If there is no such rank, or `bytes` is not as long as `count` says.
+    /// If there is no such rank, or `bytes` does not divide into `count` elements.
     pub fn put(&mut self, owner: Rank, tile: Tile, target: &[u64], count: &[u64], bytes: &[u8]) -> Result<()> {
         let size = self.messages.len();
         let Some(message) = self.messages.get_mut(owner) else {
@@ -50,16 +52,17 @@ impl Outbox {
         if target.len() != count.len() || count.len() > MAX_RANK {
             return Err(CoreError::RankTooLarge { rank: target.len().max(count.len()) });
         }
-        let len_bytes = product(count).and_then(|elements| elements.checked_mul(self.element_len_bytes));
-        if len_bytes != Some(bytes.len() as u64) {
+        let elements = product(count).and_then(|elements| usize::try_from(elements).ok()).unwrap_or(usize::MAX);
+        if bytes.len().checked_rem(elements).unwrap_or(bytes.len()) != 0 {
             return Err(CoreError::MessageLength {
                 operation: "regroup",
                 got_bytes: bytes.len(),
-                expected_bytes: len_bytes.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX),
+                expected_bytes: bytes.len().next_multiple_of(elements.max(1)),
             });
         }
         message.extend_from_slice(&tile.array.to_le_bytes());
         message.extend_from_slice(&tile.index.to_le_bytes());
+        message.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
         message.push(count.len() as u8);
         for number in target.iter().chain(count) {
             message.extend_from_slice(&number.to_le_bytes());
@@ -73,7 +76,7 @@ impl Outbox {
     /// # Errors
     /// If the exchange fails or a message is cut.
     pub fn exchange(self, communicator: &dyn Communicator) -> Result<Inbox> {
-        Inbox::unpack(communicator.exchange_bytes(self.messages)?, self.element_len_bytes)
+        Inbox::unpack(communicator.exchange_bytes(self.messages)?)
     }
 }
 
@@ -109,7 +112,7 @@ struct Entry {
 }
 
 impl Inbox {
-    fn unpack(messages: Vec<Vec<u8>>, element_len_bytes: u64) -> Result<Self> {
+    fn unpack(messages: Vec<Vec<u8>>) -> Result<Self> {
         let mut entries = Vec::new();
         for (from, message) in messages.iter().enumerate() {
             let cut = |expected_bytes| CoreError::MessageLength {
@@ -119,23 +122,24 @@ impl Inbox {
             };
             let mut at = 0;
             while at < message.len() {
-                let head = message.get(at..at + 13).ok_or_else(|| cut(at + 13))?;
+                let first = at + HEAD_LEN_BYTES;
+                let head = message.get(at..first).ok_or_else(|| cut(first))?;
                 let tile = Tile { array: number(&head[..4]) as u32, index: number(&head[4..12]) };
-                let rank = usize::from(head[12]);
-                let numbers = message.get(at + 13..at + 13 + 16 * rank).ok_or_else(|| cut(at + 13 + 16 * rank))?;
-                let count: Coordinates = numbers[8 * rank..].chunks_exact(8).map(number).collect();
-                let len_bytes = product(&count)
-                    .and_then(|elements| elements.checked_mul(element_len_bytes))
-                    .and_then(|len| usize::try_from(len).ok())
-                    .unwrap_or(usize::MAX);
-                let entry = Entry { tile, from, at: at + 13, rank, len_bytes };
-                let end = (at + 13 + 16 * rank).checked_add(len_bytes).filter(|end| *end <= message.len());
+                let len_bytes = usize::try_from(number(&head[12..20])).unwrap_or(usize::MAX);
+                let rank = usize::from(head[20]);
+                let entry = Entry { tile, from, at: first, rank, len_bytes };
+                let end = (first + 16 * rank).checked_add(len_bytes).filter(|end| *end <= message.len());
                 at = end.ok_or_else(|| cut(len_bytes))?;
                 entries.push(entry);
             }
         }
         entries.sort_unstable();
         Ok(Self { messages, entries })
+    }
+
+    /// Whether there is a piece of `tile`.
+    pub fn has(&self, tile: Tile) -> bool {
+        self.entries.binary_search_by_key(&tile, |entry| entry.tile).is_ok()
     }
 
     /// The pieces of `tile`.
@@ -164,7 +168,7 @@ mod tests {
     fn pieces_arrive_at_their_owners_in_order() {
         for size in 1..=4 {
             Threads::run(size, |ranks| {
-                let mut outbox = Outbox::new(size, 2);
+                let mut outbox = Outbox::new(size);
                 for index in (0..6u64).rev() {
                     for part in 0..2u64 {
                         let bytes = [ranks.rank() as u8, index as u8, part as u8, 0];
@@ -199,16 +203,18 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let tile = Tile { array: 0, index: 0 };
-        let mut outbox = Outbox::new(1, 4);
+        let mut outbox = Outbox::new(1);
         assert!(outbox.put(1, tile, &[0], &[1], &[0; 4]).is_err());
-        assert!(outbox.put(0, tile, &[0], &[2], &[0; 4]).is_err());
+        assert!(outbox.put(0, tile, &[0], &[3], &[0; 4]).is_err());
+        assert!(outbox.put(0, tile, &[0], &[0], &[0; 4]).is_err());
+        assert!(outbox.put(0, tile, &[0], &[u64::MAX], &[0; 4]).is_err());
         assert!(outbox.put(0, tile, &[0, 0], &[1], &[0; 4]).is_err());
         outbox.put(0, tile, &[0], &[1], &[0; 4]).unwrap();
         assert_eq!(outbox.len_bytes(), piece_len_bytes(1, 4));
         let whole = outbox.messages[0].clone();
         assert!(outbox.exchange(&SingleProcess).is_ok());
         for cut in 1..whole.len() {
-            assert!(Inbox::unpack(vec![whole[..cut].to_vec()], 4).is_err(), "cut at {cut}");
+            assert!(Inbox::unpack(vec![whole[..cut].to_vec()]).is_err(), "cut at {cut}");
         }
     }
 }

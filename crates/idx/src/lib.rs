@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bitmask;
-mod brought;
 pub mod check;
 pub mod compression;
 mod direct;
@@ -32,7 +31,6 @@ pub mod step;
 pub mod steps;
 mod stored;
 pub mod template;
-mod traffic;
 pub mod vectors;
 mod work;
 mod writer;
@@ -46,7 +44,7 @@ pub use header::{Field, Header};
 pub use layout::LayoutOptions;
 pub use options::{Phases, WriteOptions, WriteReport};
 pub use publish::Existing;
+pub use raddle_core::traffic::Traffic;
 pub use reader::{Dataset, Query, Readers};
 pub use region::SampleBox;
-pub use traffic::Traffic;
 pub use writer::{BlockSource, Writer};

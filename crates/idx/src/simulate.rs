@@ -13,12 +13,12 @@ use crate::options::{Phases, WriteOptions};
 use crate::region::SampleBox;
 use crate::restructure::{Restructuring, check_partition};
 use crate::step::{Homes, StepPlan, lattice, samples_in};
-use crate::traffic::Traffic;
 use crate::work::{Samples, StepWork};
 use raddle_core::engine::{EngineOptions, Schedule, rehearse};
 use raddle_core::regroup::piece_len_bytes;
 use raddle_core::report::peak_rss_bytes;
 use raddle_core::spread::Spread;
+use raddle_core::traffic::Traffic;
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -335,7 +335,7 @@ fn aggregate_messages(
                 let place = step.place(tile);
                 let sample_len_bytes = header.fields[place.field].sample.len_bytes() as u64;
                 for (_, from, samples) in holders.of(place.block).iter().filter(|(_, from, _)| from != owner) {
-                    let len_bytes = piece_len_bytes(MAX_RANK + 1, samples * sample_len_bytes);
+                    let len_bytes = piece_len_bytes(MAX_RANK, samples * sample_len_bytes);
                     *lens.entry((*from, *owner)).or_default() += len_bytes;
                 }
             }

@@ -3,7 +3,6 @@
 //!
 //! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
 
-use crate::brought::{Brought, Sent};
 use crate::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::error::{IdxError, Result};
 use crate::exchange::Patch;
@@ -12,6 +11,7 @@ use crate::header::Header;
 use crate::kernel;
 use crate::step::{BlockPlace, Homes, StepPlan, lattice, samples_in};
 use raddle_codec::Effort;
+use raddle_core::brought::{Brought, Sent};
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::extent::fill_with;
@@ -108,7 +108,7 @@ impl<'a> StepWork<'a> {
 
     /// What this rank sent.
     pub(crate) fn into_sent(self) -> Sent {
-        self.brought.into_sent()
+        self.brought.sent()
     }
 
     /// How the block of a claim with this mask is stored.
@@ -130,7 +130,7 @@ impl<'a> StepWork<'a> {
             return;
         }
         let (place, header) = (self.step.place(tile), self.samples.header);
-        let inboxes = self.brought.inboxes();
+        let inboxes = self.brought.inboxes(tile);
         let len = header.fields[place.field].sample.len_bytes();
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let Some(lattice) = lattice(bitmask, bits, place.block) else { return };
@@ -180,9 +180,7 @@ impl<'a> StepWork<'a> {
                 }
                 let gathered = kernel::gather(&lattice, &grid, array, &mut piece, sample_len_bytes);
                 if let Some(gathered) = gathered {
-                    let target: Vec<u64> = gathered.origin.into_iter().chain([0]).collect();
-                    let count: Vec<u64> = gathered.counts.into_iter().chain([sample_len_bytes as u64]).collect();
-                    outbox.put(owner, tile, &target, &count, &piece)?;
+                    outbox.put(owner, tile, &gathered.origin, &gathered.counts, &piece)?;
                 }
             }
         }
@@ -251,10 +249,10 @@ impl TileWork for StepWork<'_> {
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
-        // Samples are bytes here: fields have samples of different lengths.
-        let mut outbox = Outbox::new(communicator.size(), 1);
+        let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
         // Also where packing failed: the others wait for it.
+        self.brought.begin_round();
         self.brought.exchange(outbox, &timer, communicator)?;
         packed
     }

@@ -147,7 +147,7 @@ impl TileWork for Brought {
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Refused> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
-        let mut outbox = Outbox::new(ranks, 1);
+        let mut outbox = Outbox::new(ranks);
         for (tile, owner) in round.tiles() {
             let (from, bytes) = self.held(tile, rank, ranks);
             outbox.put(owner, tile, &[from], &[bytes.len() as u64], &bytes).unwrap();

@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::exchange::{Patch, agree, partition_error, restructure, zero_samples};
 use crate::region::SampleBox;
 use crate::restructure::{ImposedBox, Restructuring};
-use crate::traffic::Traffic;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
 use raddle_core::memory::{MemoryBudget, Permit};
+use raddle_core::traffic::Traffic;
 use std::borrow::Cow;
 use std::path::Path;
 

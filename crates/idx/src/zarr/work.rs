@@ -6,10 +6,10 @@
 use super::plan::{ShardHomes, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
 use super::shard::ChunkEncoder;
-use crate::brought::{Brought, Sent};
 use crate::error::{IdxError, Result};
 use crate::region::{SampleBox, copy_part};
 use raddle_codec::Effort;
+use raddle_core::brought::{Brought, Sent};
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;
@@ -48,7 +48,7 @@ impl<'a> ShardWork<'a> {
 
     /// What this rank sent.
     pub(crate) fn into_sent(self) -> Sent {
-        self.brought.into_sent()
+        self.brought.sent()
     }
 
     fn place(&self, tile: Tile) -> ShardPlace {
@@ -67,13 +67,10 @@ impl<'a> ShardWork<'a> {
             let sample_len_bytes = self.sample_len_bytes(&place);
             for patch in &self.pyramid.levels[place.level] {
                 let Some(part) = patch.region.intersection(&place.region) else { continue };
-                let counts = part.counts();
                 piece.resize(part.sample_count().unwrap_or(0) as usize * sample_len_bytes, 0);
                 let from = (&patch.region, patch.arrays[place.field].as_ref());
                 copy_part(from, (&part, &mut piece), &part, sample_len_bytes)?;
-                let target: Vec<u64> = part.start.into_iter().chain([0]).collect();
-                let count: Vec<u64> = counts.into_iter().chain([sample_len_bytes as u64]).collect();
-                outbox.put(owner, tile, &target, &count, &piece)?;
+                outbox.put(owner, tile, &part.start, &part.counts(), &piece)?;
             }
         }
         Ok(())
@@ -100,7 +97,7 @@ impl TileWork for ShardWork<'_> {
         if self.homes.is_none() {
             return Ok(());
         }
-        let inboxes = self.brought.inboxes();
+        let inboxes = self.brought.inboxes(tile);
         for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
             let part = SampleBox::new(&piece.target, &piece.count);
             copy_part((&part, piece.bytes), (&place.region, raw), &part, sample_len_bytes)?;
@@ -135,10 +132,10 @@ impl TileWork for ShardWork<'_> {
 
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
-        // Samples are bytes here: fields have samples of different lengths.
-        let mut outbox = Outbox::new(communicator.size(), 1);
+        let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
         // Also where packing failed: the others wait for it.
+        self.brought.begin_round();
         self.brought.exchange(outbox, &timer, communicator)?;
         packed
     }

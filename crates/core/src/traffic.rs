@@ -1,6 +1,6 @@
 //! What ranks send each other: how many messages, how long.
 
-use raddle_core::message::Words;
+use crate::message::Words;
 use serde::Serialize;
 
 /// Messages of one rank to others.
@@ -16,13 +16,13 @@ pub struct Traffic {
 
 impl Traffic {
     /// Counts what `rank` sends in one exchange, a message of length i to rank i; nothing is sent to itself.
-    pub(crate) fn count(&mut self, rank: usize, lens: impl Iterator<Item = usize>) {
+    pub fn count(&mut self, rank: usize, lens: impl Iterator<Item = usize>) {
         let to_others = lens.enumerate().filter(|(to, len)| *to != rank && *len > 0);
         to_others.for_each(|(_, len)| self.send(len as u64));
     }
 
     /// Counts a message of this length, which is not 0.
-    pub(crate) fn send(&mut self, len_bytes: u64) {
+    pub fn send(&mut self, len_bytes: u64) {
         let log2 = len_bytes.ilog2() as usize;
         self.by_log2_len.resize(self.by_log2_len.len().max(log2 + 1), 0);
         self.by_log2_len[log2] += 1;
@@ -31,7 +31,7 @@ impl Traffic {
     }
 
     /// Adds other messages.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.len_bytes += other.len_bytes;
         self.by_log2_len.resize(self.by_log2_len.len().max(other.by_log2_len.len()), 0);
@@ -39,13 +39,13 @@ impl Traffic {
     }
 
     /// The counters, for another rank: how many lengths there are before them.
-    pub(crate) fn to_words(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn to_words(&self) -> impl Iterator<Item = u64> + '_ {
         let head = [self.messages, self.len_bytes, self.by_log2_len.len() as u64];
         head.into_iter().chain(self.by_log2_len.iter().copied())
     }
 
     /// The counters of another rank.
-    pub(crate) fn from_words(words: &mut Words<'_>) -> raddle_core::error::Result<Self> {
+    pub fn from_words(words: &mut Words<'_>) -> crate::error::Result<Self> {
         let [messages, len_bytes, lengths] = words.words()?;
         let by_log2_len = (0..lengths).map(|_| words.word()).collect::<Result<_, _>>()?;
         Ok(Self { messages, len_bytes, by_log2_len })
@@ -61,7 +61,7 @@ mod tests {
         let mut traffic = Traffic::default();
         traffic.count(1, [5, 99, 0, 1].into_iter());
         assert_eq!(traffic, Traffic { messages: 2, len_bytes: 6, by_log2_len: vec![1, 0, 1] });
-        let told = raddle_core::message::of_words(traffic.to_words());
+        let told = crate::message::of_words(traffic.to_words());
         assert_eq!(Traffic::from_words(&mut Words::new("a test", &told)).unwrap(), traffic);
         assert!(Traffic::from_words(&mut Words::new("a test", &told[..40])).is_err());
         traffic.add(&Traffic { messages: 1, len_bytes: 2, by_log2_len: vec![0, 1] });
