@@ -1,11 +1,34 @@
-//! Which ranks share a machine, so that they share its cores.
+//! Which ranks share a machine, so that they share its cores and its memory.
+
+/// The running kernel.
+fn kernel() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
+}
+
+/// Identifies the machine of `rank` among those of all ranks. Where the system has no identity, the rank counts as being alone.
+pub fn name(rank: usize) -> Vec<u8> {
+    kernel().unwrap_or_else(|| format!("rank {rank}")).into_bytes()
+}
+
+/// Numbers the machines of these names, in the order in which they first appear.
+pub fn numbers(names: &[Vec<u8>]) -> Vec<u32> {
+    let mut known: Vec<&[u8]> = Vec::new();
+    let mut numbers = Vec::with_capacity(names.len());
+    for name in names {
+        let found = known.iter().position(|other| other == name);
+        numbers.push(found.unwrap_or(known.len()) as u32);
+        if found.is_none() {
+            known.push(name);
+        }
+    }
+    numbers
+}
 
 /// What a rank tells of its machine: the running kernel, then the cores that the rank is bound to. Where the system does
 /// not tell, the rank counts as being alone.
 pub fn describe(rank: usize) -> Vec<u8> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let kernel = read("/proc/sys/kernel/random/boot_id");
-    let status = read("/proc/self/status");
+    let kernel = kernel();
+    let status = std::fs::read_to_string("/proc/self/status").ok();
     let cores = status.as_deref().and_then(|status| status.lines().find(|line| line.starts_with("Cpus_allowed_list:")));
     match (kernel, cores) {
         (Some(kernel), Some(cores)) => format!("{kernel}{cores}").into_bytes(),
@@ -35,6 +58,12 @@ mod tests {
         assert_eq!((share_of_cores(1, 0, &bound), share_of_cores(1, 1, &bound)), (1, 1));
         // More ranks than cores.
         assert_eq!(share_of_cores(2, 3, &vec![b"a 0-1".to_vec(); 4]), 1);
+    }
+
+    #[test]
+    fn machines_are_numbered_as_they_appear() {
+        assert_eq!(numbers(&[b"b".to_vec(), b"a".to_vec(), b"b".to_vec()]), [0, 1, 0]);
+        assert!(!name(0).is_empty());
     }
 
     #[test]

@@ -31,6 +31,8 @@ const FIRST_SPEAKS: Duration = Duration::from_secs(1);
 pub struct Team {
     world: Option<World>,
     jobs: usize,
+    /// Number of the machine of each rank.
+    machines: Vec<u32>,
 }
 
 /// Tells a failure that all ranks meet by themselves, before they have joined: the first does.
@@ -62,7 +64,7 @@ struct LastWords {
 impl Team {
     /// A process that is alone.
     pub fn alone() -> Self {
-        Self { world: None, jobs: default_jobs() }
+        Self { world: None, jobs: default_jobs(), machines: vec![0] }
     }
 
     /// Collective. The ranks that were started to carry out `command`.
@@ -86,9 +88,15 @@ impl Team {
 
     fn of(world: World) -> Result<Self, Failure> {
         let ranks = world.communicator();
-        let machines = ranks.all_gather_bytes(&machine::describe(ranks.rank())).map_err(|error| of_ranks(&error))?;
-        let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &machines);
-        Ok(Self { world: Some(world), jobs })
+        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(|error| of_ranks(&error));
+        let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
+        let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
+        Ok(Self { world: Some(world), jobs, machines })
+    }
+
+    /// The number of the machine of each rank.
+    pub fn machines(&self) -> &[u32] {
+        &self.machines
     }
 
     /// The ranks.

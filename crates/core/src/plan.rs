@@ -36,7 +36,7 @@ impl ArrayPlan {
     }
 
     /// Number of tiles along `axis`.
-    fn tiles_along(&self, axis: usize) -> u64 {
+    pub fn tiles_along(&self, axis: usize) -> u64 {
         self.shape[axis].div_ceil(self.tile_shape[axis].max(1))
     }
 

@@ -42,6 +42,21 @@ pub struct StageReport {
     pub calls: u64,
 }
 
+/// Adds `more` to the stages of `reports`, each to that of its rank.
+pub fn add_stages(reports: &mut Vec<StageReport>, more: Vec<StageReport>) {
+    for stage in more {
+        match reports.iter_mut().find(|known| (known.rank, known.stage) == (stage.rank, stage.stage)) {
+            Some(known) => {
+                known.wall_s += stage.wall_s;
+                known.cpu_s += stage.cpu_s;
+                known.bytes += stage.bytes;
+                known.calls += stage.calls;
+            }
+            None => reports.push(stage),
+        }
+    }
+}
+
 /// Counters of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StageTotals {

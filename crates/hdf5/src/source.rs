@@ -8,6 +8,7 @@ use crate::ranges::Ranges;
 use foldhash::HashMap;
 use raddle_core::handle::{FileIdentity, Handle};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open input file.
@@ -221,13 +222,19 @@ pub struct InputPool {
     paths: Vec<PathBuf>,
     identities: Vec<Option<FileIdentity>>,
     open: Mutex<lru::LruCache<u32, Arc<InputFile>>>,
+    opens: AtomicU64,
 }
 
 impl InputPool {
     /// A pool over `paths`. `identities`, where known from the scan, are checked at each opening.
     pub fn new(paths: Vec<PathBuf>, identities: Vec<Option<FileIdentity>>, limit: usize) -> Self {
         let limit = std::num::NonZeroUsize::new(limit).unwrap_or(std::num::NonZeroUsize::MIN);
-        Self { paths, identities, open: Mutex::new(lru::LruCache::new(limit)) }
+        Self { paths, identities, open: Mutex::new(lru::LruCache::new(limit)), opens: AtomicU64::new(0) }
+    }
+
+    /// How many times a file was opened.
+    pub fn opens(&self) -> u64 {
+        self.opens.load(Ordering::Relaxed)
     }
 
     /// The file number `input`, opened if need be.
@@ -235,6 +242,7 @@ impl InputPool {
         if let Some(file) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&input) {
             return Ok(Arc::clone(file));
         }
+        self.opens.fetch_add(1, Ordering::Relaxed);
         let file = Arc::new(InputFile::open(&self.paths[input as usize])?);
         if let Some(Some(identity)) = self.identities.get(input as usize)
             && !identity.is_unchanged(&file.identity())

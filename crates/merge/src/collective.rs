@@ -13,7 +13,7 @@ use crate::execute::{Led, Target, Written, write_failed};
 use crate::options::Watch;
 use crate::plan::{MergePlan, Route};
 use crate::provenance;
-use crate::ranks::agree;
+use crate::ranks::{agree, stages_of_all};
 use crate::schema::display_path;
 use crate::tiles::MergeWork;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
@@ -21,7 +21,7 @@ use raddle_core::datasets::{DatasetSink, Rows, SharedDatasets};
 use raddle_core::engine::EngineReport;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::progress::{Event, Stage};
-use raddle_core::report::{StageReport, StageTable, StageTimer, StageTotals};
+use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::OutputFile;
 use std::fs::File;
 use std::ops::Range;
@@ -56,9 +56,9 @@ pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
 }
 
 /// Collective. Makes the objects on the rank that leads, and writes the values by all.
-pub fn write(
-    plan: &MergePlan,
-    work: &MergeWork<'_>,
+pub fn write<'p>(
+    plan: &'p MergePlan,
+    work: &MergeWork<'p>,
     target: Target<'_, '_>,
     datasets: &dyn SharedDatasets,
     (budget, watch, ranks): (&MemoryBudget, &Watch<'_>, &dyn Communicator),
@@ -108,7 +108,7 @@ pub fn write(
         stored_len_bytes: stored_len_bytes.unwrap_or(0),
         jobs: ranks.size(),
         elapsed_s,
-        stages: of_all(&stages, ranks)?,
+        stages: stages_of_all(&stages, ranks)?,
         ..EngineReport::default()
     };
     Ok(Written { engine, led, shared })
@@ -202,10 +202,4 @@ fn add_provenance(
         data.write_all_at(&change.bytes, change.address).map_err(write_failed(path, "write the provenance"))?;
     }
     Ok(edited.file_len_bytes)
-}
-
-/// Collective. What all ranks did.
-fn of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
-    const OPERATION: &str = "gather the report";
-    Ok(ranks.all_gather_values(OPERATION, &own.reports(ranks.rank() as u32))?.concat())
 }

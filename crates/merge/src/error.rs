@@ -376,9 +376,10 @@ impl MergeError {
     /// The engine's error in terms of this crate; `output` is the file that the engine writes.
     pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
         match error {
-            EngineError::Tile { source, .. } | EngineError::Worker { source } | EngineError::Commit { source, .. } => {
-                source
-            }
+            EngineError::Tile { source, .. }
+            | EngineError::Worker { source }
+            | EngineError::Commit { source, .. }
+            | EngineError::Bring { source } => source,
             EngineError::Write { source, .. } => {
                 Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
             }

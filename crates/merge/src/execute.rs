@@ -13,7 +13,8 @@ use crate::memory::ReaderMemory;
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{Publication, journal_path, temporary_path};
-use crate::ranks::{agree, agree_what_is_kept, share};
+use crate::ranks::{agree, agree_what_is_kept};
+use crate::reading::{self, Reading, ReadingReport, Strategy};
 use crate::resume::{self, Beginning, Begun, Record, Source};
 use crate::specs::output_options;
 use crate::tiles::MergeWork;
@@ -85,6 +86,8 @@ pub struct MergeReport {
     pub alignment: Option<Alignment>,
     /// What ranks wrote chunks through together, if they did.
     pub shared_io: Option<SharedIo>,
+    /// How several ranks read the inputs.
+    pub reading: Option<ReadingReport>,
     /// What the engine did.
     pub engine: EngineReport,
     /// Stages outside of the engine.
@@ -129,7 +132,7 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 /// # Errors
 /// As [`merge`].
 pub fn merge_with(plan: &MergePlan, watch: &Watch<'_>, companion: Option<&dyn Companion>) -> Result<MergeReport> {
-    let report = merge_through(plan, watch, &SingleProcess, Through { io: Io::Posix, companion })?;
+    let report = merge_through(plan, watch, &SingleProcess, Through { companion, ..Through::default() })?;
     // There is no other rank that could have it.
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
@@ -149,6 +152,8 @@ pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator
 pub struct Through<'a> {
     /// Through what chunks are written.
     pub io: Io<'a>,
+    /// How several ranks read the inputs; [`Io::Collective`] reads by itself.
+    pub reading: Reading<'a>,
     /// What is made of the values as they pass; not with [`Io::Collective`].
     pub companion: Option<&'a dyn Companion>,
 }
@@ -235,7 +240,7 @@ fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    Through { io, companion }: Through<'_>,
+    Through { io, reading, companion }: Through<'_>,
     publication: Option<&Publication>,
     source: Source,
     recorded: &mut Option<Kept>,
@@ -244,12 +249,18 @@ fn make(
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
     let work = MergeWork::new(plan, &pool).accompanied(companion);
+    let reading = match io {
+        Io::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
+        Io::Posix | Io::Shared(_) => reading,
+    };
+    let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
+    let keeper = |input| work.keeper(input, ranks.size());
     let room = companion.map(|companion| budget.try_acquire(companion.len_bytes(), "what is made beside the output"));
     let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
     // Too long a region is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
-    let samples = resume::samples(plan, &pool, ranks)?;
+    let samples = resume::samples(plan, &pool, keeper, ranks)?;
     let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
     let record = Record { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
     let is_recorded = work.is_recorded() && !matches!(io, Io::Collective(_));
@@ -267,9 +278,10 @@ fn make(
         _ => write(plan, &work, target, &budget, watch, ranks),
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
-    let Written { engine, led, shared } = written?;
-    let mut own = share(ranks, plan.inputs.len());
-    let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
+    let Written { mut engine, led, shared } = written?;
+    let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
+    let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
+    let unchanged = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
     agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(companion) = companion {
         let failed = |source| MergeError::of_companion(source, watch);
@@ -317,6 +329,7 @@ fn make(
         stages: late_stages.reports(0),
         alignment: plan.alignment,
         shared_io: shared,
+        reading,
         engine,
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),
@@ -364,9 +377,9 @@ enum Sink<'a> {
 }
 
 /// Collective. Makes the tiles and, on the rank that leads, the objects.
-fn write(
-    plan: &MergePlan,
-    work: &MergeWork<'_>,
+fn write<'p>(
+    plan: &'p MergePlan,
+    work: &MergeWork<'p>,
     target: Target<'_, '_>,
     budget: &MemoryBudget,
     watch: &Watch<'_>,

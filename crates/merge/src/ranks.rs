@@ -7,6 +7,7 @@ use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::engine::Kept;
+use raddle_core::report::{StageReport, StageTable};
 use std::ops::Range;
 
 /// First bytes of what a rank tells of a step.
@@ -102,6 +103,12 @@ pub fn tell_all(
         start = end;
     }
     Ok(())
+}
+
+/// Collective. What the stages took on all ranks.
+pub fn stages_of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
+    const OPERATION: &str = "gather the report";
+    Ok(ranks.all_gather_values(OPERATION, &own.reports(ranks.rank() as u32))?.concat())
 }
 
 /// Which of `count` things this rank does: every `size`-th, so that neighbours are on different ranks.

@@ -9,10 +9,10 @@ use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
 use crate::publish::remove_recorded;
-use crate::ranks::{agree, share};
+use crate::ranks::agree;
 use crate::tiles::MergeWork;
 use raddle_core::CoreError;
-use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Kept, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
@@ -89,19 +89,24 @@ pub struct Begun<'a> {
     pub journal: RunJournal<'a>,
 }
 
-/// Collective. Digest of samples of each input, on every rank; each input is read by one.
-pub fn samples(plan: &MergePlan, pool: &InputPool, ranks: &dyn Communicator) -> Result<Vec<u64>> {
-    let own = share(ranks, plan.inputs.len());
-    let own = own.map(|input| Ok(sample(pool.get(input as u32)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
-    let own = agree(ranks, "sample the inputs", own)?;
-    let all = ranks.all_gather_bytes(&own.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())?;
-    let of = |input: usize| {
-        let (rank, at) = (input % ranks.size(), input / ranks.size());
-        let sample = all[rank].as_chunks::<8>().0.get(at).copied();
-        let nonsense = CoreError::MessageContent { operation: "sample the inputs", rank };
-        sample.map(u64::from_le_bytes).ok_or(nonsense)
+/// Collective. Digest of samples of each input, on every rank; each input is read by its `keeper`.
+pub fn samples(
+    plan: &MergePlan,
+    pool: &InputPool,
+    keeper: impl Fn(u32) -> Rank,
+    ranks: &dyn Communicator,
+) -> Result<Vec<u64>> {
+    const OPERATION: &str = "sample the inputs";
+    let inputs = 0..plan.inputs.len() as u32;
+    let own = inputs.clone().filter(|input| keeper(*input) == ranks.rank());
+    let own = own.map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
+    let own = agree(ranks, OPERATION, own)?;
+    let mut all: Vec<_> = ranks.all_gather_values(OPERATION, &own)?.into_iter().map(Vec::into_iter).collect();
+    let of = |input: u32| {
+        let rank = keeper(input);
+        all[rank].next().ok_or(CoreError::MessageContent { operation: OPERATION, rank })
     };
-    Ok((0..plan.inputs.len()).map(of).collect::<Result<_, _>>()?)
+    Ok(inputs.map(of).collect::<Result<_, _>>()?)
 }
 
 /// How a run begins.

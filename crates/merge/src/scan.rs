@@ -36,6 +36,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use visits::{paths_limit_bytes, walk};
 
 /// An object or link of one input; its path is in [`ScannedInput::paths`].
@@ -97,6 +98,8 @@ pub struct ScannedFile {
     pub userblock_len_bytes: u64,
     /// Chunks of all datasets.
     pub chunk_count: u64,
+    /// Wall time of opening it.
+    pub open_s: f64,
     /// What the file was recognised as.
     pub recognised: Recognised,
     /// Records of the merge that made it, if one did.
@@ -117,7 +120,7 @@ pub fn scan(
     ranks: &dyn Communicator,
     mut take: impl FnMut(usize, ScannedInput),
 ) -> Result<Vec<BadInput>> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     // One rank shows the progress of all.
     let lens = inputs.iter().filter(|_| ranks.rank() == 0).filter_map(|path| std::fs::metadata(path).ok());
     let total_bytes = lens.map(|file| file.len()).sum();
@@ -187,15 +190,22 @@ struct InputScanner<'a> {
 
 impl InputScanner<'_> {
     fn scan(&mut self, path: &Path) -> raddle_hdf5::Result<ScannedInput> {
+        let started = Instant::now();
         let file = InputFile::open(path)?;
+        let open_s = started.elapsed().as_secs_f64();
         let buffers = std::mem::take(&mut self.buffers);
         let mut view = MetadataView::with_buffers(&file, self.view_limit_bytes, buffers);
-        let scanned = self.scan_through(&file, &mut view);
+        let scanned = self.scan_through(&file, open_s, &mut view);
         self.buffers = view.into_buffers();
         scanned
     }
 
-    fn scan_through(&self, file: &InputFile, view: &mut MetadataView<'_>) -> raddle_hdf5::Result<ScannedInput> {
+    fn scan_through(
+        &self,
+        file: &InputFile,
+        open_s: f64,
+        view: &mut MetadataView<'_>,
+    ) -> raddle_hdf5::Result<ScannedInput> {
         let tree = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
         let chunks = FormedChunks::check(view, encoding, &tree);
@@ -263,6 +273,7 @@ impl InputScanner<'_> {
             encoding,
             userblock_len_bytes: tree.userblock_len_bytes,
             chunk_count,
+            open_s,
             recognised,
             records: records.unwrap_or_default(),
         };

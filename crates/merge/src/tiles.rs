@@ -16,13 +16,14 @@ use crate::fill_pattern::FillPattern;
 use crate::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::ranks::agree;
+use crate::reading::FileReading;
 use crate::schema::{ABSENT, ColumnIndex, display_path};
 use crate::values::ColumnReader;
 use raddle_codec::{EncodeState, is_all};
 use raddle_core::CoreError;
-use raddle_core::communicator::Communicator;
+use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::digest::BlockPart;
-use raddle_core::engine::{EngineError, TileForm, TileWork};
+use raddle_core::engine::{EngineError, Round, TileForm, TileWork};
 use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel::for_each;
@@ -51,6 +52,8 @@ pub struct MergeWork<'p> {
     /// Whether a later run may want to know what was added to the digests.
     is_recorded: bool,
     companion: Option<&'p dyn Companion>,
+    /// Where ranks read inputs for one another.
+    files: Option<FileReading<'p>>,
 }
 
 /// State of one worker thread.
@@ -103,7 +106,36 @@ impl<'p> MergeWork<'p> {
                 .unwrap_or(0),
             is_recorded: plan.is_recordable(),
             companion: None,
+            files: None,
         }
+    }
+
+    /// The same, with inputs read by files.
+    #[must_use]
+    pub(crate) fn by_files(mut self, files: FileReading<'p>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// What this rank read for others, if ranks do that.
+    pub(crate) fn files(&self) -> Option<&FileReading<'p>> {
+        self.files.as_ref()
+    }
+
+    /// The rank of `ranks` that keeps an input open, and looks whether it changes.
+    pub(crate) fn keeper(&self, input: u32, ranks: usize) -> Rank {
+        self.files.as_ref().map_or(input as usize % ranks, |files| files.keeper(input))
+    }
+
+    /// Memory that reading for other ranks takes on `threads` threads, beside what arrives.
+    pub(crate) fn files_len_bytes(&self, threads: usize) -> u64 {
+        let longest = self.plan.tiles.arrays.iter().map(ArrayPlan::tile_len_bytes).max().unwrap_or(0);
+        FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(self.converted_len_bytes))
+    }
+
+    /// The plan of the tiles.
+    pub(crate) fn plan(&self) -> &'p MergePlan {
+        self.plan
     }
 
     /// The same, all of whose values `companion` is shown.
@@ -200,19 +232,32 @@ impl<'p> MergeWork<'p> {
         Ok(digests.add_box(dims, &extent, source, element_len_bytes as usize)?)
     }
 
-    /// Brings the values of a tile together in `raw`.
+    /// Brings the values of a tile together in `raw`, all read here.
     fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        self.gather_cut(reader, tile, self.array(tile).1, raw)
+        self.gather_cut(reader, tile, self.array(tile).1, None, raw)
     }
 
-    /// Like [`gather`](Self::gather), with the tile's array cut into other tiles: those of `array`.
-    fn gather_cut(&self, reader: &mut ColumnReader<'p>, tile: Tile, array: &ArrayPlan, raw: &mut [u8]) -> Result<()> {
+    /// Like [`gather`](Self::gather), with the tile's array cut into other tiles: those of `array`. What other ranks read of it is
+    /// taken from `files`.
+    fn gather_cut(
+        &self,
+        reader: &mut ColumnReader<'p>,
+        tile: Tile,
+        array: &ArrayPlan,
+        files: Option<&FileReading<'p>>,
+        raw: &mut [u8],
+    ) -> Result<()> {
         let column = self.array(tile).0;
         let fill = &self.fills[column as usize];
         if !array.is_full(tile.index) {
             fill_with(raw, &fill.pattern);
         }
+        let mut brought = 0;
         for piece in array.pieces(tile.index) {
+            if files.is_some_and(|files| files.is_brought(self, column, piece.input)) {
+                brought += piece.source.count.iter().product::<u64>();
+                continue;
+            }
             let fact = &self.plan.schema.columns[column as usize].facts[piece.input as usize];
             let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
             if fact.template == ABSENT {
@@ -221,7 +266,7 @@ impl<'p> MergeWork<'p> {
                 reader.read_piece(column, piece.input, &piece.source, target)?;
             }
         }
-        Ok(())
+        files.map_or(Ok(()), |files| files.place(array, tile, brought, raw))
     }
 
     /// Gathers the values of a tile of `array` for a trial; see [`gather_cut`](Self::gather_cut).
@@ -232,7 +277,7 @@ impl<'p> MergeWork<'p> {
         array: &ArrayPlan,
         raw: &mut [u8],
     ) -> Result<()> {
-        self.gather_cut(&mut worker.reader, tile, array, raw)
+        self.gather_cut(&mut worker.reader, tile, array, None, raw)
     }
 
     /// Whether somebody wants to see values of a tile.
@@ -359,7 +404,8 @@ impl<'p> MergeWork<'p> {
         parts * NOTE_PART_LEN_BYTES
     }
 
-    fn array(&self, tile: Tile) -> (u32, &ArrayPlan) {
+    /// The column of a tile, and its array.
+    pub(crate) fn array(&self, tile: Tile) -> (u32, &'p ArrayPlan) {
         (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
     }
 }
@@ -424,7 +470,7 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        self.gather(&mut worker.reader, tile, raw)?;
+        self.gather_cut(&mut worker.reader, tile, self.array(tile).1, self.files.as_ref(), raw)?;
         self.digest(&mut worker.parts, tile, raw)?;
         self.show(tile, raw)
     }
@@ -466,6 +512,18 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
         self.costs.of_tile(tile, self.array(tile).1)
+    }
+
+    fn home(&self, tile: Tile) -> Option<Rank> {
+        self.files.as_ref()?.home(self.array(tile).1, tile)
+    }
+
+    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        self.files.as_ref().map_or(Ok(()), |files| files.bring(self, round, communicator))
+    }
+
+    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.brought_len_bytes(self, tile))
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {

@@ -48,7 +48,7 @@ pub fn open_pool_for_trials(plan: &MergePlan) -> InputPool {
 }
 
 /// Inputs that a merge keeps open.
-fn open_inputs() -> usize {
+pub(crate) fn open_inputs() -> usize {
     OPEN_INPUTS.min(descriptor_limit() / 4).max(1)
 }
 

@@ -29,7 +29,7 @@ use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::prediction::{Prediction, Sample, predict};
-use raddle_merge::{Companion, Io, Through, check_output, published_path};
+use raddle_merge::{Companion, Io, Reading, Through, check_output, published_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -272,8 +272,9 @@ pub(super) fn merge(
             team.agree("begin the preview", begun)?;
         }
         let companion = preview.as_ref().map(|preview| preview as &dyn Companion);
-        let done =
-            raddle_merge::merge_through(&plan, watch, team.ranks(), Through { io, companion }).map_err(failed)?;
+        let reading = Reading { strategy: how.io.strategy, machines: team.machines() };
+        let through = Through { io, reading, companion };
+        let done = raddle_merge::merge_through(&plan, watch, team.ranks(), through).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         let accompanied = Accompanied::new(&done, preview.as_ref());
         let told = Foretold { accompanied: &accompanied, prediction: predicted, input_files: Input::of(&plan) };

@@ -19,6 +19,7 @@ const USUAL: Rates = Rates {
     wide_deflate_bytes_per_s: 0.0,
     read_bytes_per_s: None,
     write_bytes_per_s: None,
+    opens_per_s: None,
     network_bytes_per_s: 1e9,
     message_s: 5e-6,
     scan_object_s: 8e-6,
@@ -44,7 +45,7 @@ pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, 
         };
         let narrow = probe::narrow(options.compress).map_err(of_codec)?;
         let wide = probe::wide(options.compress).map_err(of_codec)?;
-        let Simulated { machine, files: count } = simulation.simulated(Rates {
+        let Simulated { machine, files: count, strategy } = simulation.simulated(Rates {
             narrow_inflate_bytes_per_s: narrow.inflate_bytes_per_s,
             narrow_deflate_bytes_per_s: narrow.deflate_bytes_per_s,
             wide_inflate_bytes_per_s: wide.inflate_bytes_per_s,
@@ -52,8 +53,8 @@ pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, 
             ..USUAL
         })?;
         let simulated = statistic.map_or(SimulatedInputs::Files(&files), SimulatedInputs::Stated);
-        let done =
-            simulate(simulated, count, machine, options, watch).map_err(|error| Failure::of_merge(&error, &files))?;
+        let done = simulate(simulated, count, machine, strategy, options, watch);
+        let done = done.map_err(|error| Failure::of_merge(&error, &files))?;
         running.write_report(&done)?;
         match *json {
             true => print(&crate::render::json(&done))?,

@@ -1,7 +1,9 @@
 //! The machine that `raddle plan --simulate` plays through: keys and values on the command line.
 
+use super::io::strategy;
 use super::size::Size;
 use crate::failure::Failure;
+use raddle_merge::Strategy;
 use raddle_merge::simulate::{Rates, SimulatedMachine, Statistic};
 
 /// Options of a simulation.
@@ -12,8 +14,9 @@ pub struct SimulationArgs {
     ///
     /// Only ranks is needed. The inputs are repeated until there are so many files. Rates are measured on this machine or
     /// taken from here: narrow-inflate, narrow-deflate, wide-inflate, wide-deflate (uncompressed bytes per second of one
-    /// core), read and write (bytes per second of the file system, all ranks together), network (bytes per second of a
-    /// rank), message, scan, dataset, chunk (seconds per message, scanned object, created dataset and indexed chunk).
+    /// core), read and write (bytes per second of the file system, all ranks together), opens (files that it opens per second,
+    /// all ranks together), network (bytes per second of a rank), message, scan, dataset, chunk (seconds per message, scanned
+    /// object, created dataset and indexed chunk). per-machine is how many ranks share a machine; strategy is that of raddle merge.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_delimiter = ',')]
     pub simulate: Vec<String>,
 
@@ -29,6 +32,8 @@ pub struct Simulated {
     pub machine: SimulatedMachine,
     /// Number of files, if given.
     pub files: Option<u32>,
+    /// How the ranks read the inputs.
+    pub strategy: Strategy,
 }
 
 impl SimulationArgs {
@@ -48,8 +53,9 @@ impl SimulationArgs {
     /// # Errors
     /// If a key or a value makes no sense.
     pub fn simulated(&self, rates: Rates) -> Result<Simulated, Failure> {
-        let machine = SimulatedMachine { ranks: 0, threads: 1, memory_limit_bytes: 1 << 30, rates };
-        let mut simulated = Simulated { machine, files: None };
+        let machine =
+            SimulatedMachine { ranks: 0, threads: 1, ranks_per_machine: 0, memory_limit_bytes: 1 << 30, rates };
+        let mut simulated = Simulated { machine, files: None, strategy: Strategy::Auto };
         for pair in &self.simulate {
             let Some((key, value)) = pair.split_once('=') else {
                 let failure = Failure::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
@@ -67,7 +73,7 @@ impl SimulationArgs {
 
 /// Sets one key; `None` where key or value makes no sense.
 fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
-    let SimulatedMachine { ranks, threads, memory_limit_bytes, rates } = &mut simulated.machine;
+    let SimulatedMachine { ranks, threads, ranks_per_machine, memory_limit_bytes, rates } = &mut simulated.machine;
     let count = || value.parse::<u32>().ok().filter(|count| *count > 0);
     let len_bytes = || value.parse::<Size>().ok().map(|size| size.0);
     let rate = || len_bytes().map(|len_bytes| len_bytes as f64);
@@ -75,7 +81,9 @@ fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
     match key {
         "ranks" => *ranks = count()? as usize,
         "threads" => *threads = count()? as usize,
+        "per-machine" => *ranks_per_machine = count()? as usize,
         "files" => simulated.files = Some(count()?),
+        "strategy" => simulated.strategy = strategy(value).ok()?,
         "memory" => *memory_limit_bytes = len_bytes()?,
         "narrow-inflate" => rates.narrow_inflate_bytes_per_s = rate()?,
         "narrow-deflate" => rates.narrow_deflate_bytes_per_s = rate()?,
@@ -83,6 +91,7 @@ fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
         "wide-deflate" => rates.wide_deflate_bytes_per_s = rate()?,
         "read" => rates.read_bytes_per_s = Some(rate()?),
         "write" => rates.write_bytes_per_s = Some(rate()?),
+        "opens" => rates.opens_per_s = Some(value.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0)?),
         "network" => rates.network_bytes_per_s = rate()?,
         "message" => rates.message_s = time_s()?,
         "scan" => rates.scan_object_s = time_s()?,
@@ -105,6 +114,7 @@ mod tests {
             wide_deflate_bytes_per_s: 4e9,
             read_bytes_per_s: None,
             write_bytes_per_s: None,
+            opens_per_s: None,
             network_bytes_per_s: 1e9,
             message_s: 1e-5,
             scan_object_s: 1e-5,
@@ -121,7 +131,7 @@ mod tests {
     #[test]
     fn keys_set_what_they_name() {
         let pairs = ["ranks=1600", "files=6400", "threads=4", "memory=2GiB", "read=100GB", "message=2e-6"];
-        let Simulated { machine, files } = simulated(&pairs).unwrap();
+        let Simulated { machine, files, .. } = simulated(&pairs).unwrap();
         assert_eq!((machine.ranks, machine.threads, files), (1600, 4, Some(6400)));
         assert_eq!((machine.memory_limit_bytes, machine.rates.read_bytes_per_s), (2 << 30, Some(1e11)));
         assert_eq!(machine.rates.message_s, 2e-6);

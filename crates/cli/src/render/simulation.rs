@@ -3,6 +3,7 @@
 use super::plan::alignment;
 use super::quantity::{count, counted, seconds, size};
 use super::table::{Align, Columns};
+use raddle_merge::ReadBy;
 use raddle_merge::simulate::{Simulation, Spread};
 
 /// The report as lines.
@@ -45,14 +46,12 @@ pub fn text(simulation: &Simulation) -> String {
         counted(simulation.collectives, "collective"),
     ));
     text.push_str(&format!(
-        "if ranks read whole files only: {} in {} between ranks\n",
-        size(simulation.regrouping.len_bytes),
-        counted(simulation.regrouping.messages, "message"),
-    ));
-    text.push_str(&format!(
         "memory of a rank: {} of buffers at most, beside the plan\n",
         size(simulation.engine_len_bytes)
     ));
+    if machine.ranks > 1 {
+        text.push_str(&format!("\n{}", readings(simulation)));
+    }
     let peak = planner.peak_rss_bytes.map(|bytes| format!(", {} resident", size(bytes))).unwrap_or_default();
     text.push_str(&format!(
         "\nplanned here in {}{peak}: join {}, plan {}, deal {} (inputs made in {})\n",
@@ -76,15 +75,45 @@ pub fn text(simulation: &Simulation) -> String {
     let rate = |bytes_per_s: f64| format!("{}/s", size(bytes_per_s as u64));
     let bound = |rate_of: Option<f64>| rate_of.map_or("not bounded".to_owned(), rate);
     text.push_str(&format!(
-        "rates of a core: columns inflate {}, deflate {}; maps inflate {}, deflate {}; file system: read {}, write {}\n",
+        "rates of a core: columns inflate {}, deflate {}; maps inflate {}, deflate {}; file system: read {}, write {}, opens {}\n",
         rate(rates.narrow_inflate_bytes_per_s),
         rate(rates.narrow_deflate_bytes_per_s),
         rate(rates.wide_inflate_bytes_per_s),
         rate(rates.wide_deflate_bytes_per_s),
         bound(rates.read_bytes_per_s),
         bound(rates.write_bytes_per_s),
+        rates.opens_per_s.map_or("not bounded".to_owned(), |rate| format!("{}/s", count(rate.round() as u64))),
     ));
     text
+}
+
+/// The ways of reading the inputs.
+fn readings(simulation: &Simulation) -> String {
+    let titles = [
+        ("reading", Align::Left),
+        ("files per rank", Align::Right),
+        ("opens", Align::Right),
+        ("sent", Align::Right),
+        ("messages", Align::Right),
+        ("execute", Align::Right),
+        ("", Align::Left),
+    ];
+    let mut columns = Columns::new(&titles);
+    for way in &simulation.readings {
+        columns.row(&[
+            match way.by {
+                ReadBy::Tiles => "by tiles".to_owned(),
+                ReadBy::Files => format!("by files, {} ranks together", count(way.ranks_per_group as u64)),
+            },
+            count(way.inputs.mean.round() as u64),
+            count(way.opens),
+            size(way.sent_len_bytes),
+            count(way.messages),
+            seconds(way.execute_s),
+            if way.is_chosen { "chosen".to_owned() } else { String::new() },
+        ]);
+    }
+    columns.render()
 }
 
 /// What ranks do, least, mean and most.
@@ -99,7 +128,7 @@ fn spreads(simulation: &Simulation) -> String {
     let bytes = |value: f64| size(value as u64);
     row("tiles", ranks.tiles, &whole);
     row("pieces read", ranks.pieces, &whole);
-    row("files opened", ranks.inputs, &whole);
+    row("files read", ranks.inputs, &whole);
     row("bytes read", ranks.read_len_bytes, &bytes);
     row("bytes encoded, uncompressed", ranks.raw_len_bytes, &bytes);
     row("decode and encode", ranks.encode_s, &seconds);

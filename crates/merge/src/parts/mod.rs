@@ -141,7 +141,7 @@ struct Array {
 impl Array {
     fn of(plan: &MergePlan, part: Part, pool: &InputPool) -> Result<Self> {
         let raw_start = output_options(plan).raw_start().unwrap_or(0);
-        let whole = binding(plan, &samples(plan, pool, &SingleProcess)?, raw_start);
+        let whole = binding(plan, &samples(plan, pool, |_| 0, &SingleProcess)?, raw_start);
         let mut binding = whole.clone();
         binding.bind("the number of parts", part.count.into());
         let index = plan.tiles.tile_index();

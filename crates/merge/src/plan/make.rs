@@ -150,6 +150,8 @@ pub(crate) struct FoundInputs {
     places: Vec<u32>,
     skipped: Vec<BadInput>,
     chunk_count: u64,
+    /// Wall time of opening all of them.
+    open_s: f64,
     link: Link,
     /// Records that are taken of each input, where inputs have some in common.
     taken: RecordTrims,
@@ -174,6 +176,7 @@ impl FoundInputs {
             places: Vec::with_capacity(expected),
             skipped: Vec::new(),
             chunk_count: 0,
+            open_s: 0.0,
             link: options.link,
             taken: RecordTrims::default(),
             counts: Counts::new(),
@@ -186,7 +189,7 @@ impl FoundInputs {
     /// Adds the input number `place` of the list as given, in its order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
         let ScannedInput { paths, entries, file } = scanned;
-        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records } = file;
+        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, open_s } = file;
         let Records { remembered, made } = records;
         self.made.extend(made.into_iter().filter(|spec| !self.made.contains(spec)).collect::<Vec<_>>());
         self.remembered = match (self.remembered.take(), remembered) {
@@ -196,6 +199,7 @@ impl FoundInputs {
         self.places.push(place as u32);
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
+        self.open_s += open_s;
         if self.link == Link::External {
             return;
         }
@@ -234,6 +238,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         places,
         skipped,
         chunk_count: input_chunk_count,
+        open_s,
         taken,
         counts,
         ranges,
@@ -342,6 +347,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
     let is_anndata = joined.schema.is_anndata();
+    let open_s = open_s / planned.len().max(1) as f64;
     let plan = MergePlan {
         inputs: planned,
         skipped,
@@ -353,6 +359,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         input_chunk_count,
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
+        open_s,
         made: Made::new(options.made.clone(), replaced),
         link_names,
         remembered,

@@ -70,6 +70,8 @@ pub struct MergePlan {
     pub elapsed_s: f64,
     /// Wall time of the scan.
     pub scan_s: f64,
+    /// Wall time of opening an input while all were scanned, on average.
+    pub open_s: f64,
     /// Columns that are made, not read.
     pub made: Made,
     /// How the output names its inputs, where it leads to them.

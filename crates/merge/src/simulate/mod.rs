@@ -11,24 +11,27 @@ mod traffic;
 pub use raddle_core::spread::Spread;
 pub use rates::Rates;
 pub use statistic::Statistic;
-pub use traffic::Regrouping;
 
 use crate::alignment::{self, Alignment};
 use crate::error::Result;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, plan_found};
+use crate::reading::{self, FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups, Strategy, choose_with};
 use crate::scan::{self, ScannedInput};
 use crate::schema::ColumnFact;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
+use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
-use raddle_core::engine::{EngineOptions, costs, rehearse};
+use raddle_core::engine::{EngineOptions, Rehearsal, costs, rehearse};
+use raddle_core::progress::Silent;
 use raddle_core::report::peak_rss_bytes;
+use raddle_hdf5::source::InputPool;
 use serde::Serialize;
 use statistic::StatedInputs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use traffic::{dealt_costs, go_through};
+use traffic::{RankTraffic, Traffic, Way, dealt_costs, go_through};
 
 /// Collectives of an execution beside those of its rounds: three at the start, three at the end.
 const COLLECTIVES: u64 = 6;
@@ -51,6 +54,8 @@ pub struct SimulatedMachine {
     pub ranks: usize,
     /// Worker threads of each rank.
     pub threads: usize,
+    /// Consecutive ranks that are on one machine; 0: all.
+    pub ranks_per_machine: usize,
     /// Memory budget of each rank.
     pub memory_limit_bytes: u64,
     /// How fast it is.
@@ -86,7 +91,7 @@ pub struct RankSpreads {
     pub tiles: Spread,
     /// Runs of one input in one tile, read.
     pub pieces: Spread,
-    /// Inputs opened.
+    /// Inputs read.
     pub inputs: Spread,
     /// Stored bytes read.
     pub read_len_bytes: Spread,
@@ -96,6 +101,29 @@ pub struct RankSpreads {
     pub encode_s: Spread,
     /// What the plan took them for when it dealt the tiles, in its unit.
     pub dealt_cost: Spread,
+}
+
+/// A way of reading the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SimulatedReading {
+    /// For whom a rank reads.
+    pub by: ReadBy,
+    /// Ranks that share the inputs; 1 by tiles.
+    pub ranks_per_group: usize,
+    /// Whether it is the one whose times are predicted.
+    pub is_chosen: bool,
+    /// Inputs that a rank reads.
+    pub inputs: Spread,
+    /// Times that one is opened, by all ranks.
+    pub opens: u64,
+    /// Seconds for that, by the rate of the file system.
+    pub open_s: f64,
+    /// Uncompressed bytes that ranks send to one another.
+    pub sent_len_bytes: u64,
+    /// Messages that carry them: one per pair of ranks and round.
+    pub messages: u64,
+    /// Seconds of opening, decoding, sending, encoding and placing.
+    pub execute_s: f64,
 }
 
 /// Predicted times.
@@ -152,8 +180,8 @@ pub struct Simulation {
     pub claims_len_bytes: u64,
     /// Collectives of the execution.
     pub collectives: u64,
-    /// What would be sent if each rank read whole inputs only.
-    pub regrouping: Regrouping,
+    /// The ways of reading the inputs.
+    pub readings: Vec<SimulatedReading>,
     /// Memory of the rank that needs most, beside the plan: workers, buffers, claims.
     pub engine_len_bytes: u64,
     /// The arenas that chunks would be placed in, if asked for.
@@ -166,7 +194,87 @@ pub struct Simulation {
     pub predicted: PredictedTimes,
 }
 
-/// Plans a merge of `files` inputs (as many as there are, if `None`) by the ranks of `machine` and says what they would do.
+/// A simulated way of reading.
+struct Played {
+    groups: Option<ReadingGroups>,
+    rehearsal: Rehearsal,
+    traffic: Traffic,
+    dealt: Vec<f64>,
+    deal_s: f64,
+    /// Memory of a rank beside the buffers of its batches.
+    fixed_len_bytes: u64,
+    opens: u64,
+    open_s: f64,
+}
+
+impl Played {
+    fn new(
+        plan: &MergePlan,
+        pool: &InputPool,
+        groups: Option<ReadingGroups>,
+        machine: &SimulatedMachine,
+    ) -> Result<Self> {
+        let (cancel, started) = (CancelToken::new(), Instant::now());
+        let watch = Watch { observer: &Silent, cancel: &cancel };
+        let mut work = MergeWork::new(plan, pool);
+        let mut files_len_bytes = 0;
+        if let Some(groups) = &groups {
+            files_len_bytes = work.files_len_bytes(machine.threads);
+            work = work.by_files(FileReading::new(groups.clone(), 0, machine.threads, &watch));
+        }
+        let engine = EngineOptions {
+            jobs: machine.threads,
+            arenas: plan.alignment.map(|alignment| alignment.arenas),
+            ..EngineOptions::default()
+        };
+        let memory_limit_bytes = machine.memory_limit_bytes.saturating_sub(files_len_bytes);
+        let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, memory_limit_bytes)?;
+        let deal_s = started.elapsed().as_secs_f64();
+        let is_within = groups.as_ref().is_some_and(|groups| groups.are_within(&machine.machines()));
+        let way = Way {
+            groups: groups.as_ref(),
+            receive_bytes_per_s: if is_within { MEMORY_BYTES_PER_S } else { machine.rates.network_bytes_per_s },
+            rates: &machine.rates,
+        };
+        let traffic = go_through(plan, &work, &rehearsal, machine.ranks, &way);
+        let costs = costs(&plan.tiles, &work, &rehearsal.schedule.batches);
+        let dealt = dealt_costs(&rehearsal.schedule, &costs, machine.ranks);
+        let opens = traffic.ranks.iter().map(RankTraffic::opens).sum();
+        let open_s = machine.rates.opens_per_s.map_or(0.0, |rate| opens as f64 / rate);
+        drop(work);
+        let fixed_len_bytes = rehearsal.fixed_len_bytes + files_len_bytes;
+        Ok(Self { groups, rehearsal, traffic, dealt, deal_s, fixed_len_bytes, opens, open_s })
+    }
+
+    fn execute_s(&self) -> f64 {
+        self.traffic.execute_s + self.open_s
+    }
+
+    fn reading(&self, is_chosen: bool) -> SimulatedReading {
+        SimulatedReading {
+            by: if self.groups.is_some() { ReadBy::Files } else { ReadBy::Tiles },
+            ranks_per_group: self.groups.as_ref().map_or(1, ReadingGroups::largest),
+            is_chosen,
+            inputs: Spread::of(self.traffic.ranks.iter().map(|rank| rank.inputs() as f64)),
+            opens: self.opens,
+            open_s: self.open_s,
+            sent_len_bytes: self.traffic.ranks.iter().map(|rank| rank.received_len_bytes).sum(),
+            messages: self.traffic.messages,
+            execute_s: self.execute_s(),
+        }
+    }
+}
+
+impl SimulatedMachine {
+    /// Number of the machine of each rank.
+    fn machines(&self) -> Vec<u32> {
+        let of_machine = if self.ranks_per_machine == 0 { self.ranks } else { self.ranks_per_machine }.max(1);
+        (0..self.ranks).map(|rank| (rank / of_machine) as u32).collect()
+    }
+}
+
+/// Plans a merge of `files` inputs (as many as there are, if `None`) by the ranks of `machine` and says what they would do. The
+/// times are those of reading by `strategy`.
 ///
 /// # Errors
 /// As [`crate::plan::plan`]; and if a rank's memory does not hold one worker with its largest tile.
@@ -174,6 +282,7 @@ pub fn simulate(
     inputs: SimulatedInputs<'_>,
     files: Option<u32>,
     machine: SimulatedMachine,
+    strategy: Strategy,
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<Simulation> {
@@ -197,21 +306,21 @@ pub fn simulate(
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
-    let started = Instant::now();
-    let pool = open_pool(&plan);
-    let work = MergeWork::new(&plan, &pool);
-    let engine = EngineOptions {
-        jobs: machine.threads,
-        arenas: plan.alignment.map(|alignment| alignment.arenas),
-        ..EngineOptions::default()
-    };
-    let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, machine.memory_limit_bytes)?;
-    let deal_s = started.elapsed().as_secs_f64();
-    let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s, peak_rss_bytes: peak_rss_bytes() };
-
-    let traffic = go_through(&plan, &work, &rehearsal, machine.ranks, &machine.rates);
+    // As many requests are under way as there are threads.
+    let clients = (machine.ranks * machine.threads) as f64;
+    plan.open_s = machine.rates.opens_per_s.map_or(0.0, |rate| clients / rate);
+    let (pool, machines) = (open_pool(&plan), machine.machines());
+    let mut ways = vec![None];
+    if machine.ranks > 1 {
+        ways.extend(reading::ways(&plan, strategy, &machines).into_iter().map(Some));
+    }
+    let chosen = choose_with(&plan, strategy, &machines, machine.rates.network_bytes_per_s).groups;
+    let played =
+        ways.into_iter().map(|groups| Played::new(&plan, &pool, groups, &machine)).collect::<Result<Vec<_>>>()?;
+    let at = played.iter().position(|way| way.groups == chosen).unwrap_or(0);
+    let Played { rehearsal, traffic, dealt, deal_s, fixed_len_bytes, .. } = &played[at];
+    let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s: *deal_s, peak_rss_bytes: peak_rss_bytes() };
     let schedule = &rehearsal.schedule;
-    let dealt = dealt_costs(schedule, &costs(&plan.tiles, &work, &schedule.batches), machine.ranks);
     let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));
     let ranks = RankSpreads {
         tiles: of_ranks(|rank| rank.tiles as f64),
@@ -229,7 +338,7 @@ pub fn simulate(
     let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / rehearsal.jobs as f64;
     let gather_s = rates.collective_s(machine.ranks, facts_len_bytes as f64);
     let written_s = rates.write_bytes_per_s.map_or(0.0, |rate| stored_len_bytes(&plan) as f64 / rate);
-    let execute_s = traffic.execute_s.max(written_s);
+    let execute_s = played[at].execute_s().max(written_s);
     let predicted = PredictedTimes {
         scan_s,
         gather_s,
@@ -260,8 +369,8 @@ pub fn simulate(
         sizes_len_bytes: traffic.sizes_len_bytes,
         claims_len_bytes: traffic.claims_len_bytes,
         collectives: COLLECTIVES + COLLECTIVES_PER_ROUND * rounds,
-        regrouping: traffic.regrouping,
-        engine_len_bytes: rehearsal.fixed_len_bytes + traffic.buffers_len_bytes,
+        readings: played.iter().enumerate().map(|(number, way)| way.reading(number == at)).collect(),
+        engine_len_bytes: fixed_len_bytes + traffic.buffers_len_bytes,
         alignment: plan.alignment,
         ranks,
         planner,

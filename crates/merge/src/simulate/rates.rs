@@ -19,7 +19,9 @@ pub struct Rates {
     pub read_bytes_per_s: Option<f64>,
     /// Bytes that the file system takes from all ranks together, per second; `None`: no bound.
     pub write_bytes_per_s: Option<f64>,
-    /// Bytes that a rank sends or receives, per second.
+    /// Files that the file system opens for all ranks together, per second; `None`: no bound.
+    pub opens_per_s: Option<f64>,
+    /// Bytes that a rank sends to ranks of other machines or receives from them, per second.
     pub network_bytes_per_s: f64,
     /// Time of a message without content.
     pub message_s: f64,
@@ -32,13 +34,14 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Seconds of a core for inflating and deflating so many raw bytes of a dataset.
-    pub(super) fn encode_s(&self, is_wide: bool, len_bytes: u64) -> f64 {
-        let (inflate, deflate) = match is_wide {
-            false => (self.narrow_inflate_bytes_per_s, self.narrow_deflate_bytes_per_s),
-            true => (self.wide_inflate_bytes_per_s, self.wide_deflate_bytes_per_s),
-        };
-        len_bytes as f64 / inflate + len_bytes as f64 / deflate
+    /// Seconds of a core for inflating this many raw bytes of a dataset.
+    pub(super) fn inflate_s(&self, is_wide: bool, len_bytes: u64) -> f64 {
+        len_bytes as f64 / if is_wide { self.wide_inflate_bytes_per_s } else { self.narrow_inflate_bytes_per_s }
+    }
+
+    /// Seconds of a core for deflating this many raw bytes of a dataset.
+    pub(super) fn deflate_s(&self, is_wide: bool, len_bytes: u64) -> f64 {
+        len_bytes as f64 / if is_wide { self.wide_deflate_bytes_per_s } else { self.narrow_deflate_bytes_per_s }
     }
 
     /// Seconds of a collective of so many ranks that brings `len_bytes` to each of them, in a logarithmic number of

@@ -201,6 +201,7 @@ impl StatedInputs {
                 encoding: Encoding { base: 0, address_len_bytes: 8, length_len_bytes: 8 },
                 userblock_len_bytes: 0,
                 chunk_count,
+                open_s: 0.0,
                 recognised: Recognised::default(),
                 records: Records::default(),
             },

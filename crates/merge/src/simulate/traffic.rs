@@ -5,10 +5,12 @@
 use super::rates::Rates;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::plan::MergePlan;
+use crate::reading::{ReadingGroups, is_sent};
 use crate::tiles::MergeWork;
+use crate::values::open_inputs;
+use foldhash::HashMap;
 use raddle_core::engine::{Rehearsal, Schedule, told_len_bytes};
 use raddle_core::plan::{Batch, TileIndex};
-use serde::Serialize;
 use std::collections::HashSet;
 
 /// What all ranks are told of each batch.
@@ -25,24 +27,23 @@ pub(super) struct RankTraffic {
     pub read_len_bytes: u64,
     /// Seconds of one core.
     pub encode_s: f64,
-    /// Inputs that are opened, one bit each.
+    /// Uncompressed bytes that other ranks send.
+    pub received_len_bytes: u64,
+    /// Inputs that are read, one bit each.
     inputs: Vec<u64>,
 }
 
 impl RankTraffic {
-    /// Inputs that the rank opens.
+    /// Inputs that the rank reads.
     pub(super) fn inputs(&self) -> u64 {
         self.inputs.iter().map(|word| u64::from(word.count_ones())).sum()
     }
-}
 
-/// What would change if each rank read whole inputs only and sent the pieces to the owners of their tiles.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Regrouping {
-    /// Uncompressed bytes that change ranks.
-    pub len_bytes: u64,
-    /// Messages that carry them: one per pair of ranks and round.
-    pub messages: u64,
+    /// Times that it opens one: some are kept open, and where there are more, each piece opens one.
+    pub(super) fn opens(&self) -> u64 {
+        let inputs = self.inputs();
+        if inputs <= open_inputs() as u64 { inputs } else { self.pieces }
+    }
 }
 
 /// All ranks.
@@ -57,7 +58,8 @@ pub(super) struct Traffic {
     pub sizes_len_bytes: u64,
     /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
     pub claims_len_bytes: u64,
-    pub regrouping: Regrouping,
+    /// Messages that carry values between ranks: one per pair of ranks and round.
+    pub messages: u64,
 }
 
 /// Goes through all rounds of a rehearsal.
@@ -66,8 +68,9 @@ pub(super) fn go_through(
     work: &MergeWork<'_>,
     rehearsal: &Rehearsal,
     ranks: usize,
-    rates: &Rates,
+    way: &Way<'_>,
 ) -> Traffic {
+    let rates = way.rates;
     let schedule = &rehearsal.schedule;
     let index = plan.tiles.tile_index();
     let blank = RankTraffic { inputs: vec![0; plan.inputs.len().div_ceil(64)], ..RankTraffic::default() };
@@ -83,14 +86,17 @@ pub(super) fn go_through(
         for at in round.clone() {
             let owner = schedule.owners[at] as usize;
             let batch = &schedule.batches[at];
-            let made = traffic.add(plan, &index, batch, owner, rates, &mut sent);
+            let made = traffic.add(work, &index, batch, owner, way, &mut sent);
             // As if no tile were wholly fill.
             traffic.claims_len_bytes += told_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
             encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
+            for (reader, busy_s) in made.of_readers {
+                encode_s[reader as usize] += busy_s / rehearsal.jobs as f64;
+            }
             io_len_bytes += made.read_len_bytes;
             buffers.1[owner] += schedule.len_bytes[at];
         }
-        traffic.regrouping.messages += sent.len() as u64;
+        traffic.messages += sent.len() as u64;
         sent.clear();
         let overlaps = |number: usize| schedule.overlaps.get(number) == Some(&true);
         let held = |rank: usize| {
@@ -112,52 +118,74 @@ pub(super) fn go_through(
     traffic
 }
 
-/// What a batch adds to its owner.
+/// How inputs are read, and how fast.
+pub(super) struct Way<'a> {
+    /// Groups that share the inputs; `None`: each rank reads what its tiles need.
+    pub groups: Option<&'a ReadingGroups>,
+    /// Bytes that a rank receives per second from one of its group.
+    pub receive_bytes_per_s: f64,
+    pub rates: &'a Rates,
+}
+
+/// What a batch adds.
 struct Made {
+    /// Seconds of its owner.
     encode_s: f64,
+    /// Seconds of the ranks that read for it.
+    of_readers: HashMap<u32, f64>,
     read_len_bytes: u64,
 }
 
 impl Traffic {
     fn add(
         &mut self,
-        plan: &MergePlan,
+        work: &MergeWork<'_>,
         index: &TileIndex,
         batch: &Batch,
         owner: usize,
-        rates: &Rates,
+        way: &Way<'_>,
         sent: &mut HashSet<(u32, u32)>,
     ) -> Made {
-        let ranks = self.ranks.len() as u64;
-        let of_rank = &mut self.ranks[owner];
-        let mut made = Made { encode_s: 0.0, read_len_bytes: 0 };
+        let plan = work.plan();
+        let mut made = Made { encode_s: 0.0, of_readers: HashMap::default(), read_len_bytes: 0 };
         for tile in index.tiles_in(batch) {
             let array = &plan.tiles.arrays[tile.array as usize];
-            let column = &plan.schema.columns[plan.column_of_array[tile.array as usize] as usize];
-            let mut inflated_len_bytes = 0;
+            let number = plan.column_of_array[tile.array as usize];
+            let column = &plan.schema.columns[number as usize];
+            let is_wide = array.row_len_bytes() >= WIDE_ROW_LEN_BYTES;
+            let groups = way.groups.filter(|_| is_sent(work, number));
+            let mut raw_len_bytes = 0;
             for piece in array.pieces(tile.index) {
                 let fact = &column.facts[piece.input as usize];
                 let elements = piece.source.count.iter().fold(1, |product: u64, count| product.saturating_mul(*count));
                 let len_bytes = elements.saturating_mul(array.element_len_bytes);
                 let of_input = fact.rows.saturating_mul(array.row_len_bytes()).max(1);
                 let stored = fact.stored_len_bytes as f64 * len_bytes as f64 / of_input as f64;
-                inflated_len_bytes += len_bytes;
+                raw_len_bytes += len_bytes;
                 made.read_len_bytes += stored as u64;
-                of_rank.pieces += 1;
-                of_rank.inputs[piece.input as usize / 64] |= 1 << (piece.input % 64);
-                let reader = u64::from(piece.input) * ranks / plan.inputs.len().max(1) as u64;
-                if reader != owner as u64 {
-                    self.regrouping.len_bytes += len_bytes;
-                    sent.insert((reader as u32, owner as u32));
+                let reader = groups.map_or(owner, |groups| groups.reader(owner, piece.input));
+                let inflate_s = way.rates.inflate_s(is_wide, len_bytes);
+                let of_reader = &mut self.ranks[reader];
+                of_reader.pieces += 1;
+                of_reader.inputs[piece.input as usize / 64] |= 1 << (piece.input % 64);
+                of_reader.read_len_bytes += stored as u64;
+                of_reader.encode_s += inflate_s;
+                if reader == owner {
+                    made.encode_s += inflate_s;
+                    continue;
                 }
+                *made.of_readers.entry(reader as u32).or_default() += inflate_s;
+                made.encode_s += len_bytes as f64 / way.receive_bytes_per_s;
+                self.ranks[owner].received_len_bytes += len_bytes;
+                sent.insert((reader as u32, owner as u32));
             }
-            let is_wide = array.row_len_bytes() >= WIDE_ROW_LEN_BYTES;
-            made.encode_s += rates.encode_s(is_wide, inflated_len_bytes);
-            of_rank.raw_len_bytes += inflated_len_bytes;
-            of_rank.tiles += 1;
+            let deflate_s = way.rates.deflate_s(is_wide, raw_len_bytes);
+            made.encode_s += deflate_s;
+            let of_owner = &mut self.ranks[owner];
+            of_owner.encode_s += deflate_s;
+            of_owner.raw_len_bytes += raw_len_bytes;
+            of_owner.tiles += 1;
         }
-        of_rank.encode_s += made.encode_s;
-        of_rank.read_len_bytes += made.read_len_bytes;
         made
     }
 }

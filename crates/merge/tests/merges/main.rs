@@ -11,6 +11,7 @@ mod order;
 mod partition;
 mod parts;
 mod ranks;
+mod ranks_files;
 mod ranks_keys;
 mod ranks_resume;
 mod references;

@@ -8,7 +8,7 @@ use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::progress::Silent;
 use raddle_core::threads::Threads;
 use raddle_merge::simulate::{Rates, SimulatedInputs, SimulatedMachine, Simulation, Spread, Statistic, simulate};
-use raddle_merge::{MergeOptions, Watch, plan};
+use raddle_merge::{MergeOptions, ReadBy, Strategy, Watch, plan};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 use std::sync::Mutex;
@@ -20,6 +20,7 @@ const RATES: Rates = Rates {
     wide_deflate_bytes_per_s: 10e9,
     read_bytes_per_s: None,
     write_bytes_per_s: None,
+    opens_per_s: None,
     network_bytes_per_s: 1e9,
     message_s: 1e-5,
     scan_object_s: 1e-5,
@@ -28,11 +29,11 @@ const RATES: Rates = Rates {
 };
 
 fn machine(ranks: usize) -> SimulatedMachine {
-    SimulatedMachine { ranks, threads: 1, memory_limit_bytes: 1 << 30, rates: RATES }
+    SimulatedMachine { ranks, threads: 1, ranks_per_machine: 0, memory_limit_bytes: 1 << 30, rates: RATES }
 }
 
 fn run(inputs: SimulatedInputs<'_>, files: u32, machine: SimulatedMachine) -> Simulation {
-    watched(|watch| simulate(inputs, Some(files), machine, &MergeOptions::new(""), watch)).unwrap()
+    watched(|watch| simulate(inputs, Some(files), machine, Strategy::Auto, &MergeOptions::new(""), watch)).unwrap()
 }
 
 fn total(spread: Spread, ranks: usize) -> u64 {
@@ -64,7 +65,10 @@ fn files_are_repeated_and_their_tiles_dealt_once() {
         assert!((done.ranks.encode_s.mean * ranks as f64 / expected_s - 1.0).abs() < 1e-6);
         assert!(done.predicted.execute_s >= done.ranks.encode_s.most && done.predicted.wait_s >= 0.0);
         assert!(done.ranks.inputs.most <= 500.0 && done.engine_len_bytes <= 1 << 30);
-        assert_eq!(done.regrouping.messages == 0, ranks == 1);
+        // No rate of opening is given: reading by tiles is chosen.
+        let by_tiles = done.readings[0];
+        assert!(by_tiles.by == ReadBy::Tiles && by_tiles.is_chosen && by_tiles.sent_len_bytes == 0, "{by_tiles:?}");
+        assert_eq!(done.readings.len(), if ranks == 1 { 1 } else { 2 });
     }
     // The same files without repetition are planned as a merge plans them.
     let once = run(SimulatedInputs::Files(&inputs), 2, machine(2));
@@ -88,7 +92,32 @@ fn a_statistic_makes_a_plan_of_its_size() {
     assert!(done.ranks.encode_s.imbalance() < 0.10, "{:?}", done.ranks.encode_s);
     // The same again: nothing is left to chance.
     let again = run(SimulatedInputs::Stated(statistic), 12, machine(40));
-    assert_eq!((again.ranks, again.rounds, again.regrouping), (done.ranks, done.rounds, done.regrouping));
+    assert_eq!((again.ranks, again.rounds, again.readings), (done.ranks, done.rounds, done.readings));
+}
+
+#[test]
+fn reading_by_files_opens_fewer_and_sends_what_others_need() {
+    let rates = Rates { opens_per_s: Some(20.0), ..RATES };
+    let machine = SimulatedMachine { ranks_per_machine: 10, rates, ..machine(40) };
+    let done = run(SimulatedInputs::Stated(Statistic::NOVA_ND), 160, machine);
+    let [by_tiles, by_machine, by_all] = done.readings.as_slice() else { panic!("{:?}", done.readings) };
+    assert_eq!([by_tiles, by_machine, by_all].map(|way| way.ranks_per_group), [1, 10, 40]);
+    assert_eq!([by_tiles, by_machine, by_all].map(|way| way.by), [ReadBy::Tiles, ReadBy::Files, ReadBy::Files]);
+    assert!(by_tiles.inputs.least > 100.0 && by_tiles.opens > 4000, "{by_tiles:?}");
+    // Each machine opens each input at most once, and each rank a tenth of them.
+    assert!(by_machine.opens <= 640 && by_machine.inputs.most <= 20.0, "{by_machine:?}");
+    assert_eq!((by_all.opens, by_all.inputs.most), (160, 4.0));
+    assert_eq!(by_tiles.open_s, by_tiles.opens as f64 / 20.0);
+    let raw_len_bytes = done.raw_len_bytes as f64;
+    for way in [by_machine, by_all] {
+        assert!(way.sent_len_bytes as f64 > 0.5 * raw_len_bytes && (way.sent_len_bytes as f64) < raw_len_bytes);
+        assert!(way.messages > 0 && way.messages <= (40 * (way.ranks_per_group as u64 - 1)) * (done.rounds + 2));
+        assert!(way.execute_s < by_tiles.execute_s);
+    }
+    assert_eq!(done.readings.iter().filter(|way| way.is_chosen).count(), 1);
+    assert!(!by_tiles.is_chosen);
+    let inflated = done.ranks.read_len_bytes.mean * 40.0;
+    assert!(inflated > 0.0 && total(done.ranks.raw_len_bytes, 40) == done.raw_len_bytes);
 }
 
 /// The size that was published: some 83 million pairs of input and dataset.
@@ -113,7 +142,7 @@ fn the_published_size_is_planned_within_4_gib_and_dealt_evenly() {
 fn a_rank_too_small_for_its_largest_tile_is_an_error() {
     let small = SimulatedMachine { memory_limit_bytes: 1 << 20, ..machine(4) };
     let inputs = SimulatedInputs::Stated(Statistic::NOVA_ND);
-    let refused = watched(|watch| simulate(inputs, Some(2), small, &MergeOptions::new(""), watch));
+    let refused = watched(|watch| simulate(inputs, Some(2), small, Strategy::Tiles, &MergeOptions::new(""), watch));
     assert!(refused.unwrap_err().to_string().contains("memory"));
 }
 
@@ -159,7 +188,8 @@ fn rank_0_is_told_as_many_bytes_as_ranks_send_it() {
             counted.sent_len_bytes.into_inner().unwrap()
         });
         let machine = SimulatedMachine { memory_limit_bytes: options.memory_limit_bytes, ..machine(size) };
-        let done = watched(|watch| simulate(SimulatedInputs::Files(&inputs), None, machine, &options, watch));
+        let done =
+            watched(|watch| simulate(SimulatedInputs::Files(&inputs), None, machine, Strategy::Tiles, &options, watch));
         let done = done.unwrap();
         // One exchange per round; the last is that of digests, when all is done.
         let of_rounds: Vec<&[u64]> = sent.iter().map(|sent| &sent[..sent.len() - 1]).collect();

@@ -1,0 +1,204 @@
+//! Ranks that read inputs for one another: the bytes, errors and resumed runs of ranks that read for themselves.
+
+use crate::folder::count_left_beside;
+use crate::ranks::{is_stopped, numbers, report, run};
+use proptest::prelude::*;
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Silent};
+use raddle_core::threads::Threads;
+use raddle_merge::{
+    Compress, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy, Through, Watch,
+    merge_through, plan_among,
+};
+use raddle_testing::plain;
+use raddle_testing::strategy::{SchemaOptions, files};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Merges by ranks on these machines; `open_s` is what opening an input is said to have taken.
+fn read_by(
+    machines: &[u32],
+    strategy: Strategy,
+    open_s: Option<f64>,
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+) -> Vec<Result<Option<MergeReport>, MergeError>> {
+    Threads::run(machines.len(), |ranks| {
+        let options = MergeOptions { jobs: 1 + (options.jobs + ranks.rank()) % 3, ..options.clone() };
+        let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+        let mut plan = plan_among(inputs, &options, &watch, ranks)?;
+        plan.open_s = open_s.unwrap_or(plan.open_s);
+        let through = Through { reading: Reading { strategy, machines }, ..Through::default() };
+        merge_through(&plan, &watch, ranks, through)
+    })
+}
+
+fn files_by(size: usize) -> Strategy {
+    Strategy::Files(NonZeroUsize::new(size))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reading_by_files_makes_the_same_bytes(
+        specs in files(SchemaOptions::default()),
+        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep), Just(Compress::None)],
+        machines in prop::collection::vec(0_u32..2, 1..6),
+        group in 0_usize..4,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        let output = folder.path().join("merged.h5");
+        let options = MergeOptions { compress, force: true, ..MergeOptions::new(&output) };
+        let one = report(run(1, &inputs, &options));
+        let bytes = std::fs::read(&output).unwrap();
+        // Both machines have a rank.
+        let machines = [&[0, 1], machines.as_slice()].concat();
+        let several = report(read_by(&machines, files_by(group), None, &inputs, &options));
+        prop_assert!(std::fs::read(&output).unwrap() == bytes, "other bytes");
+        prop_assert_eq!(&several.digest, &one.digest);
+        prop_assert_eq!(several.engine.tiles, one.engine.tiles);
+        prop_assert_eq!(several.reading.unwrap().by, ReadBy::Files);
+        prop_assert_eq!(count_left_beside(&output), 0);
+    }
+}
+
+/// How inputs were read that have two datasets of many tiles, or of one tile.
+fn reading(machines: &[u32], strategy: Strategy, inputs: &[PathBuf], options: &MergeOptions) -> ReadingReport {
+    report(read_by(machines, strategy, None, inputs, options)).reading.unwrap()
+}
+
+#[test]
+fn ranks_of_a_group_open_each_input_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 12, 8);
+    let options = MergeOptions { force: true, ..options };
+    let machines = [0, 1, 0, 1];
+    // Tiles are smaller than inputs, and dealt to all ranks.
+    let by_tiles = reading(&machines, Strategy::Tiles, &inputs, &options);
+    assert_eq!((by_tiles.by, by_tiles.ranks_per_group, by_tiles.sent_len_bytes), (ReadBy::Tiles, 1, 0));
+    assert!(by_tiles.opens > 24, "{by_tiles:?}");
+    let by_all = reading(&machines, files_by(4), &inputs, &options);
+    // Tiles are made where most of them is read, so little is sent: not the half of it.
+    assert_eq!((by_all.by, by_all.ranks_per_group, by_all.opens), (ReadBy::Files, 4, 12));
+    let raw_len_bytes = 12 * 8 * 2 * 20_000;
+    assert!((1..raw_len_bytes / 2).contains(&by_all.sent_len_bytes) && by_all.messages > 0, "{by_all:?}");
+    let by_two = reading(&machines, files_by(2), &inputs, &options);
+    assert!((12..=24).contains(&by_two.opens) && by_two.sent_len_bytes < by_all.sent_len_bytes, "{by_two:?}");
+    // A tile with rows of all inputs.
+    let one_tile = MergeOptions { chunk: Some(vec![12 * 8 * 5000]), ..options };
+    assert!(reading(&machines, Strategy::Tiles, &inputs, &one_tile).opens > 24);
+    assert_eq!(reading(&machines, files_by(4), &inputs, &one_tile).opens, 12);
+}
+
+#[test]
+fn slow_opening_makes_ranks_read_for_one_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 12, 8);
+    let options = MergeOptions { force: true, ..options };
+    let chosen = |machines: &[u32], open_s| {
+        let reading = report(read_by(machines, Strategy::Auto, Some(open_s), &inputs, &options)).reading.unwrap();
+        assert_eq!(reading.open_s, open_s);
+        let ways: Vec<u64> = reading.compared.iter().map(|way| way.ranks_per_group).collect();
+        (reading.by, reading.ranks_per_group, ways)
+    };
+    assert_eq!(chosen(&[0, 1, 0, 1], 1e-5), (ReadBy::Tiles, 1, vec![1, 2, 4]));
+    assert_eq!(chosen(&[0, 1, 0, 1], 10.0), (ReadBy::Files, 4, vec![1, 2, 4]));
+    assert_eq!(chosen(&[0, 0, 0], 10.0), (ReadBy::Files, 3, vec![1, 3]));
+    assert_eq!(chosen(&[0, 1, 2], 10.0), (ReadBy::Files, 3, vec![1, 3]));
+    // Half of the time, but not a second less.
+    assert_eq!(chosen(&[0, 0, 0], 0.05).0, ReadBy::Tiles);
+    let alone = report(read_by(&[0], files_by(2), None, &inputs, &options));
+    assert_eq!(alone.reading, None);
+}
+
+#[test]
+fn a_round_may_take_several_exchanges() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 10, 150);
+    // Two tiles of 30 MB, each with all inputs: each rank sends half of one of them, in pieces that together exceed an exchange.
+    let options = MergeOptions { chunk: Some(vec![10 * 150 * 5000]), force: true, ..options };
+    let one = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    let several = report(read_by(&[0, 0], files_by(2), None, &inputs, &options));
+    assert!(std::fs::read(&options.output).unwrap() == bytes, "other bytes");
+    assert_eq!(several.digest, one.digest);
+    let reading = several.reading.unwrap();
+    assert!(reading.sent_len_bytes > 30_000_000 && reading.messages > 2, "{reading:?}");
+}
+
+#[test]
+fn too_little_memory_to_read_for_others_is_an_error_or_a_reason_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 3, 40);
+    let options = MergeOptions { jobs: 1, memory_limit_bytes: 40 << 20, force: true, ..options };
+    let refused = read_by(&[0, 0], files_by(2), None, &inputs, &options);
+    let told = refused[0].as_ref().unwrap_err().to_string();
+    assert!(told.contains("reading inputs for other ranks"), "{told}");
+    assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
+    let chosen = report(read_by(&[0, 0], Strategy::Auto, Some(10.0), &inputs, &options)).reading.unwrap();
+    assert_eq!((chosen.by, chosen.compared.len()), (ReadBy::Tiles, 2));
+}
+
+#[test]
+fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 6, 8);
+    let gone = folder.path().join("gone.h5");
+    for input in &inputs {
+        let outcomes = Threads::run(3, |ranks| {
+            let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+            let plan = plan_among(&inputs, &options, &watch, ranks).unwrap();
+            ranks.barrier().unwrap();
+            if ranks.rank() == 2 {
+                // Cut within its values: it opens, and its metadata are what they were.
+                std::fs::copy(input, &gone).unwrap();
+                let file = std::fs::OpenOptions::new().write(true).open(input).unwrap();
+                file.set_len(std::fs::metadata(input).unwrap().len() / 2).unwrap();
+            }
+            ranks.barrier().unwrap();
+            let through = Through { reading: Reading { strategy: files_by(3), machines: &[] }, ..Through::default() };
+            merge_through(&plan, &watch, ranks, through).unwrap_err().to_string()
+        });
+        let name = input.file_name().unwrap().to_str().unwrap();
+        assert!(outcomes.iter().all(|told| told.contains(name)), "{outcomes:?}");
+        assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
+        std::fs::rename(&gone, input).unwrap();
+    }
+    report(read_by(&[0, 0, 0], files_by(3), None, &inputs, &options));
+}
+
+#[test]
+fn a_stopped_run_is_resumed_by_ranks_that_read_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 5, 60);
+    // Little memory: many rounds.
+    let options = MergeOptions { force: true, memory_limit_bytes: 80 << 20, ..options };
+    report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    let mut resumed = 0;
+    for stop_at in [8, 20, 40, 80] {
+        std::fs::remove_file(&options.output).unwrap();
+        let outcomes = Threads::run(3, |ranks| {
+            let (cancel, events, is_one) = (CancelToken::new(), AtomicU64::new(0), ranks.rank() == 1);
+            let observer = |_: &Event| {
+                if is_one && events.fetch_add(1, Ordering::Relaxed) == stop_at {
+                    cancel.cancel();
+                }
+            };
+            let watch = Watch { observer: &observer, cancel: &cancel };
+            let plan = plan_among(&inputs, &options, &watch, ranks)?;
+            let through = Through { reading: Reading { strategy: files_by(2), machines: &[] }, ..Through::default() };
+            merge_through(&plan, &watch, ranks, through)
+        });
+        assert!(outcomes.iter().all(Result::is_ok) || outcomes.iter().all(is_stopped), "{outcomes:?}");
+        for (strategy, machines) in [(Strategy::Tiles, vec![0, 0]), (files_by(0), vec![0, 1, 0, 1])] {
+            let done = report(read_by(&machines, strategy, None, &inputs, &options));
+            resumed += done.resumed_tiles;
+            assert!(std::fs::read(&options.output).unwrap() == bytes, "other bytes after {stop_at}");
+        }
+    }
+    assert!(resumed > 0);
+}
