@@ -117,3 +117,20 @@ def test_a_damaged_branch_ends_all_ranks_or_is_left_out(ranks, alone, tree, tmp_
     ranks(3, "events", "convert", "bad.root", "-o", "all.h5", "--skip-bad", "-q", expect=4)
     assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "all.h5").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "bad.root", "one.h5"]
+
+
+def test_bench_on_ranks_says_what_each_did(ranks, tmp_path):
+    (tmp_path / "files").mkdir()
+    layouts = ["null", "columns", "batch", "pds", "rntuple"]
+    options = ["--events", 600, "--products", 5, "--sinks", ",".join(layouts), "--threads", 1, "--rounds", 2]
+    out, _ = ranks(3, "events", "bench", *options, "--folder", "files", "--json")
+    measured = json.loads(out)
+    assert [case["sink"] for case in measured] == layouts
+    for case in measured:
+        assert (case["number_of_ranks"], case["entries"], len(case["ranks"])) == (3, 600, 3)
+        assert sum(rank["entries"] for rank in case["ranks"]) == 600
+        assert all(0 < rank["message_s"] <= rank["elapsed_s"] <= case["elapsed_s"] for rank in case["ranks"])
+        assert (case["len_bytes"] > 0) == (case["sink"] != "null")
+    assert list((tmp_path / "files").iterdir()) == []
+    text, _ = ranks(2, "events", "bench", *options[:-1], 1, "--folder", "files")
+    assert text.count("messages") == 1 and text.count("rntuple") == 3

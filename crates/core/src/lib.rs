@@ -45,6 +45,7 @@ pub mod spread;
 pub mod stripes;
 mod sync;
 pub mod threads;
+pub mod timed;
 pub mod traffic;
 
 pub use error::{CoreError, Result};

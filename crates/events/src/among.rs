@@ -11,9 +11,9 @@ use crate::sink::{NoTile, Prepare, SharedSink, Sink};
 use crate::source::Source;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::message::{Words, of_words};
 use raddle_core::parallel;
 use raddle_core::progress::{Event, Observer, Stage};
+use raddle_core::timed::TimedCommunicator;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -47,7 +47,10 @@ pub fn convert_among<S: Source + ?Sized, K: SharedSink + Sync>(
 ) -> Result<(Converted, K::Summary)> {
     match ranks.size() {
         1 => convert(source, sink, options, observer, cancel),
-        _ => Rounds { source, options, observer, cancel, ranks }.convert(sink),
+        _ => {
+            let ranks = &TimedCommunicator::new(ranks);
+            Rounds { source, options, observer, cancel, ranks }.convert(sink)
+        }
     }
 }
 
@@ -56,12 +59,13 @@ struct Rounds<'a, S: ?Sized> {
     options: &'a ConvertOptions,
     observer: &'a dyn Observer,
     cancel: &'a CancelToken,
-    ranks: &'a dyn Communicator,
+    ranks: &'a TimedCommunicator<'a>,
 }
 
 impl<S: Source + ?Sized> Rounds<'_, S> {
     fn convert<K: SharedSink + Sync>(&self, mut sink: K) -> Result<(Converted, K::Summary)> {
-        let Self { source, options, ranks, .. } = self;
+        let Self { source, options, .. } = self;
+        let ranks: &dyn Communicator = self.ranks;
         let started = Instant::now();
         self.observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
         let entries = options.entries.clone().unwrap_or(0..source.len_entries());
@@ -80,19 +84,20 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
             let runs = dealer.deal(*source, options, at);
             let own = runs[ranks.rank()].clone();
             let begun = Instant::now();
-            let prepared = agreed(*ranks, "read and prepare events", self.prepare(&sink, own.clone(), &mut converted))?;
-            dealer.note(begun.elapsed().as_secs_f64(), source.unit_len_bytes(own), *ranks)?;
+            let prepared = agreed(ranks, "read and prepare events", self.prepare(&sink, own.clone(), &mut converted))?;
+            dealer.note(begun.elapsed().as_secs_f64(), source.unit_len_bytes(own), ranks)?;
             let begun = Instant::now();
-            let tiles = sink.commit_among(prepared, *ranks)?;
+            let tiles = sink.commit_among(prepared, ranks)?;
             converted.commit_s += begun.elapsed().as_secs_f64();
             self.encode_and_place(&mut sink, tiles, &mut converted)?;
             at = runs.last().map_or(entries.end, |run| run.end);
         }
-        let tiles = sink.rest_among(*ranks)?;
+        let tiles = sink.rest_among(ranks)?;
         self.encode_and_place(&mut sink, tiles, &mut converted)?;
-        agreed(*ranks, "look at the inputs again", source.check_unchanged())?;
-        let summary = sink.finish_among(*ranks)?;
+        agreed(ranks, "look at the inputs again", source.check_unchanged())?;
+        let summary = sink.finish_among(ranks)?;
         converted.elapsed_s = started.elapsed().as_secs_f64();
+        converted.message_s = self.ranks.elapsed_s();
         Ok((self.of_all(&converted)?, summary))
     }
 
@@ -136,26 +141,25 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         Ok(())
     }
 
-    /// Collective. Sums over ranks; of time and memory the most.
+    /// Collective. Sums over ranks; of wall time and memory the most.
     fn of_all(&self, own: &Converted) -> Result<Converted> {
-        let seconds = [own.elapsed_s, own.read_s, own.prepare_s, own.encode_s, own.commit_s].map(f64::to_bits);
-        let counts = [own.entries, own.units, own.block_len_bytes, own.peak_memory_len_bytes];
-        let mut all = Converted::default();
-        for message in self.ranks.all_gather_bytes(&of_words(counts.into_iter().chain(seconds)))? {
-            let mut words = Words::new("what ranks did", &message);
-            let [entries, units, block_len_bytes, peak] = words.words()?;
-            let [elapsed_s, read_s, prepare_s, encode_s, commit_s] = words.words::<5>()?.map(f64::from_bits);
-            all.entries += entries;
-            all.units += units;
-            all.block_len_bytes += block_len_bytes;
-            all.peak_memory_len_bytes = all.peak_memory_len_bytes.max(peak);
-            all.elapsed_s = all.elapsed_s.max(elapsed_s);
-            all.read_s += read_s;
-            all.prepare_s += prepare_s;
-            all.encode_s += encode_s;
-            all.commit_s += commit_s;
-        }
-        Ok(all)
+        let ranks = self.ranks.all_gather_values("what ranks did", own)?;
+        let sum = |count: fn(&Converted) -> u64| ranks.iter().map(count).sum();
+        let sum_s = |seconds: fn(&Converted) -> f64| ranks.iter().map(seconds).sum();
+        Ok(Converted {
+            entries: sum(|rank| rank.entries),
+            units: sum(|rank| rank.units),
+            block_len_bytes: sum(|rank| rank.block_len_bytes),
+            elapsed_s: ranks.iter().map(|rank| rank.elapsed_s).fold(0.0, f64::max),
+            read_s: sum_s(|rank| rank.read_s),
+            prepare_s: sum_s(|rank| rank.prepare_s),
+            encode_s: sum_s(|rank| rank.encode_s),
+            commit_s: sum_s(|rank| rank.commit_s),
+            metadata_s: 0.0,
+            message_s: sum_s(|rank| rank.message_s),
+            peak_memory_len_bytes: ranks.iter().map(|rank| rank.peak_memory_len_bytes).max().unwrap_or(0),
+            ranks,
+        })
     }
 }
 

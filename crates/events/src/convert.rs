@@ -82,8 +82,13 @@ pub struct Converted {
     pub commit_s: f64,
     /// Time at the end in making the objects of a file that has them, which one thread does.
     pub metadata_s: f64,
+    /// Time in collectives with other ranks, waiting for them included, of all ranks together. Some of it is also in the others.
+    pub message_s: f64,
     /// Most memory that was under permits at once.
     pub peak_memory_len_bytes: u64,
+    /// What each of several ranks did; empty for one.
+    #[serde(default)]
+    pub ranks: Vec<Converted>,
 }
 
 /// What threads share.

@@ -150,9 +150,9 @@ pub fn bench(measured: &[Measured]) -> String {
         ("other", Align::Right),
     ];
     let mut columns = Columns::new(&titles);
-    for Measured { sink, threads, len_bytes, converted } in measured {
+    for Measured { sink, number_of_ranks, threads, len_bytes, converted } in measured {
         let elapsed_s = converted.elapsed_s;
-        let all_s = elapsed_s * *threads as f64;
+        let all_s = elapsed_s * (number_of_ranks * threads) as f64;
         let share = |part_s: f64| format!("{:.0} %", 100.0 * part_s / all_s.max(f64::MIN_POSITIVE));
         let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = *converted;
         let known_s = read_s + prepare_s + encode_s + commit_s + metadata_s;
@@ -171,5 +171,40 @@ pub fn bench(measured: &[Measured]) -> String {
             share((all_s - known_s).max(0.0)),
         ]);
     }
-    columns.render()
+    columns.render() + &ranks(measured)
+}
+
+/// What each of several ranks did; nothing of one.
+fn ranks(measured: &[Measured]) -> String {
+    let titles = [
+        ("layout", Align::Left),
+        ("threads", Align::Right),
+        ("rank", Align::Right),
+        ("events", Align::Right),
+        ("read", Align::Right),
+        ("prepare", Align::Right),
+        ("encode", Align::Right),
+        ("write", Align::Right),
+        ("messages", Align::Right),
+        ("of its time", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    let rows = measured.iter().flat_map(|case| case.converted.ranks.iter().enumerate().map(move |rank| (case, rank)));
+    let mut has_rows = false;
+    for (Measured { sink, threads, .. }, (rank, own)) in rows {
+        has_rows = true;
+        columns.row(&[
+            sink.clone(),
+            threads.to_string(),
+            rank.to_string(),
+            quantity::count(own.entries),
+            quantity::seconds(own.read_s),
+            quantity::seconds(own.prepare_s),
+            quantity::seconds(own.encode_s),
+            quantity::seconds(own.commit_s),
+            quantity::seconds(own.message_s),
+            format!("{:.0} %", 100.0 * own.message_s / own.elapsed_s.max(f64::MIN_POSITIVE)),
+        ]);
+    }
+    if has_rows { format!("\n{}", columns.render()) } else { String::new() }
 }

@@ -29,7 +29,8 @@ impl Columns {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         match table.width() {
-            Some(width) if table.is_tty() => table.set_width(width.max(LEAST_WIDTH)),
+            // A launcher of MPI gives its ranks terminals without a size.
+            Some(width) if table.is_tty() && width > 0 => table.set_width(width.max(LEAST_WIDTH)),
             _ => table.set_width(FILE_WIDTH),
         };
         let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();

@@ -2,7 +2,8 @@
 
 use crate::block::Block;
 use crate::error::Result;
-use crate::sink::{NoTile, Prepare, Sink};
+use crate::sink::{NoTile, Prepare, SharedSink, Sink};
+use raddle_core::communicator::{Communicator, CommunicatorExt};
 
 /// A sink that keeps nothing; its summary is the number of entries.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +33,25 @@ impl Sink for NullSink {
 
     fn finish(self) -> Result<u64> {
         Ok(self.entries)
+    }
+}
+
+impl SharedSink for NullSink {
+    fn commit_among(&mut self, prepared: Vec<u64>, _: &dyn Communicator) -> Result<Vec<NoTile>> {
+        self.entries += prepared.iter().sum::<u64>();
+        Ok(Vec::new())
+    }
+
+    fn rest_among(&mut self, _: &dyn Communicator) -> Result<Vec<NoTile>> {
+        Ok(Vec::new())
+    }
+
+    fn place_among(&mut self, _: Vec<NoTile>, _: &dyn Communicator) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish_among(self, ranks: &dyn Communicator) -> Result<u64> {
+        Ok(ranks.all_gather_u64(self.entries)?.iter().sum())
     }
 }
 

@@ -9,9 +9,9 @@ use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, 
 use crate::options::running::RunningArgs;
 use crate::options::size::Size;
 use crate::render::events;
+use crate::team::Team;
 use crate::watching::Watching;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::Silent;
 use raddle_events::generated::{
     Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting, parse_event_times,
@@ -19,7 +19,7 @@ use raddle_events::generated::{
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::pds::PdsCodec;
 use raddle_events::sinks::NullSink;
-use raddle_events::{ConvertOptions, Converted, EventsError, Serialization, Serialized, Source, convert};
+use raddle_events::{ConvertOptions, Converted, EventsError, Serialization, Serialized, Source, convert_among};
 use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -104,16 +104,20 @@ Examples:
   raddle events bench                                        10,000 random events of 21 products, all layouts
   raddle events bench --source run1.pds --sinks pds,batch --threads 1,2,4,8
   raddle events bench --products 1000 --events 1000 --sinks event,batch
+  mpirun -n 4 raddle events bench --threads 1                4 ranks write each file together; a table of what each rank did
 
 Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the \
-threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk.";
+threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk. Of ranks, messages is the time in \
+collectives, waiting included; some of it is also in the other columns.";
 
 /// One measured conversion.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
     /// The layout.
     pub sink: String,
-    /// Threads.
+    /// Ranks that shared the events.
+    pub number_of_ranks: usize,
+    /// Threads of each.
     pub threads: usize,
     /// Length of the file.
     pub len_bytes: u64,
@@ -128,31 +132,52 @@ struct Medians<'a> {
     measured: &'a [Measured],
 }
 
-/// Measures.
-pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
+/// Collective. Measures; the first rank reports.
+pub fn run(arguments: &BenchArgs, team: &Team) -> Result<Exit, Failure> {
     let sinks = arguments.sinks.iter().map(|name| sink_of(name, arguments)).collect::<Result<Vec<_>, _>>()?;
-    let watching = Watching::start(&arguments.running, "events bench", [&arguments.source])?;
+    let watching = Watching::start_among(team, &arguments.running, "events bench", [&arguments.source])?;
     watching.conclude(|watch| {
-        let folder = match &arguments.folder {
-            Some(folder) => tempfile::tempdir_in(folder),
-            None => tempfile::tempdir(),
+        let folder = Folder::make(arguments.folder.as_deref(), team)?;
+        let opened = || {
+            let recorded = arguments.wait_file.as_deref().map(recorded_times).transpose()?.unwrap_or_default();
+            let source = source_of(arguments).map_err(|error| Failure::of_events(&error, None))?;
+            Ok(waiting(source, arguments, recorded))
         };
-        let folder = folder.map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
-        let recorded = arguments.wait_file.as_deref().map(recorded_times).transpose()?.unwrap_or_default();
-        let source = source_of(arguments).map_err(|error| Failure::of_events(&error, None))?;
-        let source = waiting(source, arguments, recorded);
+        let source = team.agree("open the source", opened())?;
         let cases = || arguments.threads.iter().flat_map(|threads| sinks.iter().map(move |sink| (sink, *threads)));
         let mut rounds: Vec<Vec<Measured>> = cases().map(|_| Vec::new()).collect();
         for _ in 0..arguments.rounds.get() {
             for ((sink, threads), measured) in cases().zip(&mut rounds) {
-                measured.push(measure(sink, source.as_ref(), threads, folder.path(), arguments, watch)?);
+                measured.push(measure(sink, source.as_ref(), threads, &folder, arguments, (watch, team))?);
             }
         }
         let medians: Vec<Measured> = rounds.into_iter().filter_map(median).collect();
+        if !team.leads() {
+            return Ok(Exit::Done);
+        }
         arguments.running.write_report(&Medians { measured: &medians })?;
         print(&if arguments.json { crate::render::json(&medians) } else { events::bench(&medians) })?;
         Ok(Exit::Done)
     })
+}
+
+/// The folder of the files that are measured, which the first rank makes and removes.
+struct Folder {
+    path: PathBuf,
+    _made: Option<tempfile::TempDir>,
+}
+
+impl Folder {
+    /// Collective. Makes a folder in `parent`, or in that of temporary files.
+    fn make(parent: Option<&Path>, team: &Team) -> Result<Self, Failure> {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let mut made = None;
+        let paths = team.paths_of_first(|| {
+            let folder = tempfile::tempdir_in(&parent).map_err(|cause| Failure::writing(&parent, &cause))?;
+            Ok(vec![made.insert(folder).path().to_path_buf()])
+        })?;
+        Ok(Self { path: paths.into_iter().next().unwrap_or(parent), _made: made })
+    }
 }
 
 /// A sink by its name on the command line.
@@ -239,9 +264,9 @@ fn measure(
     sink: &SinkChoice,
     source: &dyn Source,
     threads: NonZeroUsize,
-    folder: &Path,
+    folder: &Folder,
     arguments: &BenchArgs,
-    watch: &Watch<'_>,
+    (watch, team): (&Watch<'_>, &Team),
 ) -> Result<Measured, Failure> {
     let mut options = ConvertOptions { jobs: threads, ..ConvertOptions::default() };
     if let Some(memory) = arguments.running.memory {
@@ -249,16 +274,17 @@ fn measure(
     }
     let (len_bytes, converted) = match &sink.layout {
         None => {
-            let done = convert(source, NullSink::default(), &options, &Silent, watch.cancel);
+            let done = convert_among(source, NullSink::default(), &options, &Silent, watch.cancel, team.ranks());
             (0, done.map_err(|error| Failure::of_events(&error, None))?.0)
         }
         Some(layout) => {
-            let path = folder.join("events");
-            let written = write(source, &path, true, layout, options, &silent(watch.cancel), &SingleProcess)?;
+            let path = folder.path.join("events");
+            let written = write(source, &path, true, layout, options, &silent(watch.cancel), team.ranks())?;
             (written.len_bytes, written.converted)
         }
     };
-    Ok(Measured { sink: sink.name.clone(), threads: threads.get(), len_bytes, converted })
+    let number_of_ranks = team.ranks().size();
+    Ok(Measured { sink: sink.name.clone(), number_of_ranks, threads: threads.get(), len_bytes, converted })
 }
 
 /// Bars for each of many short conversions would only flicker.

@@ -29,7 +29,7 @@ pub enum EventsCommand {
 impl EventsCommand {
     /// Whether ranks share the work.
     pub fn is_for_ranks(&self) -> bool {
-        matches!(self, Self::Convert(_) | Self::Merge(_))
+        matches!(self, Self::Convert(_) | Self::Merge(_) | Self::Bench(_))
     }
 }
 
@@ -40,6 +40,6 @@ pub fn run(command: &EventsCommand, team: &Team) -> Result<Exit, Failure> {
         EventsCommand::Inspect(arguments) => inspect::run(arguments),
         EventsCommand::Dump(arguments) => dump::run(arguments),
         EventsCommand::Merge(arguments) => merge::run(arguments, team),
-        EventsCommand::Bench(arguments) => bench::run(arguments),
+        EventsCommand::Bench(arguments) => bench::run(arguments, team),
     }
 }
