@@ -72,16 +72,16 @@ pub fn agree_what_is_kept(
     Ok((is_recorded != 0).then_some(Kept { tiles, stored_len_bytes }))
 }
 
-/// Collective. Tells all ranks `own`, and hands what each tells to `hear`, in the order of ranks and each message whole.
-/// No more than `under_way_len_bytes` of all messages are under way at once, however long they are.
-pub fn tell_all(
+/// Collective. Sends `own` to all ranks and passes the message of each to `take`, whole and in the order of ranks. At most
+/// `step_len_bytes` of all messages are sent at once, however long they are.
+pub fn gather_in_steps(
     ranks: &dyn Communicator,
     own: &[u8],
-    under_way_len_bytes: u64,
-    mut hear: impl FnMut(usize, &[u8]),
+    step_len_bytes: u64,
+    mut take: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
     if ranks.size() == 1 {
-        hear(0, own);
+        take(0, own);
         return Ok(());
     }
     let lens = ranks.all_gather_u64(own.len() as u64)?;
@@ -90,13 +90,13 @@ pub fn tell_all(
     // Messages lie one behind the other, so that only one at a time is not whole.
     let (mut message, mut start) = (Vec::new(), 0_u64);
     while start < total {
-        let end = start.saturating_add(under_way_len_bytes.max(1)).min(total);
+        let end = start.saturating_add(step_len_bytes.max(1)).min(total);
         let within = |place: u64| place.saturating_sub(before).min(own.len() as u64) as usize;
-        let told = ranks.all_gather_bytes(&own[within(start)..within(end)])?;
-        for (rank, part) in told.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+        let parts = ranks.all_gather_bytes(&own[within(start)..within(end)])?;
+        for (rank, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
             message.extend_from_slice(part);
             if message.len() as u64 == lens[rank] {
-                hear(rank, &message);
+                take(rank, &message);
                 message.clear();
             }
         }
@@ -184,7 +184,7 @@ mod tests {
                 Threads::run(3, |ranks| {
                     let mut heard = Vec::new();
                     let hear = |rank: usize, told: &[u8]| heard.push((rank, told.to_vec()));
-                    tell_all(ranks, &message(ranks.rank(), &lens), under_way, hear).unwrap();
+                    gather_in_steps(ranks, &message(ranks.rank(), &lens), under_way, hear).unwrap();
                     let told = (0..3).map(|rank| (rank, message(rank, &lens)));
                     let told: Vec<_> = told.filter(|(_, told)| !told.is_empty()).collect();
                     assert_eq!(heard, told, "{lens:?} by {under_way}");

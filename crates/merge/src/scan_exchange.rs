@@ -1,9 +1,9 @@
-//! What ranks tell each other of the inputs that they scanned, so that every file is read by one of them and known to all.
+//! Exchanges scanned inputs between ranks, so that every file is read by one of them and known to all.
 //!
-//! Objects of one kind are alike but for their rows and addresses. A rank tells the others what an object is like, its
-//! shape, once, and from then on only the shape's number; it tells the paths of an input only where they differ from the
-//! last input's. Inputs are told in windows of so many that messages stay small. Invariant: all ranks hear the same
-//! inputs in the same order, this rank's own too.
+//! Objects of one kind are alike but for their rows and addresses. A rank sends what an object is like, its shape, once, and
+//! from then on only the shape's number; it sends the paths of an input only where they differ from those of its last input.
+//! Inputs are sent in windows, which keeps messages small. Invariant: all ranks receive the same inputs in the same order,
+//! this rank's own among them.
 
 use crate::ahead::Ahead;
 use crate::error::{BadInput, MergeError, Result};
@@ -28,10 +28,10 @@ const OPERATION: &str = "scan the inputs";
 /// Inputs of a window.
 const WINDOW_INPUTS: usize = 64;
 
-/// Shapes that are remembered: honest inputs have hundreds.
+/// Most shapes that get numbers; usual inputs have hundreds.
 const MOST_SHAPES: usize = 1 << 16;
 
-/// A longer shape, of a large constant, say, is not remembered.
+/// A longer shape, such as that of a large constant, gets no number.
 const LONGEST_SHAPE_LEN_BYTES: usize = 16 << 10;
 
 /// What an object is like. Objects of many inputs have one shape.
@@ -51,10 +51,10 @@ enum ShapeRole {
     Other(Role),
 }
 
-/// A shape, as one rank names it to the others.
+/// A shape in a message.
 #[derive(Debug, Serialize, Deserialize)]
-enum ToldShape {
-    /// The shape of this number among those that the rank has told.
+enum SentShape {
+    /// The shape of this number among those that the rank has sent.
     Known(u32),
     /// A shape that gets the rank's next number.
     New(Vec<u8>),
@@ -63,23 +63,23 @@ enum ToldShape {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ToldEntry {
-    shape: ToldShape,
+struct SentEntry {
+    shape: SentShape,
     /// Of a column: rows, address + 1 (so that none is 0), stored bytes.
     place: Option<(u64, u64, u64)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ToldInput {
-    /// `None`: those of the input that the rank told of before.
+struct SentInput {
+    /// `None`: those of the input that the rank sent before.
     paths: Option<Paths>,
-    entries: Vec<ToldEntry>,
+    entries: Vec<SentEntry>,
     file: ScannedFile,
 }
 
-type Told = std::result::Result<ToldInput, SentError>;
+type Sent = std::result::Result<SentInput, SentError>;
 
-/// What a rank has come to by the end of a window.
+/// The state of a rank at the end of a window.
 #[derive(Debug, Serialize, Deserialize)]
 enum Outcome {
     Well,
@@ -87,19 +87,19 @@ enum Outcome {
     Failed(String),
 }
 
-/// One rank's side of telling.
+/// Encodes the inputs of this rank.
 #[derive(Default)]
-struct Teller {
+struct Sender {
     shapes: HashMap<Vec<u8>, u32>,
     paths: Paths,
 }
 
-impl Teller {
-    fn tell(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Told {
+impl Sender {
+    fn encode(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Sent {
         let ScannedInput { paths, entries, file } = scanned?;
         // By the addresses of what entries share, which stay theirs as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
-        let told = entries.iter().map(|entry| {
+        let sent = entries.iter().map(|entry| {
             let (place, address) = match &entry.role {
                 ScannedRole::Column { template, fact, committed: None, kept: None, .. } if is_plain(entry) => {
                     let attributes = &entry.attributes;
@@ -109,24 +109,24 @@ impl Teller {
                 ScannedRole::Other(_) => (None, None),
             };
             if let Some(number) = address.and_then(|address| seen.get(&address)) {
-                return ToldEntry { shape: ToldShape::Known(*number), place };
+                return SentEntry { shape: SentShape::Known(*number), place };
             }
             let (shape, number) = self.shape(entry);
             if let (Some(address), Some(number)) = (address, number) {
                 seen.insert(address, number);
             }
-            ToldEntry { shape, place }
+            SentEntry { shape, place }
         });
-        let entries = told.collect();
+        let entries = sent.collect();
         let paths = (paths != self.paths).then_some(paths);
         if let Some(paths) = &paths {
             self.paths.clone_from(paths);
         }
-        Ok(ToldInput { paths, entries, file })
+        Ok(SentInput { paths, entries, file })
     }
 
     /// The shape of an entry, and its number if it has one.
-    fn shape(&mut self, entry: &ScannedEntry) -> (ToldShape, Option<u32>) {
+    fn shape(&mut self, entry: &ScannedEntry) -> (SentShape, Option<u32>) {
         let role = match &entry.role {
             ScannedRole::Column { template, committed, kept, values, .. } => ShapeRole::Column {
                 template: Arc::clone(template),
@@ -146,14 +146,14 @@ impl Teller {
         };
         let bytes = to_bytes(&shape);
         if let Some(number) = self.shapes.get(&bytes) {
-            return (ToldShape::Known(*number), Some(*number));
+            return (SentShape::Known(*number), Some(*number));
         }
         if self.shapes.len() >= MOST_SHAPES || bytes.len() > LONGEST_SHAPE_LEN_BYTES {
-            return (ToldShape::Once(bytes), None);
+            return (SentShape::Once(bytes), None);
         }
         let number = self.shapes.len() as u32;
         self.shapes.insert(bytes.clone(), number);
-        (ToldShape::New(bytes), Some(number))
+        (SentShape::New(bytes), Some(number))
     }
 }
 
@@ -171,32 +171,32 @@ fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap_or_default()
 }
 
-/// One rank's side of listening.
-struct Listener {
+/// Decodes the inputs of all ranks.
+struct Receiver {
     /// By their bytes, so that inputs of all ranks share them.
     shapes: HashMap<Vec<u8>, Arc<Shape>>,
-    ranks: Vec<Heard>,
+    ranks: Vec<Received>,
 }
 
-/// What one rank has told.
+/// What one rank has sent so far.
 #[derive(Default)]
-struct Heard {
+struct Received {
     shapes: Vec<Arc<Shape>>,
     paths: Paths,
 }
 
-impl Listener {
-    /// The input that a rank tells of; `None` if it makes no sense.
-    fn hear(&mut self, rank: usize, told: ToldInput) -> Option<ScannedInput> {
-        let heard = &mut self.ranks[rank];
-        if let Some(paths) = told.paths {
-            heard.paths = paths;
+impl Receiver {
+    /// Decodes an input of a rank; `None` if the message is malformed.
+    fn decode(&mut self, rank: usize, sent: SentInput) -> Option<ScannedInput> {
+        let received = &mut self.ranks[rank];
+        if let Some(paths) = sent.paths {
+            received.paths = paths;
         }
-        let mut entries = Vec::with_capacity(told.entries.len());
-        for ToldEntry { shape, place } in told.entries {
+        let mut entries = Vec::with_capacity(sent.entries.len());
+        for SentEntry { shape, place } in sent.entries {
             let shape = match shape {
-                ToldShape::Known(number) => Arc::clone(heard.shapes.get(number as usize)?),
-                ToldShape::New(bytes) => {
+                SentShape::Known(number) => Arc::clone(received.shapes.get(number as usize)?),
+                SentShape::New(bytes) => {
                     let shape = match self.shapes.get(&bytes) {
                         Some(shape) => Arc::clone(shape),
                         None => {
@@ -205,17 +205,17 @@ impl Listener {
                             shape
                         }
                     };
-                    heard.shapes.push(Arc::clone(&shape));
+                    received.shapes.push(Arc::clone(&shape));
                     shape
                 }
-                ToldShape::Once(bytes) => Arc::new(postcard::from_bytes(&bytes).ok()?),
+                SentShape::Once(bytes) => Arc::new(postcard::from_bytes(&bytes).ok()?),
             };
             entries.push(shape.entry(place)?);
         }
-        if heard.paths.len() != entries.len() {
+        if received.paths.len() != entries.len() {
             return None;
         }
-        Some(ScannedInput { paths: heard.paths.clone(), entries, file: told.file })
+        Some(ScannedInput { paths: received.paths.clone(), entries, file: sent.file })
     }
 }
 
@@ -242,7 +242,7 @@ impl Shape {
     }
 }
 
-/// Consecutive inputs that are told of together.
+/// Consecutive inputs that are sent together.
 fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(WINDOW_INPUTS).map(move |first| first..(first + WINDOW_INPUTS).min(count))
 }
@@ -258,12 +258,12 @@ pub(crate) fn take_all(
     bad: &mut Vec<BadInput>,
 ) -> Result<()> {
     let size = ranks.size();
-    let mut teller = Teller::default();
-    let mut listener =
-        Listener { shapes: HashMap::default(), ranks: std::iter::repeat_with(Heard::default).take(size).collect() };
+    let mut sender = Sender::default();
+    let mut receiver =
+        Receiver { shapes: HashMap::default(), ranks: std::iter::repeat_with(Received::default).take(size).collect() };
     let mut own = share(ranks, inputs.len()).enumerate().peekable();
     for window in windows(inputs.len()) {
-        let (mut outcome, mut told) = (Outcome::Well, Vec::new());
+        let (mut outcome, mut sent) = (Outcome::Well, Vec::new());
         while let Some((at, _)) = own.next_if(|(_, place)| window.contains(place)) {
             let Some(scanned) = ahead.take(at) else {
                 outcome = match watch.cancel.is_cancelled() {
@@ -272,19 +272,19 @@ pub(crate) fn take_all(
                 };
                 break;
             };
-            told.push(to_bytes(&teller.tell(scanned)));
+            sent.push(to_bytes(&sender.encode(scanned)));
         }
-        let message = [to_bytes(&outcome)].into_iter().chain(told).collect::<Vec<_>>().concat();
+        let message = [to_bytes(&outcome)].into_iter().chain(sent).collect::<Vec<_>>().concat();
         let messages = ranks.all_gather_bytes(&message)?;
         let mut cursors = all_well(&messages)?;
         for place in window {
             let rank = place % size;
-            let nonsense = || CoreError::MessageContent { operation: OPERATION, rank };
-            let (told, rest) = postcard::take_from_bytes::<Told>(cursors[rank]).map_err(|_| nonsense())?;
+            let malformed = || CoreError::MessageContent { operation: OPERATION, rank };
+            let (sent, rest) = postcard::take_from_bytes::<Sent>(cursors[rank]).map_err(|_| malformed())?;
             cursors[rank] = rest;
-            let len_bytes = match told {
-                Ok(told) => {
-                    let scanned = listener.hear(rank, told).ok_or_else(nonsense)?;
+            let len_bytes = match sent {
+                Ok(sent) => {
+                    let scanned = receiver.decode(rank, sent).ok_or_else(malformed)?;
                     let len_bytes = scanned.file.identity.len_bytes;
                     take(place, scanned);
                     len_bytes

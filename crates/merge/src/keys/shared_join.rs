@@ -12,7 +12,7 @@ use super::runs::{RunStore, RunWriter, TableRuns};
 use super::table::{Found, Join, KeyTable};
 use crate::ahead::Ahead;
 use crate::error::{MergeError, Result};
-use crate::ranks::{agree, tell_all};
+use crate::ranks::{agree, gather_in_steps};
 use crate::values::ColumnReader;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
@@ -152,7 +152,7 @@ pub fn join_among(
             let told = heard.and_then(|()| own.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
             let told = agree(ranks, JOIN, told)?.concat();
             heard = Ok(());
-            tell_all(ranks, &told, TOLD_LEN_BYTES, |rank, message| {
+            gather_in_steps(ranks, &told, TOLD_LEN_BYTES, |rank, message| {
                 let pieces = windows.of(rank, window).flat_map(|stretch| stretches.pieces(stretch));
                 if heard.is_ok() {
                     heard = joined.hear(rank, pieces, message, &|number, rows| {
