@@ -99,3 +99,13 @@ def test_without_mpi_or_a_library(ranks, alone, inputs, tmp_path):
     _, err = ranks(2, *merge, *COLLECTIVE, "--hdf5", "libm.so.6", expect=2)
     assert err.count("error:") == 1 and "not a parallel libhdf5" in err, err
     assert not (tmp_path / "all.h5").exists()
+
+
+def test_contiguous_datasets(library, ranks, alone, many, tmp_path):
+    options = ["-q", "--contiguous", "--empty", "compact"]
+    alone("merge", *many, "-o", "one.h5", *options)
+    ranks(3, "merge", *many, "-o", "all.h5", *options, *COLLECTIVE)
+    assert objects(tmp_path / "all.h5") == objects(tmp_path / "one.h5")
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert file["table1/energy"].chunks is None
+    alone("verify", "all.h5", "--against", *many)

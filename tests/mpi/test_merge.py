@@ -122,3 +122,18 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
         assert err.count("is done by one process") == 1, err
         assert "share their work among ranks" in err
     ranks(1, "keys", "sort", *inputs, "--by", "/spill/run,/spill/evt", "-q")
+
+
+def test_ranks_share_contiguous_datasets(ranks, alone, tmp_path):
+    inputs = [write_tables(tmp_path / f"in{seed}.h5", seed, rows=200_000, tables=2) for seed in (1, 2)]
+    options = ["--contiguous", "--empty", "compact", "-q", "-f"]
+    alone("merge", *inputs, "-o", "one.h5", *options)
+    with h5py.File(tmp_path / "one.h5") as file:
+        energy = file["table1/energy"]
+        assert energy.chunks is None and energy.nbytes > 1 << 20
+    for size in (2, 3):
+        ranks(size, "merge", *inputs, "-o", "all.h5", *options)
+        assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5"), f"{size} ranks"
+        ranks(size, "merge", *inputs, "-o", "all.h5", *options, "--io", "mpiio")
+        assert bytes_of(tmp_path / "all.h5") == bytes_of(tmp_path / "one.h5"), f"{size} ranks through MPI-IO"
+    alone("verify", "all.h5", "--against", *inputs)

@@ -14,7 +14,7 @@ use raddle_idx::{Existing, IdxError, WriteOptions};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
-use raddle_merge::plan::{MergePlan, Route};
+use raddle_merge::plan::MergePlan;
 use raddle_merge::schema::{ColumnIndex, display_path};
 use raddle_merge::{Companion, CompanionError};
 use std::sync::OnceLock;
@@ -78,7 +78,7 @@ impl MergePreview {
         let Some(folder) = arguments.folder(&plan.options.output) else { return Ok(None) };
         let (mut candidates, mut dataset_of, mut undecodable) = (Vec::new(), Vec::new(), 0);
         for (column, (planned, scanned)) in (0..).zip(plan.columns.iter().zip(&plan.schema.columns)) {
-            let is_tiled = matches!(planned.route, Route::Encoded { .. } | Route::Verbatim { .. });
+            let is_tiled = planned.route.array().is_some();
             let number = number_of(&scanned.model().datatype.class).filter(|_| is_tiled && is_worth(&planned.dims));
             undecodable += u64::from(number.is_some() && planned.is_undecodable());
             let number = number.filter(|_| !planned.is_undecodable());

@@ -182,7 +182,7 @@ impl Writer<'_, '_> {
 }
 
 fn is_written(route: &Route) -> bool {
-    matches!(route, Route::Encoded { .. })
+    matches!(route, Route::Encoded { .. } | Route::Raw { .. })
 }
 
 /// Adds what tells where rows come from, which has the digests that are known only now.

@@ -263,6 +263,15 @@ impl<'p> Committer<'p> {
                     self.at.inserted += 1;
                 }
             }
+            Route::Raw { array } if self.at.inserted == 0 => {
+                // There are none where a parallel libhdf5 writes the values into the finished object.
+                if let Some(first) = claims.first() {
+                    check_run(claims, plan.tiles.arrays[*array as usize].len_bytes())
+                        .map_err(|reason| MergeError::Object { object: display_path(&entry.path), reason })?;
+                    dataset.place(first.address)?;
+                }
+                self.at.inserted = 1;
+            }
             Route::Direct if self.at.inserted == 0 => {
                 let values = self.reader.whole_column(column)?;
                 dataset.write(&values)?;
@@ -273,7 +282,7 @@ impl<'p> Committer<'p> {
                 self.late_values.push(self.at.entry);
                 self.at.inserted = 1;
             }
-            Route::Direct | Route::FileLocal | Route::Empty | Route::Linked => {}
+            Route::Raw { .. } | Route::Direct | Route::FileLocal | Route::Empty | Route::Linked => {}
         }
         drop(dataset);
         match &entry.comment {
@@ -316,6 +325,19 @@ impl<'p> Committer<'p> {
             let object = format!("{} (attribute {})", display_path(path), display_path(&attribute.name));
             MergeError::Hdf5(error.in_object(object))
         })
+    }
+}
+
+/// Checks that the tiles with `claims` lie one behind the other and have `len_bytes` together.
+fn check_run(claims: &[Claim], len_bytes: u64) -> std::result::Result<(), String> {
+    let is_run = claims.windows(2).all(|pair| pair[0].address + pair[0].len_bytes == pair[1].address);
+    let found_len_bytes: u64 = claims.iter().map(|claim| claim.len_bytes).sum();
+    match is_run && found_len_bytes == len_bytes {
+        true => Ok(()),
+        false => {
+            Err("cannot be contiguous: its values were not placed in order; place them so, without alignment"
+                .to_owned())
+        }
     }
 }
 

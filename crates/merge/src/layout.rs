@@ -99,6 +99,24 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
     chunk
 }
 
+/// Length of a tile of a contiguous dataset: long enough that the costs per tile vanish, short enough to balance threads by.
+const RUN_LEN_BYTES: u64 = 1 << 20;
+
+/// Shape of the tiles that a contiguous dataset is written in: about [`RUN_LEN_BYTES`], and each one run of bytes. A tile is whole
+/// along the last axes and one element long along the first ones.
+pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
+    let mut run = vec![1; shape.dims.len()];
+    let mut len_bytes = shape.element_len_bytes.max(1);
+    for (count, &dim) in run.iter_mut().zip(shape.dims).rev() {
+        *count = dim.clamp(1, (RUN_LEN_BYTES / len_bytes).max(1));
+        if *count < dim {
+            break;
+        }
+        len_bytes = len_bytes.saturating_mul(dim.max(1));
+    }
+    run
+}
+
 /// Halves dimensions from the second on, slowest first, until the chunk is at most `largest` bytes or has no such
 /// dimension left; then the rows.
 fn cut_rows(chunk: &mut [u64], element_len_bytes: u64, largest: u64) {
@@ -152,6 +170,21 @@ mod tests {
             let chunk = chunk_shape(policy, shape(&dims, 4), 1);
             let len_bytes: u64 = chunk.iter().product::<u64>() * 4;
             assert!((32 << 10..=16 << 20).contains(&len_bytes), "{policy:?}: {chunk:?}");
+        }
+    }
+
+    #[test]
+    fn tiles_of_contiguous_datasets_are_runs() {
+        for (dims, element_len_bytes, expected) in [
+            (vec![1_000_000], 4, vec![262_144]),
+            (vec![100, 3], 8, vec![100, 3]),
+            (vec![100_000, 3], 8, vec![43_690, 3]),
+            (vec![10, 500_000, 2], 8, vec![1, 65_536, 2]),
+            (vec![10, 500_000, 1], 4 << 20, vec![1, 1, 1]),
+            (vec![10, 65_536, 2], 8, vec![1, 65_536, 2]),
+            (vec![u64::MAX, u64::MAX], 8, vec![1, 131_072]),
+        ] {
+            assert_eq!(run_shape(shape(&dims, element_len_bytes)), expected, "{dims:?} of {element_len_bytes}");
         }
     }
 

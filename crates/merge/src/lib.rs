@@ -68,7 +68,7 @@ pub use inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 pub use join::{AddedColumn, AttributePolicy, Difference, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 pub use layout::LayoutPolicy;
 pub use links::{Link, LinkPaths};
-pub use options::{Compress, Extendible, MergeOptions, Shuffle, Watch};
+pub use options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
 pub use plan::{MergePlan, plan, plan_among};
 pub use prediction::{Prediction, Sample, predict};
 pub use publish::{check_output, published_path};

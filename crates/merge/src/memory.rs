@@ -41,7 +41,7 @@ impl ReaderMemory {
 
     /// Memory of a reader of the columns that are made in tiles.
     pub fn of_tiles(plan: &MergePlan) -> Self {
-        Self::of_routes(plan, |route| matches!(route, Route::Encoded { .. } | Route::Verbatim { .. }))
+        Self::of_routes(plan, |route| route.array().is_some())
     }
 
     /// Memory of a reader of the columns that are written with their objects.

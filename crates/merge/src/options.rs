@@ -81,6 +81,45 @@ pub enum Extendible {
     Never,
 }
 
+/// Which datasets of a new file are stored contiguously: in one run, without chunks and filters, and of a fixed size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Contiguous {
+    /// Those of at most 4 KiB that no input stores in chunks and that are not extendible.
+    #[default]
+    Small,
+    /// Also all smaller than this, in uncompressed bytes.
+    Below(u64),
+    /// All.
+    All,
+}
+
+impl Contiguous {
+    /// Whether a dataset of `len_bytes` is stored contiguously however the inputs store it.
+    pub fn includes(self, len_bytes: u64) -> bool {
+        match self {
+            Self::Small => false,
+            Self::Below(limit) => len_bytes < limit,
+            Self::All => true,
+        }
+    }
+}
+
+/// How datasets without elements are stored in a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Empty {
+    /// As datasets with elements: in chunks where an input has chunks or the dataset is extendible.
+    #[default]
+    AsOthers,
+    /// Contiguously.
+    Contiguous,
+    /// In the object header.
+    Compact,
+    /// In chunks.
+    Chunked,
+}
+
 /// Options of a merge or rechunk.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
@@ -98,6 +137,10 @@ pub struct MergeOptions {
     pub layout: LayoutPolicy,
     /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
     pub chunk: Option<Vec<u64>>,
+    /// Which datasets have no chunks. Their tiles must lie one behind the other: not with `align`, and only with `ordered`.
+    pub contiguous: Contiguous,
+    /// How datasets without elements are stored.
+    pub empty: Empty,
     /// Which datasets are extendible along axis 0.
     pub extendible: Extendible,
     /// Compression.
@@ -157,6 +200,8 @@ impl MergeOptions {
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
             chunk: None,
+            contiguous: Contiguous::default(),
+            empty: Empty::default(),
             extendible: Extendible::default(),
             compress: Compress::default(),
             shuffle: Shuffle::default(),

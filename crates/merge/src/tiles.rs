@@ -476,7 +476,14 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
-        let (column, _) = self.array(tile);
+        let (column, array) = self.array(tile);
+        if let Route::Raw { .. } = self.plan.columns[column as usize].route {
+            // What is padded of a run lies at its end.
+            let extent = array.tile_extent(tile.index).count;
+            let len_bytes = extent.iter().fold(array.element_len_bytes, |len_bytes, count| len_bytes * count);
+            stored.extend_from_slice(&raw[..len_bytes as usize]);
+            return Ok(TileForm::Stored { filter_mask: 0 });
+        }
         let Route::Encoded { encoder, .. } = &self.plan.columns[column as usize].route else {
             return Ok(TileForm::Fill);
         };
@@ -497,6 +504,7 @@ impl<'p> TileWork for MergeWork<'p> {
         let raw_len_bytes = array.tile_len_bytes() as usize;
         match &self.plan.columns[column as usize].route {
             Route::Encoded { encoder, .. } => encoder.bound_len_bytes(raw_len_bytes),
+            Route::Raw { .. } => raw_len_bytes,
             // A stored chunk may be longer than its values: filters can expand, HDF5 sets no bound below 4 GiB.
             _ => raw_len_bytes * 2 + (64 << 10),
         }

@@ -2,11 +2,12 @@
 
 use super::compression::Compression;
 use super::profile::ProfileChoice;
+use super::size::Size;
 use crate::failure::Failure;
 use raddle_hdf5::write::Compat as Format;
 use raddle_merge::alignment::Align;
 use raddle_merge::layout::LayoutPolicy;
-use raddle_merge::options::{self, Compress, MergeOptions};
+use raddle_merge::options::{self, Compress, Contiguous, MergeOptions};
 use raddle_tune::knob::{Knob, Settings, Value};
 use std::fmt;
 use std::path::Path;
@@ -26,6 +27,17 @@ pub struct LayoutArgs {
     /// applies to datasets of as many dimensions; the rest follow --for.
     #[arg(long, value_name = "CHUNK")]
     pub chunk: Option<Chunk>,
+
+    /// Store datasets contiguously, without chunks and compression: all, or those smaller than SIZE
+    ///
+    /// Such datasets have a fixed size: raddle append cannot add rows to them. Programs can map them into memory. Sizes are
+    /// those of the uncompressed values. With a SIZE, all other options of the layout apply to larger datasets.
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true)]
+    pub contiguous: Option<Option<Size>>,
+
+    /// How to store datasets without elements [default: in chunks if an input does, or if the dataset is extendible]
+    #[arg(long, value_name = "STORAGE", value_enum)]
+    pub empty: Option<Empty>,
 
     /// Make datasets extendible along their first axis, so that raddle append can add rows later
     #[arg(
@@ -74,8 +86,9 @@ impl LayoutArgs {
     /// Writes these options into those of a merge, whose output and stripes are there already.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// If there is no such profile, or options contradict one another.
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
+        self.check_unchunked(options)?;
         if let Some(profile) = &self.profile {
             let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
             let profile = profile.read(folder.unwrap_or(Path::new(".")))?;
@@ -94,6 +107,17 @@ impl LayoutArgs {
                 Chunk::Shape(shape) => shape.clone(),
             });
         }
+        if let Some(below) = self.contiguous {
+            options.contiguous = below.map_or(Contiguous::All, |Size(limit)| Contiguous::Below(limit));
+            // Stripes of a profile are for chunks.
+            options.align = None;
+        }
+        options.empty = match self.empty {
+            None => options::Empty::AsOthers,
+            Some(Empty::Contiguous) => options::Empty::Contiguous,
+            Some(Empty::Compact) => options::Empty::Compact,
+            Some(Empty::Chunked) => options::Empty::Chunked,
+        };
         options.extendible = match self.extendible {
             Extendible::Likely => options::Extendible::Likely,
             Extendible::All => options::Extendible::All,
@@ -115,6 +139,46 @@ impl LayoutArgs {
             };
         }
         Ok(())
+    }
+}
+
+impl LayoutArgs {
+    /// Refuses options that cannot hold for datasets without chunks. `options` has the output and its stripes.
+    fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Failure> {
+        let is_extendible = self.extendible == Extendible::All;
+        if is_extendible && matches!(self.empty, Some(Empty::Contiguous | Empty::Compact)) {
+            return Err(Failure::usage(
+                "--empty contiguous and --empty compact make datasets of a fixed size: leave out --extendible",
+            ));
+        }
+        let Some(below) = self.contiguous else { return Ok(()) };
+        let refused = [
+            (is_extendible, "--contiguous makes datasets of a fixed size: leave out --extendible"),
+            (
+                options.align.is_some(),
+                "--contiguous stores values without gaps, which --align needs: leave out one of them",
+            ),
+            (!options.ordered, "--contiguous stores values in their order: leave out --unordered"),
+        ];
+        let refused_of_all = [
+            (
+                self.chunk.is_some(),
+                "--contiguous stores all datasets without chunks: leave out --chunk, or use --contiguous=SIZE",
+            ),
+            (
+                self.compress.is_some_and(|compress| compress.0 != Compress::None),
+                "--contiguous stores all datasets uncompressed: leave out --compress, or use --contiguous=SIZE",
+            ),
+            (
+                self.shuffle == Shuffle::Yes,
+                "--contiguous stores all datasets unshuffled: leave out --shuffle, or use --contiguous=SIZE",
+            ),
+        ];
+        let of_all = refused_of_all.iter().filter(|_| below.is_none());
+        match refused.iter().chain(of_all).find(|(is_given, _)| *is_given) {
+            Some((_, why)) => Err(Failure::usage(why)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -152,6 +216,17 @@ pub enum Use {
     Cloud,
     /// As the first input has them
     Keep,
+}
+
+/// Storage of datasets without elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Empty {
+    /// Contiguous, of a fixed size
+    Contiguous,
+    /// In the object header, of a fixed size
+    Compact,
+    /// In chunks
+    Chunked,
 }
 
 /// Which datasets are extendible.

@@ -13,11 +13,11 @@ pub struct PlacingArgs {
     ///
     /// Groups of the same path become one. Chunks are moved as they are stored, without decoding them, whatever their
     /// filters. A dataset that several inputs have is refused, unless --keep names it and it is equal in all of them.
-    #[arg(long, conflicts_with_all = ["join", "layout", "chunk", "compress", "shuffle", "profile"])]
+    #[arg(long, conflicts_with_all = ["join", "layout", "chunk", "compress", "shuffle", "profile", "contiguous"])]
     pub union: bool,
 
     /// Write links to the inputs instead of their values; the inputs must stay where they are
-    #[arg(long, value_name = "KIND", value_enum)]
+    #[arg(long, value_name = "KIND", value_enum, conflicts_with = "contiguous")]
     pub link: Option<Link>,
 
     /// How links name the inputs

@@ -192,7 +192,7 @@ impl Summary {
         let constants = plan.schema.entries.iter().filter(|entry| matches!(entry.role, Role::Constant { .. }));
         let output = Output {
             logical_len_bytes: plan.logical_len_bytes(),
-            chunks: plan.tiles.tile_count(),
+            chunks: plan.chunk_count(),
             input_chunks: plan.input_chunk_count,
             alignment: plan.alignment,
             groups: roles().filter(|role| matches!(role, Role::Group { .. })).count() as u64,
@@ -413,6 +413,7 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
                 route: match planned.route {
                     Route::Empty => "empty",
                     Route::Encoded { .. } => "encoded",
+                    Route::Raw { .. } => "raw",
                     Route::Verbatim { .. } => "verbatim",
                     Route::Direct => "direct",
                     Route::FileLocal => "file_local",

@@ -88,6 +88,23 @@ fn a_contiguous_dataset_lies_where_it_was_placed() {
     }
 }
 
+/// libhdf5 is given one length for all of it, which must not be cut into 32 bits on the way.
+#[test]
+fn a_contiguous_dataset_may_be_longer_than_four_gib() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let mut out = OutputFile::create(&path, &options(Compat::V18, 1 << 14)).unwrap();
+    let address = out.raw_start();
+    let count = (5 << 30) + 3;
+    let mut dataset =
+        out.create_dataset(b"/long", &spec(integer(1, false), &[count], &[count], OutputLayout::Contiguous)).unwrap();
+    dataset.place(address).unwrap();
+    drop(dataset);
+    out.raw_file().unwrap().write_all_at(&[7], address + count - 1).unwrap();
+    assert!(out.finish().unwrap().file_len_bytes >= address + count);
+    assert_eq!(Readback::open(&path).offset("/long"), address);
+}
+
 #[test]
 fn the_same_calls_give_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();

@@ -112,7 +112,7 @@ impl Gathering {
         match planned.route {
             // Chunks that are moved as stored are decoded for the digest alone: not where nobody will see it.
             Route::Verbatim { .. } if !plan.options.provenance => None,
-            Route::Encoded { .. } | Route::Verbatim { .. } => {
+            Route::Encoded { .. } | Route::Raw { .. } | Route::Verbatim { .. } => {
                 let row_len_bytes = plan.row_len_bytes(column);
                 let block_rows = block_rows(row_len_bytes, planned.dims[0]);
                 let digests = RowBlockDigests::new(block_rows * row_len_bytes, row_len_bytes * planned.dims[0]);

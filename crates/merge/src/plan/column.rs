@@ -8,16 +8,16 @@ use super::growable::Growable;
 use super::{ColumnPlan, Route, Storage};
 use crate::error::{MergeError, Result};
 use crate::fill_pattern::FillPattern;
-use crate::layout::{LayoutPolicy, Shape, chunk_shape};
+use crate::layout::{LayoutPolicy, Shape, chunk_shape, run_shape};
 use crate::links::{Link, can_be_virtual};
-use crate::options::MergeOptions;
+use crate::options::{Empty, MergeOptions};
 use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
 use std::sync::Arc;
 
-/// A dataset up to this size that its inputs store unchunked is written whole: it costs less than a chunk index.
+/// A dataset up to this size that its inputs store unchunked is written whole by libhdf5: it costs less than a chunk index.
 const DIRECT_LIMIT_BYTES: u64 = 4096;
 /// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
 const COMPACT_LIMIT_BYTES: u64 = 64_000;
@@ -65,9 +65,11 @@ impl Planner<'_> {
             }
             _ => chunk_shape(self.options.layout, shape, table_rows),
         };
-        let storage = |chunk: Vec<u64>| match (unchunked && !extendible, &model.layout) {
+        clamp(&mut chunk, &dims, &max_dims);
+        let asked = self.asked_storage(is_empty, len_bytes, &chunk);
+        let usual = |chunk: Vec<u64>, contiguous_limit_bytes: u64| match (unchunked && !extendible, &model.layout) {
             (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
-            (true, _) if is_empty || len_bytes <= DIRECT_LIMIT_BYTES => Storage::Contiguous,
+            (true, _) if is_empty || len_bytes <= contiguous_limit_bytes => Storage::Contiguous,
             _ => Storage::Chunked(chunk),
         };
         let mut filters = Vec::new();
@@ -86,16 +88,24 @@ impl Planner<'_> {
             if let Some(error) = unknown {
                 return Err(refuse(format!("{error}; its values cannot be read")));
             }
-            clamp(&mut chunk, &dims, &max_dims);
-            let storage = match (unchunked && !extendible, &model.layout) {
-                (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
-                (true, _) => Storage::Contiguous,
-                _ => Storage::Chunked(chunk),
-            };
+            let storage = asked.unwrap_or_else(|| usual(chunk, u64::MAX));
             if matches!(storage, Storage::Chunked(_)) {
                 filters = library_filters(&model.filters);
             }
             (storage, if is_empty { Route::Empty } else { Route::FileLocal })
+        } else if let Some(storage @ (Storage::Compact | Storage::Contiguous)) = asked {
+            let route = match unknown {
+                _ if is_empty => Route::Empty,
+                Some(error) => {
+                    return Err(refuse(format!(
+                        "{error}, so its values cannot be stored without chunks; leave out --contiguous, or give it a smaller \
+                         size"
+                    )));
+                }
+                None if unchunked && len_bytes <= DIRECT_LIMIT_BYTES => Route::Direct,
+                None => Route::Raw { array: self.array(index, column, &dims, &run_shape(shape)) },
+            };
+            (storage, route)
         } else if let Some(chunk) = self.verbatim_chunk(column, unknown.is_some()) {
             filters.clone_from(&model.filters);
             let route = if is_empty {
@@ -111,8 +121,7 @@ impl Planner<'_> {
                 path = display_path(path)
             )));
         } else {
-            clamp(&mut chunk, &dims, &max_dims);
-            let storage = storage(chunk);
+            let storage = asked.unwrap_or_else(|| usual(chunk, DIRECT_LIMIT_BYTES));
             match &storage {
                 Storage::Chunked(chunk) => {
                     let encoder = filters::encoder(self.options, model);
@@ -128,7 +137,20 @@ impl Planner<'_> {
             }
         };
         let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
+        if matches!(storage, Storage::Compact | Storage::Contiguous) {
+            max_dims.clone_from(&dims);
+        }
         Ok(ColumnPlan { dims, max_dims, storage, filters, skipped_filters: 0, route, pipelines })
+    }
+
+    /// The storage that the options ask for, whatever that of the inputs is.
+    fn asked_storage(&self, is_empty: bool, len_bytes: u64, chunk: &[u64]) -> Option<Storage> {
+        match self.options.empty {
+            Empty::Contiguous if is_empty => Some(Storage::Contiguous),
+            Empty::Compact if is_empty => Some(Storage::Compact),
+            Empty::Chunked if is_empty => Some(Storage::Chunked(chunk.to_vec())),
+            _ => self.options.contiguous.includes(len_bytes).then_some(Storage::Contiguous),
+        }
     }
 
     /// The chunk shape under which every stored chunk of every input is a chunk of the output; only asked for where

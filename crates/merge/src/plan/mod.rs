@@ -142,6 +142,11 @@ pub enum Route {
         /// Encoder.
         encoder: Encoder,
     },
+    /// Through the engine, decoded, into one run.
+    Raw {
+        /// Array of the engine's plan; its tiles are runs of bytes.
+        array: u32,
+    },
     /// Through the engine, chunks as stored.
     Verbatim {
         /// Array of the engine's plan.
@@ -153,6 +158,16 @@ pub enum Route {
     FileLocal,
     /// Not at all: readers find them in the inputs.
     Linked,
+}
+
+impl Route {
+    /// The array of the engine's plan, where values go through the engine.
+    pub fn array(&self) -> Option<u32> {
+        match self {
+            Self::Encoded { array, .. } | Self::Raw { array } | Self::Verbatim { array } => Some(*array),
+            Self::Empty | Self::Direct | Self::FileLocal | Self::Linked => None,
+        }
+    }
 }
 
 impl ColumnPlan {
@@ -176,6 +191,17 @@ impl ColumnPlan {
 }
 
 impl MergePlan {
+    /// Chunks of the output.
+    pub fn chunk_count(&self) -> u64 {
+        let chunks = self.columns.iter().filter_map(|column| match column.route {
+            Route::Encoded { array, .. } | Route::Verbatim { array } => {
+                Some(self.tiles.arrays[array as usize].tile_count())
+            }
+            _ => None,
+        });
+        chunks.fold(0, u64::saturating_add)
+    }
+
     /// Uncompressed bytes of the output's datasets.
     pub fn logical_len_bytes(&self) -> u64 {
         let columns = self.columns.iter().zip(&self.schema.columns);

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn subject(amount: f64) -> Subject {
-        Subject { array: 0, unit: Unit::Stored, amount, is_encoded: true, is_readable: true }
+        Subject { array: 0, unit: Unit::Stored, amount, stored_len_bytes: None, is_readable: true }
     }
 
     fn tried(subject: usize, amount: f64, stored_len_bytes: f64) -> Tried {

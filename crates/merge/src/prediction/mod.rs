@@ -19,7 +19,7 @@ use raddle_core::CoreError;
 use raddle_core::engine::{EngineOptions, default_jobs, rehearse};
 use raddle_hdf5::write::likely_len_bytes;
 use serde::{Deserialize, Serialize};
-use trial::{Subject, Tried};
+use trial::Tried;
 
 /// How much is made on trial.
 #[derive(Debug, Clone, Copy)]
@@ -128,8 +128,8 @@ pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
     let untiled = untiled::estimate(plan, &work, sample_len_bytes)?;
 
     let stored = |tried: &Tried| tried.stored_len_bytes;
-    let mut chunks = estimate::total(&subjects, &trials, stored, |subject| subject.is_encoded);
-    chunks.total += moved_len_bytes(&subjects);
+    let mut chunks = estimate::total(&subjects, &trials, stored, |subject| subject.stored_len_bytes.is_none());
+    chunks.total += subjects.iter().filter_map(|subject| subject.stored_len_bytes).sum::<f64>();
     let options = output_options(plan);
     let region_len_bytes = options.raw_start().unwrap_or(0);
     let room_len_bytes = region_len_bytes.saturating_sub(likely_len_bytes(options.metadata_region_len_bytes)) as f64;
@@ -182,16 +182,11 @@ fn engine(plan: &MergePlan, work: &MergeWork<'_>) -> Engine {
     }
 }
 
-/// Bytes of chunks that are moved as stored.
-fn moved_len_bytes(subjects: &[Subject]) -> f64 {
-    subjects.iter().filter(|subject| !subject.is_encoded).fold(0.0, |sum, subject| sum + subject.amount)
-}
-
 /// Time of the committing thread.
 fn commit_s(plan: &MergePlan) -> f64 {
     let entries = plan.schema.entries.len() as f64;
     let attributes: usize = plan.schema.entries.iter().map(|entry| entry.attributes.len()).sum();
-    let chunks = plan.tiles.tile_count() as f64;
+    let chunks = plan.chunk_count() as f64;
     entries * CREATE_DATASET_S + attributes as f64 * ATTRIBUTE_S + chunks * INSERT_CHUNK_S
 }
 

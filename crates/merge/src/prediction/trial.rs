@@ -51,7 +51,8 @@ pub(super) struct Subject {
     pub unit: Unit,
     /// Its size in its unit.
     pub amount: f64,
-    pub is_encoded: bool,
+    /// Its bytes in the output, where these are known: it is moved as stored, or stored as it is.
+    pub stored_len_bytes: Option<f64>,
     /// Whether the merge decodes it, by the native reader alone.
     pub is_readable: bool,
 }
@@ -75,11 +76,16 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
             true => (Unit::Raw, tiles.len_bytes()),
             false => (Unit::Stored, column.stored_len_bytes()),
         };
+        let stored_len_bytes = match planned.route {
+            Route::Encoded { .. } => None,
+            Route::Raw { .. } => Some(tiles.len_bytes() as f64),
+            _ => Some(amount as f64),
+        };
         Subject {
             array,
             unit,
             amount: amount as f64,
-            is_encoded: matches!(planned.route, Route::Encoded { .. }),
+            stored_len_bytes,
             is_readable: is_made || !needs_library(column) && planned.undecoded_array(&plan.options).is_none(),
         }
     };
@@ -202,7 +208,7 @@ impl<'p> Bench<'p> {
         std::hint::black_box(Digest::of(raw));
         let gathered_ns = thread_cpu_ns() - started_ns;
         let mut stored_len_bytes = 0.0;
-        if subject.is_encoded
+        if subject.stored_len_bytes.is_none()
             && let TileForm::Stored { .. } = work.encode(worker, tile, raw, stored)?
         {
             stored_len_bytes = stored.len() as f64;
@@ -358,7 +364,7 @@ mod tests {
     use super::*;
 
     fn subject(amount: f64) -> Subject {
-        Subject { array: 0, unit: Unit::Stored, amount, is_encoded: true, is_readable: true }
+        Subject { array: 0, unit: Unit::Stored, amount, stored_len_bytes: None, is_readable: true }
     }
 
     #[test]

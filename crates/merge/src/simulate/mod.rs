@@ -15,7 +15,7 @@ pub use statistic::Statistic;
 use crate::alignment::{self, Alignment};
 use crate::error::Result;
 use crate::options::{MergeOptions, Watch};
-use crate::plan::{Beginning, FoundInputs, MergePlan, plan_found};
+use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
 use crate::reading::{self, FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups, Strategy, choose_with};
 use crate::scan::{self, ScannedInput};
 use crate::schema::ColumnFact;
@@ -384,7 +384,12 @@ fn pairs_with_rows(plan: &MergePlan) -> u64 {
 }
 
 fn stored_len_bytes(plan: &MergePlan) -> u64 {
-    plan.schema.columns.iter().map(|column| column.stored_len_bytes()).sum()
+    let columns = plan.columns.iter().zip(&plan.schema.columns);
+    let stored = columns.map(|(planned, column)| match planned.route {
+        Route::Raw { .. } => planned.logical_len_bytes(column.model().datatype.class.len_bytes()),
+        _ => column.stored_len_bytes(),
+    });
+    stored.fold(0, u64::saturating_add)
 }
 
 /// Where simulated inputs come from.

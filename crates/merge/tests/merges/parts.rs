@@ -4,7 +4,7 @@ use crate::folder::names;
 use crate::watched::watched;
 use proptest::prelude::*;
 use raddle_merge::parts::{Part, PartReport, merge_part};
-use raddle_merge::{Compress, MergeOptions, merge, plan};
+use raddle_merge::{Compress, Contiguous, MergeOptions, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,16 @@ proptest! {
     fn parts_are_the_whole(
         specs in files(SchemaOptions::default()),
         compress in prop_oneof![Just(Compress::Fast), Just(Compress::Keep)],
+        contiguous in prop_oneof![Just(Contiguous::Small), Just(Contiguous::All)],
         rows in prop::option::of(1_u64..20),
         order in (1_u32..6).prop_flat_map(|count| Just((1..=count).collect::<Vec<_>>()).prop_shuffle()),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let chunk = rows.map(|rows| vec![rows]);
-        let options = |output: &Path| MergeOptions { compress, chunk: chunk.clone(), jobs: 2, ..MergeOptions::new(output) };
+        let options = |output: &Path| {
+            MergeOptions { compress, contiguous, chunk: chunk.clone(), jobs: 2, ..MergeOptions::new(output) }
+        };
         let whole = folder.path().join("whole.h5");
         watched(|watch| merge(&plan(&inputs, &options(&whole), watch)?, watch)).unwrap();
         let out = folder.path().join("out");

@@ -7,7 +7,7 @@ use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Silent, Stage};
 use raddle_core::threads::Threads;
 use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
-use raddle_merge::{Compress, Link, MergeError, MergeOptions, MergeReport, Watch, merge_among, plan_among};
+use raddle_merge::{Compress, Contiguous, Link, MergeError, MergeOptions, MergeReport, Watch, merge_among, plan_among};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
@@ -78,12 +78,13 @@ proptest! {
     fn any_number_of_ranks_makes_the_bytes_of_one(
         specs in files(SchemaOptions::default()),
         compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep)],
+        contiguous in prop_oneof![Just(Contiguous::Small), Just(Contiguous::All)],
         jobs in 1_usize..4,
     ) {
         let folder = tempfile::tempdir().unwrap();
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let output = folder.path().join("merged.h5");
-        let options = MergeOptions { compress, jobs, force: true, ..MergeOptions::new(&output) };
+        let options = MergeOptions { compress, contiguous, jobs, force: true, ..MergeOptions::new(&output) };
         let one = report(run(1, &inputs, &options));
         let bytes = std::fs::read(&output).unwrap();
         for size in [2, 3, 4, 7] {
@@ -107,6 +108,22 @@ proptest! {
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         let verified = raddle_merge::verify(&unordered.output, &inputs, &unordered, &watch).unwrap();
         prop_assert!(verified.mismatches.is_empty(), "{verified:?}");
+    }
+}
+
+#[test]
+fn ranks_share_a_contiguous_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 3, 100);
+    let options = MergeOptions { force: true, chunk: None, contiguous: Contiguous::All, ..options };
+    let one = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    for size in [2, 3, 5] {
+        let several = report(run(size, &inputs, &options));
+        assert!(std::fs::read(&options.output).unwrap() == bytes, "{size} ranks made other bytes");
+        assert_eq!(several.digest, one.digest);
+        let encoders = several.engine.stages.iter().filter(|stage| stage.stage == Stage::Encode && stage.calls > 0);
+        assert_eq!(encoders.count(), size, "every rank has something to do");
     }
 }
 

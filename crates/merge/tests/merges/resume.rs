@@ -1,10 +1,11 @@
 //! Going on from an interrupted merge of random files: the bytes of a merge that was never interrupted.
 
 use crate::folder::count_left_beside;
+use crate::ranks::numbers;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Silent};
-use raddle_merge::{Compress, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
+use raddle_merge::{Compress, Contiguous, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::PathBuf;
@@ -64,4 +65,28 @@ proptest! {
         prop_assert!(std::fs::read(&whole).unwrap() == std::fs::read(&output).unwrap());
         prop_assert_eq!(count_left_beside(&output), 0);
     }
+}
+
+/// Their tiles are runs of one dataset, and the merge is interrupted between them.
+#[test]
+fn contiguous_datasets_are_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = numbers(folder.path(), 3, 100);
+    let options = MergeOptions { contiguous: Contiguous::All, chunk: None, jobs: 2, force: true, ..options };
+    let whole = folder.path().join("whole.h5");
+    run(&inputs, &MergeOptions { output: whole.clone(), ..options.clone() }, None).unwrap();
+    let mut kept_in = 0;
+    for cancel_at in (0..60).step_by(4) {
+        match run(&inputs, &options, Some(cancel_at)) {
+            Err(MergeError::Resumable { kept, .. }) => {
+                kept_in += u64::from(kept.tiles > 0);
+                let report = run(&inputs, &options, None).unwrap();
+                assert_eq!(report.resumed_tiles, kept.tiles);
+            }
+            Err(MergeError::Cancelled) => drop(run(&inputs, &options, None).unwrap()),
+            outcome => drop(outcome.unwrap()),
+        }
+        assert!(std::fs::read(&whole).unwrap() == std::fs::read(&options.output).unwrap(), "cancelled at {cancel_at}");
+    }
+    assert!(kept_in > 0, "no run was interrupted between tiles");
 }

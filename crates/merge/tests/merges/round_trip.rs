@@ -3,9 +3,11 @@
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
+use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
-use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Shuffle, verify};
+use raddle_merge::{Compress, Contiguous, Empty, LayoutPolicy, MergeOptions, Shuffle, verify};
 use raddle_testing::concatenation::concatenate;
+use raddle_testing::content::{Content, Node};
 use raddle_testing::plain;
 use raddle_testing::spec::FileSpec;
 use raddle_testing::strategy::{SchemaOptions, files};
@@ -47,6 +49,31 @@ fn options() -> impl Strategy<Value = MergeOptions> {
     )
 }
 
+/// Options by which datasets lose their chunks, with some of the others.
+fn unchunked_options() -> impl Strategy<Value = MergeOptions> {
+    let contiguous =
+        prop_oneof![Just(Contiguous::Small), (0_u64..5000).prop_map(Contiguous::Below), Just(Contiguous::All)];
+    let empty = prop_oneof![Just(Empty::AsOthers), Just(Empty::Contiguous), Just(Empty::Compact), Just(Empty::Chunked)];
+    (options(), contiguous, empty).prop_map(|(options, contiguous, empty)| MergeOptions {
+        contiguous,
+        empty,
+        ordered: true,
+        ..options
+    })
+}
+
+/// `content`, whose datasets need not be able to grow.
+fn fixed(mut content: Content) -> Content {
+    for node in content.nodes.values_mut() {
+        if let Node::Dataset(dataset) = node
+            && let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace
+        {
+            max_dims.clone_from(dims);
+        }
+    }
+    content
+}
+
 fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<(), raddle_merge::MergeError> {
     merge_to(output, inputs, options)?;
     let report = watched(|watch| verify(output, inputs, options, watch))?;
@@ -63,6 +90,22 @@ proptest! {
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let contents: Vec<_> = specs.iter().map(FileSpec::content).collect();
         let expected = concatenate(&contents).unwrap();
+        let output = folder.path().join("merged.h5");
+        run(&inputs, &output, &options).unwrap();
+        let found = plain::read(&output).unwrap();
+        let differences = expected.differences(&found);
+        prop_assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+
+    #[test]
+    fn a_merge_into_contiguous_datasets_is_the_concatenation(
+        specs in files(SchemaOptions::default()),
+        options in unchunked_options(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = plain::make_all(folder.path(), &specs).unwrap();
+        let contents: Vec<_> = specs.iter().map(FileSpec::content).collect();
+        let expected = fixed(concatenate(&contents).unwrap());
         let output = folder.path().join("merged.h5");
         run(&inputs, &output, &options).unwrap();
         let found = plain::read(&output).unwrap();

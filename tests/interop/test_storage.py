@@ -1,0 +1,229 @@
+"""How datasets are stored: contiguously, compactly or in chunks, read back by h5py and by mapping the file into memory."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from conftest import assert_concatenated, visit, write_events
+
+STORED = {h5py.h5d.CONTIGUOUS: "contiguous", h5py.h5d.COMPACT: "compact", h5py.h5d.CHUNKED: "chunked"}
+
+
+def storage(path):
+    """What stores each dataset, without those of the provenance."""
+    found = {}
+    with h5py.File(path) as file:
+        for name, dataset in visit_datasets(file):
+            plist = dataset.id.get_create_plist()
+            found[name] = STORED[plist.get_layout()]
+            if found[name] != "chunked":
+                assert dataset.shape == dataset.maxshape and plist.get_nfilters() == 0
+    return found
+
+
+def visit_datasets(file):
+    found = []
+    file.visititems(lambda name, item: found.append((name, item)) if isinstance(item, h5py.Dataset) else None)
+    return [(name, item) for name, item in found if not name.startswith("_raddle")]
+
+
+def sizes(path):
+    with h5py.File(path) as file:
+        return {name: dataset.nbytes for name, dataset in visit_datasets(file) if dataset.shape is not None}
+
+
+def test_all_datasets_can_be_contiguous(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, "--contiguous")
+    assert set(storage(output).values()) == {"contiguous"}
+    assert_concatenated(output, events)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+    mapped = np.memmap(output, np.uint8, "r")
+    with h5py.File(output) as file:
+        looked = 0
+        for _, dataset in visit_datasets(file):
+            if dataset.size:
+                offset = dataset.id.get_offset()
+                assert bytes(mapped[offset : offset + dataset.nbytes]) == dataset[()].tobytes()
+                looked += 1
+        assert looked > 10
+
+
+def test_a_size_decides_which_are_contiguous(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("merge", *events, "-o", output, "--contiguous=10KiB", "-c", "fast")
+    of_bytes = sizes(output)
+    assert {name: of_bytes[name] < 10240 for name in of_bytes} == {
+        name: stored == "contiguous" for name, stored in storage(output).items()
+    }
+    assert min(of_bytes.values()) == 0 and any(4096 < size < 10240 for size in of_bytes.values())
+    assert max(of_bytes.values()) > 10240
+    assert_concatenated(output, events)
+    raddle("verify", output)
+    refused = raddle("append", output, write_events(tmp_path / "more.h5", 9), expect=3).stderr
+    assert "/spill/" in refused or "/table" in refused
+
+
+def check_values(found, expected):
+    assert found.keys() == expected.keys()
+    for name in expected.keys() - {"objects", "regions"}:
+        if name == "ragged":
+            assert [list(row) for row in found[name]] == [list(row) for row in expected[name]]
+        else:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def test_every_type_can_be_contiguous(raddle, every_type, tmp_path):
+    chunked, output = tmp_path / "chunked.h5", tmp_path / "out.h5"
+    raddle("merge", *every_type, "-o", chunked)
+    raddle("merge", *every_type, "-o", output, "--contiguous")
+    assert set(storage(output).values()) == {"contiguous"}
+    expected, found = visit(chunked), visit(output)
+    check_values(found, expected)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *every_type)
+    # And back: what was contiguous is chunked again.
+    raddle("rechunk", output, "-o", chunked, "--force", "--extendible", "--empty", "chunked")
+    check_values(visit(chunked), expected)
+
+
+def write_long(path, rows, seed):
+    random = np.random.default_rng(seed)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("long", data=random.integers(0, 1 << 60, rows), chunks=(1000,), compression="gzip")
+        file.create_dataset("wide", data=random.random((rows // 200, 333, 3)), chunks=(7, 100, 2))
+        # Rows that are longer than a tile.
+        file.create_dataset("maps", data=random.integers(0, 99, (1 + seed, 300, 1500), np.int32), chunks=(1, 30, 1500))
+        file.create_dataset("short", data=np.arange(10 * seed))
+        # All elements are the fill value.
+        file.create_dataset("blank", (rows,), "f4", chunks=(1000,), fillvalue=3)
+    return path
+
+
+@pytest.fixture
+def long(tmp_path):
+    return [write_long(tmp_path / f"long{seed}.h5", 200_000 + 13 * seed, seed) for seed in (1, 2, 3)]
+
+
+def test_contiguous_datasets_are_the_same_for_any_threads_and_memory(raddle, long, tmp_path):
+    written = []
+    for options in (["-j", "1"], ["-j", "2"], ["-j", "5"], ["-j", "2", "--memory", "64MiB"]):
+        output = tmp_path / "out.h5"
+        raddle("merge", *long, "-o", output, "--contiguous", "--force", *options)
+        written.append(output.read_bytes())
+    assert written[0] == written[1] == written[2] == written[3]
+    assert_concatenated(output, long)
+    assert set(storage(output).values()) == {"contiguous"}
+    raddle("verify", output, "--against", *long)
+
+
+def test_parts_make_contiguous_datasets(raddle, long, tmp_path):
+    whole, output = tmp_path / "whole.h5", tmp_path / "out.h5"
+    raddle("merge", *long, "-o", whole, "--contiguous")
+    for part in ("2/3", "1/3", "3/3"):
+        raddle("merge", *long, "-o", output, "--contiguous", "--part", part)
+    assert whole.read_bytes() == output.read_bytes()
+
+
+def test_a_plan_says_what_is_contiguous(raddle, long, tmp_path):
+    plan = json.loads(raddle("plan", *long, "--contiguous", "--json").stdout)
+    datasets = {dataset["path"]: (dataset["storage"], dataset["route"]) for dataset in plan["output"]["datasets"]}
+    assert datasets == {
+        "/long": ("contiguous", "raw"),
+        "/wide": ("contiguous", "raw"),
+        "/maps": ("contiguous", "raw"),
+        "/short": ("contiguous", "direct"),
+        "/blank": ("contiguous", "raw"),
+    }
+    assert plan["output"]["chunks"] == 0
+    output = tmp_path / "out.h5"
+    raddle("merge", *long, "-o", output, "--contiguous")
+    predicted = plan["predicted"]["stored_len_bytes"] + plan["predicted"]["metadata_len_bytes"]
+    assert abs(predicted - output.stat().st_size) < 0.01 * predicted
+
+
+@pytest.mark.parametrize("stored", ["contiguous", "compact", "chunked"])
+@pytest.mark.parametrize("contiguous", [[], ["--contiguous"]])
+def test_empty_datasets_are_stored_as_asked(raddle, events, every_type, tmp_path, stored, contiguous):
+    for inputs in (events, every_type):
+        output, again = tmp_path / "out.h5", tmp_path / "again.h5"
+        raddle("merge", *inputs, "-o", output, "--empty", stored, "--force", *contiguous)
+        empty = {name for name, size in sizes(output).items() if size == 0}
+        assert empty and {storage(output)[name] for name in empty} == {stored}
+        raddle("verify", output)
+        raddle("verify", output, "--against", *inputs)
+        raddle("rechunk", output, "-o", again, "--empty", "compact", "--force")
+        assert {storage(again)[name] for name in empty} == {"compact"}
+        raddle("verify", again, "--against", output)
+        with h5py.File(output) as one, h5py.File(again) as other:
+            for name in empty:
+                assert one[name].shape == other[name].shape and one[name].dtype == other[name].dtype
+
+
+def test_empty_datasets_of_filters_that_raddle_does_not_know(raddle, tmp_path):
+    path, output = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((10,))
+        plist.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, ())
+        for name, rows in (("empty", 0), ("full", 20)):
+            space = h5py.h5s.create_simple((rows,), (h5py.h5s.UNLIMITED,))
+            h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_INT32, space, plist)
+        for number in range(2):
+            file["full"].id.write_direct_chunk((10 * number,), b"unknown" * 3, 0)
+    raddle("rechunk", path, "-o", output, "--empty", "compact")
+    assert storage(output) == {"empty": "compact", "full": "chunked"}
+    told = raddle("rechunk", path, "-o", output, "--force", "--contiguous", expect=3).stderr
+    assert "/full" in told and "40000" in told and "--contiguous" in told
+    raddle("rechunk", path, "-o", output, "--force", "--contiguous=50")
+    assert storage(output) == {"empty": "contiguous", "full": "chunked"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--contiguous", "--unordered"],
+        ["--contiguous=1KiB", "--unordered"],
+        ["--contiguous", "--align", "4KiB"],
+        ["--contiguous", "--extendible"],
+        ["--contiguous", "-c", "fast"],
+        ["--contiguous", "-c", "keep"],
+        ["--contiguous", "--chunk", "10rows"],
+        ["--contiguous", "--shuffle", "yes"],
+        ["--contiguous", "--link", "virtual"],
+        ["--contiguous", "--union"],
+        ["--empty", "compact", "--extendible"],
+        ["--contiguous=some"],
+    ],
+    ids=" ".join,
+)
+def test_what_contiguous_datasets_cannot_be_is_refused(raddle, events, tmp_path, options):
+    told = raddle("merge", *events, "-o", tmp_path / "out.h5", *options, expect=2).stderr
+    assert options[0].split("=")[0] in told
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_options_that_go_with_contiguous_datasets(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    for options in (["--contiguous", "-c", "none"], ["--contiguous=2KiB", "-c", "keep", "--for", "keep", "--chunk", "64rows"]):
+        raddle("merge", *events, "-o", output, "--force", *options)
+        assert_concatenated(output, events)
+    raddle("merge", *events, "-o", output, "--force", "--contiguous", "--keys", "/spill/run,/spill/subrun,/spill/evt")
+    assert set(storage(output).values()) == {"contiguous"}
+    raddle("verify", output)
+
+
+def test_previews_see_contiguous_datasets(raddle, tmp_path):
+    paths = [tmp_path / f"in{number}.h5" for number in (1, 2)]
+    for number, path in enumerate(paths):
+        with h5py.File(path, "w") as file:
+            file["field"] = np.arange(number, number + 40 * 50 * 60, dtype="f4").reshape(40, 50, 60)
+    plain, output = tmp_path / "plain.h5", tmp_path / "out.h5"
+    raddle("merge", *paths, "-o", plain, f"--preview={tmp_path / 'plain'}")
+    raddle("merge", *paths, "-o", output, f"--preview={tmp_path / 'contiguous'}", "--contiguous")
+    blocks = sorted(path.relative_to(tmp_path / "plain") for path in (tmp_path / "plain").rglob("*.bin"))
+    assert blocks
+    for block in blocks:
+        assert (tmp_path / "plain" / block).read_bytes() == (tmp_path / "contiguous" / block).read_bytes()
