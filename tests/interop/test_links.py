@@ -247,6 +247,59 @@ def test_external_links_need_no_schema_in_common(raddle, tmp_path):
         assert file["b_x/only1"].shape == (2,)
 
 
+def test_each_object_of_the_root_groups_gets_a_link(raddle, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    inputs = [folder / f"part{number}.h5" for number in (1, 2, 10)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file[f"z{9 - number}/deep/x"] = np.arange(number + 3)
+            file[f"täble{number}"] = np.arange(5) * number
+            file[f"alias{number}"] = h5py.SoftLink(f"/z{9 - number}/deep")
+    # A merge has a group of raddle's own, which is not the user's.
+    raddle("merge", inputs[0], "-o", folder / "part1.new.h5")
+    (folder / "part1.new.h5").replace(inputs[0])
+    output = tmp_path / "links.h5"
+    raddle("merge", folder, "-o", output, "--link", "external-objects")
+    with h5py.File(output) as file:
+        expected = {}
+        for number, path in enumerate(inputs):
+            with h5py.File(path) as own:
+                expected.update((name, path) for name in own if name != "_raddle")
+                assert list(file[f"z{9 - number}/deep/x"][()]) == list(own[f"z{9 - number}/deep/x"][()])
+                assert list(file[f"alias{number}/x"][()]) == list(range(number + 3))
+                assert list(file[f"täble{number}"][()]) == list(own[f"täble{number}"][()])
+        assert sorted(name for name in file if name != "_raddle") == sorted(expected) and len(expected) == 9
+        for name, path in expected.items():
+            link = file.get(name, getlink=True)
+            assert (link.filename, link.path) == (f"parts/{path.name}", f"/{name}")
+    assert "9 links found" in raddle("verify", output).stdout
+    raddle("verify", output, "--against", folder)
+    with h5py.File(inputs[1], "r+") as file:
+        del file["täble1"]
+    assert "täble1" in raddle("verify", output, "--against", folder, expect=8).stdout
+    os.remove(inputs[2])
+    assert "part10.h5" in raddle("verify", output, expect=8).stdout
+
+
+def test_objects_of_one_name_get_no_links(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.h5" for number in range(3)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file[f"own{number}"] = number
+            if number != 1:
+                file["shared/x"] = np.arange(3)
+    output = tmp_path / "links.h5"
+    told = raddle("merge", *inputs, "-o", output, "--link", "external-objects", expect=3).stderr
+    assert "/shared" in told and "part0.h5" in told and "part2.h5" in told and "part1.h5" not in told, told
+    assert "--link external " in told and not output.exists(), told
+    raddle("merge", *inputs, "-o", output, "--link", "external-objects", "--exclude", "/shared")
+    with h5py.File(output) as file:
+        assert sorted(name for name in file if name != "_raddle") == ["own0", "own1", "own2"]
+    told = raddle("merge", *inputs, "-o", output, "-f", "--link", "external-objects", "--keys", "/own0", expect=2).stderr
+    assert "--keys" in told, told
+
+
 def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp_path):
     for number in (1, 2):
         with h5py.File(tmp_path / f"part{number}.h5", "w") as file:

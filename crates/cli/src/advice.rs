@@ -81,7 +81,7 @@ impl Advice {
             ]);
         }
         let is_decided = |difference: &Difference| {
-            matches!(difference.kind, DifferenceKind::Meaning | DifferenceKind::Convention)
+            matches!(difference.kind, DifferenceKind::Meaning | DifferenceKind::Convention | DifferenceKind::Repetition)
                 && difference.found.contains("; --")
         };
         let by_option = differences.iter().any(is_decided).then_some("choose an option that the table names");

@@ -5,13 +5,16 @@
 
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_pattern::FillPattern;
+use crate::join::{Difference, DifferenceKind};
 use crate::options::Watch;
+use crate::paths::Paths;
 use crate::plan::{MergePlan, Route};
 use crate::readers::InputReader;
+use crate::scan::ScannedEntry;
 use crate::schema::{ABSENT, Column, Entry, Role, Schema, display_path};
 use raddle_hdf5::model::{CreationOrder, Layout};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +30,15 @@ pub enum Link {
     Virtual,
     /// An external link to each input.
     External,
+    /// An external link to each object in the root group of each input.
+    ExternalObjects,
+}
+
+impl Link {
+    /// Whether external links are all that the output has.
+    pub fn is_external(self) -> bool {
+        matches!(self, Self::External | Self::ExternalObjects)
+    }
 }
 
 /// How an output names its inputs.
@@ -75,19 +87,63 @@ fn from_folder(folder: &Path, target: &Path) -> PathBuf {
 
 /// A schema of external links, one to the root group of each of `inputs`, which the output calls `targets`.
 pub fn external_schema(inputs: &[PathBuf], targets: &[Vec<u8>]) -> Schema {
-    let entry = |path: Vec<u8>, role| {
-        let utf8 = !path.is_ascii();
-        let (attributes, attribute_order) = (Arc::default(), CreationOrder::default());
-        Entry { path, utf8, role, attributes, attribute_order, comment: None }
-    };
-    // In the order of the inputs, not of their names: run2 before run10.
-    let link_order = CreationOrder { tracked: true, indexed: true };
-    let mut entries = vec![entry(b"/".to_vec(), Role::Group { link_order })];
-    for (name, target) in link_names(inputs).into_iter().zip(targets) {
+    let links = link_names(inputs).into_iter().zip(targets).map(|(name, target)| {
+        let utf8 = !name.is_ascii();
         let role = Role::ExternalLink { file: target.clone(), path: b"/".to_vec() };
-        entries.push(entry([b"/".to_vec(), name].concat(), role));
+        entry([b"/".to_vec(), name].concat(), utf8, role)
+    });
+    schema_of(links)
+}
+
+/// The objects and links in the root group of an input.
+#[derive(Debug, Clone, Default)]
+pub struct RootObjects {
+    /// The path of each, and whether its name is marked UTF-8.
+    objects: Vec<(Vec<u8>, bool)>,
+}
+
+impl RootObjects {
+    /// Those of an input with `entries` at `paths`.
+    pub fn of(paths: &Paths, entries: &[ScannedEntry]) -> Self {
+        let is_in_root = |path: &[u8]| path.len() > 1 && !path[1..].contains(&b'/');
+        let all = entries.iter().enumerate().map(|(at, entry)| (paths.get(at), entry.utf8));
+        Self { objects: all.filter(|(path, _)| is_in_root(path)).map(|(path, utf8)| (path.to_vec(), utf8)).collect() }
     }
-    Schema { entries, columns: Vec::new() }
+}
+
+/// A schema of external links, one to each of the `objects` of each input under its own name, and the names that several inputs
+/// have. The output calls the inputs `targets`.
+pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, Vec<Difference>) {
+    let mut inputs_of: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+    let mut links = Vec::new();
+    for ((input, of_input), target) in (0..).zip(objects).zip(targets) {
+        for (path, utf8) in &of_input.objects {
+            inputs_of.entry(path).or_default().push(input);
+            let role = Role::ExternalLink { file: target.clone(), path: path.clone() };
+            links.push(entry(path.clone(), *utf8, role));
+        }
+    }
+    let repeated = inputs_of.into_iter().filter(|(_, inputs)| inputs.len() > 1).map(|(path, inputs)| Difference {
+        path: display_path(path),
+        kind: DifferenceKind::Repetition,
+        expected: "in one input".to_owned(),
+        found: "in several; --link external makes a link per file".to_owned(),
+        inputs,
+    });
+    let repeated = repeated.collect();
+    (schema_of(links.into_iter()), repeated)
+}
+
+fn entry(path: Vec<u8>, utf8: bool, role: Role) -> Entry {
+    let (attributes, attribute_order) = (Arc::default(), CreationOrder::default());
+    Entry { path, utf8, role, attributes, attribute_order, comment: None }
+}
+
+/// A root group of `links`, in the order of the inputs and not of names: run2 before run10.
+fn schema_of(links: impl Iterator<Item = Entry>) -> Schema {
+    let link_order = CreationOrder { tracked: true, indexed: true };
+    let root = entry(b"/".to_vec(), false, Role::Group { link_order });
+    Schema { entries: std::iter::once(root).chain(links).collect(), columns: Vec::new() }
 }
 
 /// A distinct name for each input: that of the file without its extension; where several are the same, with those of as

@@ -135,7 +135,7 @@ fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
     let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
     // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
-    let (link, link_paths) = if link.0 == Link::External { link } else { Default::default() };
+    let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
     Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
 }

@@ -24,7 +24,6 @@ use crate::watching::Watching;
 use raddle_codec::KnownFilter;
 use raddle_merge::execute::bridged;
 use raddle_merge::keys::MadeSpec;
-use raddle_merge::links::Link;
 use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::{MergePlan, Route};
@@ -115,8 +114,10 @@ impl MergeArgs {
             options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
         }
         self.placing.apply(&mut options);
-        if options.link == Link::External && !options.made.is_empty() {
-            return Err(Failure::usage("--link external holds no datasets to make keys for: leave out --keys"));
+        if options.link.is_external() && !options.made.is_empty() {
+            return Err(Failure::usage(
+                "an output of external links has no datasets to make keys for: leave out --keys",
+            ));
         }
         self.running.apply(&mut options);
         Ok(options)

@@ -32,6 +32,8 @@ pub enum Link {
     Virtual,
     /// One external link per input, named as the file, to its root group; nothing is joined
     External,
+    /// One external link per object in the root groups of the inputs, under its own name; two of one name are refused
+    ExternalObjects,
 }
 
 /// How links name files.
@@ -58,6 +60,7 @@ impl PlacingArgs {
             None => links::Link::No,
             Some(Link::Virtual) => links::Link::Virtual,
             Some(Link::External) => links::Link::External,
+            Some(Link::ExternalObjects) => links::Link::ExternalObjects,
         };
         options.link_paths = match self.link_paths {
             LinkPaths::Relative => links::LinkPaths::Relative,

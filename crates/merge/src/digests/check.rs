@@ -7,7 +7,6 @@ use crate::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::digests::stored::{self, StoredColumn, StoredDigests};
 use crate::digests::structure::{known_and_found, structure_digests};
 use crate::error::{MergeError, Result};
-use crate::links::Link;
 use crate::memory::ReaderMemory;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{MergePlan, Route};
@@ -221,7 +220,7 @@ impl<'a> Check<'a> {
 
     /// Looks for the files that the file at `path` links to, where such links are all that was written.
     fn external(&mut self, path: &Path) {
-        if self.stored.link.0 != Link::External {
+        if !self.stored.link.0.is_external() {
             return;
         }
         for entry in &self.found.schema.entries {

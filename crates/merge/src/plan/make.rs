@@ -15,7 +15,7 @@ use crate::fill_references;
 use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
 use crate::keys::{self, MadeSpec, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
-use crate::links::{self, Link};
+use crate::links::{self, Link, RootObjects};
 use crate::memory::ReaderMemory;
 use crate::options::{Compress, MergeOptions, Watch};
 use crate::picking::{self, Counts};
@@ -153,6 +153,8 @@ pub(crate) struct FoundInputs {
     /// Wall time of opening all of them.
     open_s: f64,
     link: Link,
+    /// What links lead to, where each object in a root group gets one.
+    objects: Vec<RootObjects>,
     /// Records that are taken of each input, where inputs have some in common.
     taken: RecordTrims,
     /// What was counted of elements that are picked.
@@ -178,6 +180,7 @@ impl FoundInputs {
             chunk_count: 0,
             open_s: 0.0,
             link: options.link,
+            objects: Vec::new(),
             taken: RecordTrims::default(),
             counts: Counts::new(),
             ranges: Ranges::new(),
@@ -200,8 +203,10 @@ impl FoundInputs {
         self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
         self.chunk_count += chunk_count;
         self.open_s += open_s;
-        if self.link == Link::External {
-            return;
+        match self.link {
+            Link::External => return,
+            Link::ExternalObjects => return self.objects.push(RootObjects::of(&paths, &entries)),
+            Link::No | Link::Virtual => {}
         }
         if recognised.choice == Some(Choice::Anndata) {
             self.joiner.add(&paths, Vec::new(), &recognised);
@@ -239,6 +244,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         skipped,
         chunk_count: input_chunk_count,
         open_s,
+        objects,
         taken,
         counts,
         ranges,
@@ -255,6 +261,10 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     };
     let mut joined = match options.link {
         Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
+        Link::ExternalObjects => {
+            let (schema, differences) = links::object_schema(&objects, &link_names);
+            Joined { schema, differences, ..Joined::default() }
+        }
         _ => joiner.finish(),
     };
     if joined.convention == Some(Choice::Anndata) && joined.differences.is_empty() && !anndata.is_empty() {

@@ -22,12 +22,11 @@ use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Difference;
 use crate::keys::made::Made;
-use crate::links::Link;
 use crate::options::MergeOptions;
 use crate::picking::Uncounted;
 use crate::remembered::Remembered;
 use crate::rules::Rule;
-use crate::schema::{ColumnIndex, EntryIndex, Schema, display_path};
+use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::handle::FileIdentity;
 use raddle_core::plan::Plan;
@@ -212,9 +211,10 @@ impl MergePlan {
 
     /// Virtual datasets and external links by which the output leads to its inputs.
     pub fn linked(&self) -> u64 {
-        match self.options.link {
-            Link::External => self.link_names.len() as u64,
-            _ => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,
+        let is_link = |entry: &&Entry| matches!(entry.role, Role::ExternalLink { .. });
+        match self.options.link.is_external() {
+            true => self.schema.entries.iter().filter(is_link).count() as u64,
+            false => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,
         }
     }
 

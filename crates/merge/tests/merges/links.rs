@@ -95,7 +95,7 @@ fn a_missing_source_is_an_error_at_creation() {
     let folder = tempfile::tempdir().unwrap();
     let mut inputs = inputs(folder.path());
     inputs.push(folder.path().join("gone.h5"));
-    for kind in [Link::Virtual, Link::External] {
+    for kind in [Link::Virtual, Link::External, Link::ExternalObjects] {
         let output = folder.path().join("out.h5");
         match merge_to(&output, &inputs, &link(kind)) {
             Err(MergeError::BadInputs { bad }) => assert_eq!(bad[0].path, inputs[3]),

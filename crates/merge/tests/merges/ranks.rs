@@ -173,6 +173,7 @@ fn more_inputs_than_a_window_are_scanned_once_each() {
 fn links_and_inputs_left_out_are_the_same_on_all_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let (mut inputs, options) = numbers(folder.path(), 5, 2);
+    report(run(3, &inputs[..1], &MergeOptions { link: Link::ExternalObjects, force: true, ..options.clone() }));
     for link in [Link::Virtual, Link::External] {
         let options = MergeOptions { link, force: true, ..options.clone() };
         report(run(1, &inputs, &options));
